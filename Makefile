@@ -1,0 +1,68 @@
+# Every target sets up its own environment first, so `make run` works on a fresh clone with only Python 3.11+ and make.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check bench bench-peers soak clean
+
+JOBS ?= 2
+SEEDS ?= 100000
+BIN := .venv/bin
+STAMP := .venv/.setup-done
+
+# An environment that happens to be active must not be the one that is filled.
+unexport VIRTUAL_ENV
+export UV_PROJECT_ENVIRONMENT := .venv
+
+help:
+	@echo "make setup         make .venv from uv.lock"
+	@echo "make run           play the demo: a run killed with kill -9 goes on"
+	@echo "make test          the whole test suite"
+	@echo "make check         lint, types, import contracts, style; under a minute"
+	@echo "make bench         benchmarks of Weft, the raw limit, and the peers that are installed"
+	@echo "make bench-peers   install the peers, each in an environment of its own"
+	@echo "make soak          the simulated world, SEEDS=$(SEEDS)"
+	@echo "make clean         remove all that was made"
+
+setup: $(STAMP)
+
+# uv is taken from the PATH, or fetched with pip into build/, where it disturbs no other installation.
+$(STAMP): pyproject.toml uv.lock
+	@python=; for name in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	    python=$$($$name -c 'import sys; (3, 11) <= sys.version_info < (3, 15) or sys.exit(1); print(sys.executable)' 2>/dev/null) && break; \
+	done; \
+	[ -n "$$python" ] || { echo "Weft needs Python 3.11 to 3.14; set PYTHON=/path/to/python" >&2; exit 1; }; \
+	uv=$$(command -v uv || true); \
+	if [ -z "$$uv" ]; then \
+	    uv=build/uv/bin/uv; \
+	    [ -x $$uv ] || $$python -m pip install -qq --target build/uv "uv>=0.9"; \
+	fi; \
+	$$uv sync --frozen --quiet --compile-bytecode --no-python-downloads --python "$$python"
+	@touch $@
+
+# The demo keeps its database beside it, so it plays in a directory of its own.
+run: setup
+	@mkdir -p build/demo && cd build/demo && ../../$(BIN)/python ../../examples/demo.py
+
+test: setup
+	$(BIN)/pytest -n $(JOBS) --dist worksteal
+
+check: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/lint-imports
+	$(BIN)/mypy src tests/style $(wildcard tests/typing)
+	$(BIN)/pytest -q tests/style
+
+bench: setup
+	$(BIN)/python -m bench.run
+
+bench-peers: setup
+	$(BIN)/python -m bench.peers.setup
+
+soak: setup
+	$(BIN)/python -m tests.sim.soak $(SEEDS)
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,12 @@
+"""What every test may rely on: no store of the developer's machine, and the same examples on every machine."""
+
+import os
+
+from hypothesis import settings
+
+# A developer's own WEFT_URL would send the tests' runs to a real database.
+os.environ.pop("WEFT_URL", None)
+
+# Examples derive from the test, not from a clock or a local database, so a failure here is a failure everywhere.
+settings.register_profile("weft", derandomize=True, database=None, deadline=None)
+settings.load_profile("weft")
