@@ -1,0 +1,240 @@
+"""The page behind every error code: what happened, why, what to do. `weft help CODE` prints it; imported only then."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Page(NamedTuple):
+    """One code explained."""
+
+    what: str
+    why: str
+    todo: str
+
+
+def page(code: str) -> str | None:
+    """The page of a code as text, or None if there is no such code."""
+    found = PAGES.get(code)
+    if found is None:
+        return None
+    return f"{code}\n\nWhat happened\n  {found.what}\n\nWhy\n  {found.why}\n\nWhat to do\n  {found.todo}\n"
+
+
+PAGES: dict[str, Page] = {
+    "weft.error": Page(
+        "Something in Weft failed that has no code of its own.",
+        "Every expected failure has a narrower class; this one is their root.",
+        "Read the message. If it names no cause, report it together with the output of `weft show RUN`.",
+    ),
+    # The caller is wrong
+    "usage.invalid": Page(
+        "Weft was called in a way that cannot work.",
+        "The message names the call and the place. Nothing was started or changed.",
+        "Correct the code. A step or workflow takes arguments by name: no *args, no **kwargs, nothing positional-only.",
+    ),
+    "usage.not_awaited": Page(
+        "Python warned: coroutine 'charge' was never awaited.",
+        "Calling a step makes a call; awaiting it performs it. Nothing happened.",
+        "Write: await charge(...). For several at once: await asyncio.gather(charge(...), ship(...)).",
+    ),
+    "usage.not_running": Page(
+        "A run was started or awaited, but no engine runs in this process.",
+        "Without an engine the run would never move.",
+        "Host it: `async with app: ...`, FastAPI(lifespan=app.lifespan) or app.run(...). "
+        "To talk to an engine elsewhere: weft.Client(url).",
+    ),
+    "usage.loop_running": Page(
+        "app.run() was called where an event loop already runs (Jupyter, FastAPI).",
+        "app.run() starts a loop of its own and blocks until the run is over; two loops cannot share a thread.",
+        "Write: handle = await app.start(order(...)); await handle.result()",
+    ),
+    "usage.not_async": Page(
+        "A workflow was declared with plain `def`.",
+        "A workflow waits for steps, timers and people, and its waits are awaited.",
+        "Declare it `async def`. Steps may be plain `def`.",
+    ),
+    "usage.no_context": Page(
+        "weft.context() or weft.task() was called where there is none.",
+        "A context belongs to a workflow that runs, a task to a step that is being performed.",
+        "In a workflow use weft.context(), in a step weft.task(); in a script start a workflow: app.run(order(...)).",
+    ),
+    "usage.run_at_import": Page(
+        "A file calls app.run() while a weft command imports it.",
+        "The command needs the definitions in the file, not a run of it.",
+        'Put the call under: if __name__ == "__main__":',
+    ),
+    "usage.name_taken": Page(
+        "Two different steps or workflows have the same name.",
+        "Names identify recorded results: a run that comes back must find the right function.",
+        'Rename one, or give it another name: @app.step(name="sms.send").',
+    ),
+    "usage.unknown_workflow": Page(
+        "No workflow of that name is registered.",
+        "Either it is misspelt, or the file that defines it was not imported.",
+        "Look at the names in the message. Name every file that defines workflows: weft run app.py order ...",
+    ),
+    "usage.unknown_step": Page(
+        "No step of that name is registered.",
+        "A run needs a step that this program does not define: it was renamed, removed or not imported.",
+        "Import the file that defines it, or give the renamed function its old name: @app.step(name=...).",
+    ),
+    "value.bad_duration": Page(
+        "A length of time could not be read.",
+        'Durations are "250ms", "30s", "1h30m", "2d", "1w", ISO 8601 ("PT1H30M"), timedelta, or seconds as a number. '
+        "They are never negative and never longer than a thousand years.",
+        'Write "1h", "30s", "2d", "1h30m", timedelta(hours=1) or seconds as a number.',
+    ),
+    "value.not_json": Page(
+        "A value that goes in or out of a step, workflow or message cannot be stored.",
+        "Everything recorded is JSON, so that it can be read back by any version of the code, and by you. The message "
+        "names the field. Sets have no order that a replay could repeat; JSON has no nan, no infinity and no NUL.",
+        "Steps take and return builtins, dataclasses, pydantic or msgspec types. Return the id of a session or client "
+        "and open it again in the step that needs it; use a sorted list for a set and None for nan.",
+    ),
+    "value.wrong_type": Page(
+        "A value is not of the type that the function's hints declare, or an argument is missing or unknown.",
+        "Hints are the schema: values are checked where they enter, strictly, so that no run starts with bad input. "
+        '"17" is not an integer; 17 is a number.',
+        "Correct the call or the hint. If a recorded input no longer fits, the code has changed under a run: give the "
+        "new parameter a default.",
+    ),
+    "graph.invalid": Page(
+        "A graph does not hold together.",
+        "The message names the place in the document and what is wrong there.",
+        "Correct the document; nothing was stored.",
+    ),
+    "goal.missing": Page(
+        "A goal cannot be reached from what is given.",
+        "Some fact that a step needs is neither given nor made by any step that can run.",
+        "Give the missing fact, or register a step that gives it; the message names both.",
+    ),
+    "code.foreign_await": Page(
+        "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
+        "After a restart it would wait again from the beginning, and a replay could take another path.",
+        'Write await ctx.sleep("1h") instead of asyncio.sleep(3600); other I/O belongs in a step.',
+    ),
+    # Well formed, not possible now
+    "run.refused": Page(
+        "The request is well formed, but not possible in the run's present state.",
+        "The message names the state. Nothing was changed.",
+        "See where the run stands: weft explain RUN",
+    ),
+    "run.id_taken": Page(
+        "A run with this id exists, with another workflow or other arguments.",
+        "An id names one run for ever, so that starting it twice is safe. The message shows the difference; arguments "
+        "left to their defaults are not compared.",
+        "Choose another id, or omit it for a new run.",
+    ),
+    "run.key_reused": Page(
+        "An idempotency key came back with another body.",
+        "A key names one command, so that sending it twice is safe; two different commands need two keys.",
+        "Send the new command under a new key, or the old one unchanged.",
+    ),
+    "run.finished": Page(
+        "A message or command came for a run that is over.",
+        "A run that has completed, failed or been cancelled takes nothing more in. Nothing was delivered.",
+        "See how it ended: weft show RUN. Start a new run under another id.",
+    ),
+    "run.already_decided": Page(
+        "A question was answered that has been answered before, or whose time is over.",
+        "The first answer in the log counts.",
+        "See the answer: weft show RUN",
+    ),
+    "access.not_allowed": Page(
+        "The caller may not do this.",
+        "The question or the command is reserved for others; the message says for whom.",
+        "Ask one of them.",
+    ),
+    "run.not_found": Page(
+        "There is no run, question or message of that name in this store.",
+        "Either it is misspelt, or it lives in another store.",
+        "weft list shows the runs and names the store. Another one: --url sqlite:///other.db, or set WEFT_URL.",
+    ),
+    # Steps and runs that fail
+    "step.failed": Page(
+        "A step failed for good: it has no attempts left, or its exception is one that is not retried.",
+        "The message shows the last exception and the line that raised it.",
+        "To catch an exception itself in the workflow, declare it: @app.step(raises=[CardDeclined]). "
+        "To try the run again once the cause is gone: weft retry RUN",
+    ),
+    "step.outcome_unknown": Page(
+        "An irreversible step was started and no answer came: its worker died, or its time was up.",
+        'With effect="irreversible" a step is performed at most once. It may have happened, so it is not repeated.',
+        "Find out whether it happened. Catch weft.OutcomeUnknown in the workflow to do that by code.",
+    ),
+    "step.worker_lost": Page(
+        "The workers of a step died again and again before it ended.",
+        "A step that takes its process down (memory, a crash in native code) would do so for ever.",
+        "Look at the step's memory and native libraries, then: weft retry RUN",
+    ),
+    "wait.timed_out": Page(
+        "A wait or a step took longer than its timeout.",
+        "The timeout given to the wait, the step or the run was reached first.",
+        "Catch weft.TimedOut (a TimeoutError) where it may happen, or allow more time.",
+    ),
+    "run.branches_failed": Page(
+        "Several branches of a join or map failed.",
+        "Each branch has its own error: `error.errors` by name, or `except*`, for it is an ExceptionGroup.",
+        "Take failures as data where they are expected: ctx.map_outcomes(...) or ctx.try_step(...).",
+    ),
+    "run.failed": Page(
+        "A run ended in failure; what it did has been undone, newest first.",
+        "`error.failure` holds the exception that ended it.",
+        "See the whole story: weft show RUN. Try again: weft retry RUN",
+    ),
+    "run.cancelled": Page(
+        "A run was cancelled; what it did has been undone, newest first.",
+        "Somebody, or its parent, asked for it; `error.reason` says why.",
+        "Start a new run under another id if it should happen after all.",
+    ),
+    "code.diverged": Page(
+        "A run came back and its code asks for something else than the log holds at that place.",
+        "The code was changed while the run was under way, or it depends on something that is not recorded (time, "
+        "random, the environment). The run stopped for you; nothing was undone.",
+        "Put the old code back, then: weft resume RUN. If the change is on purpose, say so in the code: "
+        'await ctx.version("price", 2). To perform the rest anew from a step on: weft retry RUN --from STEP',
+    ),
+    # The store
+    "store.failed": Page(
+        "The store could not do what was asked.",
+        "The message has the store's own words.",
+        "Correct the cause; runs go on by themselves once the store answers.",
+    ),
+    "store.conflict": Page(
+        "A run's log does not end where its writer thought.",
+        "A commit whose answer was lost did arrive. The engine reloads the run and goes on.",
+        "Nothing, if you see it in a log. If it persists, two programs write the same file without Weft's knowledge.",
+    ),
+    "store.fenced": Page(
+        "Another process owns the run now.",
+        "This process was silent for too long (suspended, overloaded), and its runs were taken over.",
+        "Nothing: the run goes on over there.",
+    ),
+    "store.unavailable": Page(
+        "The store did not answer, or cannot be written.",
+        "The disk is read-only, the file locked or the server away. What was asked may or may not have happened; "
+        "the engine finds out before it goes on.",
+        "Make the store reachable and writable; runs then go on by themselves.",
+    ),
+    "store.corrupt": Page(
+        "Something in the store cannot be read back.",
+        "A row is not what Weft wrote: a damaged disk, or another program. Only the run it belongs to is stopped.",
+        "Restore the file from a backup, or look at the run: weft events RUN",
+    ),
+    "store.newer_schema": Page(
+        "The store was written by a newer version of Weft.",
+        "An older version could misread what a newer one wrote, so it does not try.",
+        "Update Weft, or open another store: --url, or WEFT_URL.",
+    ),
+    "store.full": Page(
+        "The store has no room left.",
+        "The disk, or the quota on it, is full. Nothing was written half.",
+        "Make room; runs then go on by themselves.",
+    ),
+    "limit.exceeded": Page(
+        "A limit on size, depth, count or time was reached.",
+        "A single value may have 16 MiB as JSON and 100 levels. Limits stand at the door, so nothing was stored.",
+        "Store big things elsewhere and pass their address; pass deep or long ones in pieces.",
+    ),
+}

@@ -1,0 +1,402 @@
+"""Every error that Weft raises, split by what the one who catches it should do.
+
+    WeftError                     message, hint, code (`weft help CODE`), context
+    ├── UsageError                the caller is wrong; trying again changes nothing
+    │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport
+    │   ├── NameTaken  UnknownWorkflow  UnknownStep
+    │   ├── BadDuration  BadValue  BadGraph  BadPlan
+    │   └── ForeignAwait
+    ├── Refused                   well formed, but not possible now
+    │   ├── IdTaken  KeyReused  RunFinished  AlreadyDecided
+    │   └── NotAllowed  NotFound
+    ├── StepFailed                a step failed for good: .failure
+    │   ├── OutcomeUnknown        an irreversible step was lost; it may have happened
+    │   └── WorkerLost            its worker died too often
+    ├── TimedOut                  a wait or a step ran out of time; also a TimeoutError
+    ├── BranchesFailed            several branches failed; also an ExceptionGroup, by name in .errors
+    ├── RunFailed  RunCancelled   what handle.result() raises
+    ├── Diverged                  replay asks for what the log does not hold
+    ├── StoreError                the store said no, or nothing
+    │   ├── Conflict  Fenced      somebody else has written
+    │   ├── Unavailable  Full     the outcome is unknown; nothing can be written
+    │   └── Corrupt  NewerSchema  what is stored cannot be read
+    └── LimitExceeded             size, depth, count, time
+
+    Critical  Rollback            raised by users: no retry; fail the run now
+    Evicted                       control flow, a BaseException: passes `except Exception`
+
+Cancellation is `asyncio.CancelledError`. Every class has a stable `code`; one error may carry a narrower one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import msgspec
+
+
+class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A failure as the log keeps it: no class, no traceback, only what JSON can say.
+
+    `data` and `attributes` hold the exception's `args` and fields as JSON gives them back, `where` is "app.py:22".
+    """
+
+    type: str
+    message: str
+    code: str = ""
+    step: str = ""
+    location: str = ""
+    attempts: int = 1
+    data: tuple[Any, ...] = ()
+    attributes: dict[str, Any] = {}
+    where: str = ""
+
+
+class WeftError(Exception):
+    """The root of the tree. `str()` says what happened, where, and what to do."""
+
+    code: str = "weft.error"
+
+    def __init__(self, message: str, *, hint: str = "", code: str | None = None, **context: object) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.context = context
+        if code is not None:
+            self.code = code
+
+    @property
+    def message(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions pickle as cls(*args), which would lose keyword-only fields; steps in other processes raise these.
+        return _revive, (type(self), self.args, self.__dict__)
+
+
+def _revive(cls: type[WeftError], args: tuple[Any, ...], attributes: dict[str, object]) -> WeftError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
+
+
+class UsageError(WeftError):
+    """The calling code is wrong; nothing was started or changed."""
+
+    code = "usage.invalid"
+
+
+class NotRunning(UsageError):
+    """No engine runs here, so the run would never move."""
+
+    code = "usage.not_running"
+
+
+class LoopRunning(UsageError):
+    """A blocking call was made where an event loop already runs."""
+
+    code = "usage.loop_running"
+
+
+class NotAsync(UsageError):
+    """A workflow must be `async def`."""
+
+    code = "usage.not_async"
+
+
+class NoContext(UsageError):
+    """`weft.context()` or `weft.task()` was called where there is none."""
+
+    code = "usage.no_context"
+
+
+class RunAtImport(UsageError):
+    """A module runs its app while it is being imported."""
+
+    code = "usage.run_at_import"
+
+
+class NameTaken(UsageError):
+    """Two different things have the same name."""
+
+    code = "usage.name_taken"
+
+
+class UnknownWorkflow(UsageError):
+    """No workflow of that name is registered."""
+
+    code = "usage.unknown_workflow"
+
+
+class UnknownStep(UsageError):
+    """No step of that name is registered."""
+
+    code = "usage.unknown_step"
+
+
+class BadDuration(UsageError):
+    """Not a length of time."""
+
+    code = "value.bad_duration"
+
+
+class BadValue(UsageError):
+    """A value that JSON cannot hold (`value.not_json`), or that is not of its declared type (`value.wrong_type`)."""
+
+    code = "value.not_json"
+
+
+class BadGraph(UsageError):
+    """A graph document or builder that does not hold together."""
+
+    code = "graph.invalid"
+
+
+class BadPlan(UsageError):
+    """A goal that the catalogue cannot reach."""
+
+    code = "goal.missing"
+
+
+class ForeignAwait(UsageError):
+    """A workflow waits for something that Weft cannot record."""
+
+    code = "code.foreign_await"
+
+
+class Refused(WeftError):
+    """Well formed, but not possible in the present state; nothing was changed."""
+
+    code = "run.refused"
+
+
+class IdTaken(Refused):
+    """A run with this id exists with another workflow or input."""
+
+    code = "run.id_taken"
+
+
+class KeyReused(Refused):
+    """An idempotency key came back with another body."""
+
+    code = "run.key_reused"
+
+
+class RunFinished(Refused):
+    """The run is over."""
+
+    code = "run.finished"
+
+
+class AlreadyDecided(Refused):
+    """The question has been answered."""
+
+    code = "run.already_decided"
+
+
+class NotAllowed(Refused):
+    """The caller lacks the right."""
+
+    code = "access.not_allowed"
+
+
+class NotFound(Refused):
+    """No such run, message, question or definition."""
+
+    code = "run.not_found"
+
+
+class StepFailed(WeftError):
+    """A step failed for good; the run that awaited it may catch this and go on."""
+
+    code = "step.failed"
+
+    def __init__(
+        self, message: str, *, failure: Failure, hint: str = "", code: str | None = None, **context: object
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.failure = failure
+
+
+class OutcomeUnknown(StepFailed):
+    """An irreversible step was lost or timed out: it may have happened, and is not tried again."""
+
+    code = "step.outcome_unknown"
+
+
+class WorkerLost(StepFailed):
+    """The workers of a step died again and again before it ended."""
+
+    code = "step.worker_lost"
+
+
+class TimedOut(WeftError, TimeoutError):
+    """A wait or a step ran out of time. `failure` is set when it was a step."""
+
+    code = "wait.timed_out"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        failure: Failure | None = None,
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.failure = failure
+
+
+class BranchesFailed(WeftError, ExceptionGroup[Exception]):
+    """Branches of a join or map failed: an ExceptionGroup, and `errors` by branch name.
+
+    Made from `{name: exception}`; a bare sequence is named by position.
+    """
+
+    code = "run.branches_failed"
+    errors: dict[str, Exception]
+
+    def __new__(
+        cls, message: str, exceptions: Mapping[str, Exception] | Sequence[Exception], **_context: object
+    ) -> Self:
+        return super().__new__(cls, message, list(_named(exceptions).values()))
+
+    def __init__(
+        self,
+        message: str,
+        exceptions: Mapping[str, Exception] | Sequence[Exception],
+        *,
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.errors = _named(exceptions)
+        self.args = (message, list(self.errors.values()))
+
+    def derive(self, excs: Sequence[Any], /) -> BranchesFailed:  # type: ignore[override]  # only Exceptions come in
+        """Keep the names when `split` and `except*` take the group apart."""
+        names = {id(error): name for name, error in self.errors.items()}
+        part = {names.get(id(error), str(index)): error for index, error in enumerate(excs)}
+        # A nested group is split into a new object, which has no name here; no error may be dropped for that.
+        kept: Mapping[str, Exception] | Sequence[Exception] = part if len(part) == len(excs) else excs
+        return BranchesFailed(self.message, kept, hint=self.hint, code=self.code, **self.context)
+
+
+def _named(exceptions: Mapping[str, Exception] | Sequence[Exception]) -> dict[str, Exception]:
+    if isinstance(exceptions, Mapping):
+        return dict(exceptions)
+    return {str(index): error for index, error in enumerate(exceptions)}
+
+
+class RunFailed(WeftError):
+    """The run ended in failure; its undos have run."""
+
+    code = "run.failed"
+
+    def __init__(
+        self, message: str, *, run_id: str, failure: Failure, hint: str = "", code: str | None = None, **context: object
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.run_id = run_id
+        self.failure = failure
+
+
+class RunCancelled(WeftError):
+    """The run was cancelled; its undos have run."""
+
+    code = "run.cancelled"
+
+    def __init__(
+        self, message: str, *, run_id: str, reason: str = "", hint: str = "", code: str | None = None, **context: object
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.run_id = run_id
+        self.reason = reason
+
+
+class Diverged(WeftError):
+    """The log holds `recorded` at `location`, the code asks for `asked`. The run stops for a person."""
+
+    code = "code.diverged"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        location: str,
+        recorded: str,
+        asked: str,
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.location = location
+        self.recorded = recorded
+        self.asked = asked
+
+
+class StoreError(WeftError):
+    """The store could not do what was asked."""
+
+    code = "store.failed"
+
+
+class Conflict(StoreError):
+    """The log does not end where the writer thought."""
+
+    code = "store.conflict"
+
+
+class Fenced(StoreError):
+    """Another host owns the run now."""
+
+    code = "store.fenced"
+
+
+class Unavailable(StoreError):
+    """The store did not answer, or cannot be written: what was asked may or may not have happened."""
+
+    code = "store.unavailable"
+
+
+class Corrupt(StoreError):
+    """What is stored cannot be read back."""
+
+    code = "store.corrupt"
+
+
+class NewerSchema(StoreError):
+    """The store was written by a newer Weft."""
+
+    code = "store.newer_schema"
+
+
+class Full(StoreError):
+    """No room is left."""
+
+    code = "store.full"
+
+
+class LimitExceeded(WeftError):
+    """A limit on size, depth, count or time was reached; nothing was stored."""
+
+    code = "limit.exceeded"
+
+
+class Critical(Exception):
+    """Raise in a step: it fails now, whatever retries are left."""
+
+
+class Rollback(Exception):
+    """Raise in a workflow: the run fails now and what it did is undone, newest first."""
+
+
+class Evicted(BaseException):
+    """The engine takes the run out of memory. Nothing is logged; what the code does with it is ignored."""

@@ -1,0 +1,1 @@
+"""Steps: how Python functions and values meet the engine, which knows only JSON."""

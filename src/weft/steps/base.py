@@ -1,0 +1,73 @@
+"""What performing a step means, whatever the way: JSON in, JSON out, with a task to refer to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar
+
+from weft.errors import NoContext
+
+T = TypeVar("T")
+
+
+class Task:
+    """The piece of work that is being done, as seen from inside a step."""
+
+    __slots__ = ("_beat", "attempt", "key", "run_id", "step")
+
+    def __init__(
+        self, *, key: str, attempt: int, run_id: str, step: str, beat: Callable[[], None] | None = None
+    ) -> None:
+        self.key = key
+        """The same in every attempt and delivery of this very call: send it as idempotency key."""
+        self.attempt = attempt
+        """1, 2, 3 … counted over failures."""
+        self.run_id = run_id
+        self.step = step
+        self._beat = beat
+
+    def heartbeat(self) -> None:
+        """Say that the work goes on: a step that takes long on a machine of its own is not taken for lost."""
+        if self._beat is not None:
+            self._beat()
+
+
+CURRENT_TASK: ContextVar[Task] = ContextVar("weft_task")
+
+
+def task() -> Task:
+    """The task that is being performed here. Only inside a step."""
+    found = CURRENT_TASK.get(None)
+    if found is None:
+        raise NoContext(
+            "weft.task() outside a step.",
+            hint="In a workflow use weft.context(); a step called outside a workflow is the plain function and has no task.",
+        )
+    return found
+
+
+class Executor(Protocol):
+    """Where bodies run that may not run on the loop."""
+
+    async def in_thread(self, body: Callable[[], T]) -> T:
+        """Run it in a thread; its context variables are those of the caller."""
+        ...
+
+    async def in_process(self, body: Callable[..., T], arguments: dict[str, Any]) -> T:
+        """Run a module-level function in another process."""
+        ...
+
+
+class StepBody(Protocol):
+    """A registered step, as the worker needs it."""
+
+    name: str
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        """Do it: the JSON of its arguments in, the JSON of its result out. Raises what the body raises, or BadValue."""
+        ...
+
+    def is_final(self, error: BaseException) -> bool:
+        """Whether trying again cannot help: a declared business error, or the author's ``Critical``."""
+        ...

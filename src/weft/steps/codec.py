@@ -1,0 +1,206 @@
+"""One user type and its JSON: encode, check, rebuild, describe.
+
+What crosses is what JSON gives: `decode(encode(x))` is what the other side sees, in the same process too. Strict: "17"
+is not 17, but an integer is a number. msgspec reads every type it knows; a type that holds a pydantic model, or that
+msgspec refuses, is read by a pydantic TypeAdapter, and pydantic is imported only then.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from functools import lru_cache
+from types import NoneType
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from weft.core.offences import encode_json
+from weft.core.values import encode, guard
+from weft.errors import BadValue
+from weft.steps.misfits import Misfit, misfit_of
+from weft.steps.schemas import schema_of_native
+from weft.steps.typewalk import is_model, needs_pydantic, unknown_classes
+
+T = TypeVar("T")
+
+# What checkers understand and decoders do not, as what it means for a value.
+_PLAIN: dict[Any, Any] = {
+    None: NoneType,
+    inspect.Parameter.empty: Any,
+    typing.NoReturn: Any,
+    typing.Never: Any,
+    typing.LiteralString: str,
+}
+_EXACT = (str, int, bool, float, NoneType)
+
+
+class Codec(Generic[T]):
+    """JSON bytes for one type; made by `Codec.of`, which keeps them."""
+
+    def __init__(self, type_: Any) -> None:
+        self.type = type_
+        self._exact = next((exact for exact in _EXACT if type_ is exact), None)
+        self._way: _Native | _Adapter = _way_for(type_)
+
+    @staticmethod
+    def of(type_: Any) -> Codec[Any]:
+        """The codec of a type; `inspect.Parameter.empty` (no annotation) means Any.
+
+        Raises:
+            BadValue: no value of this type can be stored.
+        """
+        return _codec_of(_PLAIN.get(type_, type_)) if _is_hashable(type_) else Codec(type_)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether msgspec alone reads this type, so that it may be a field of a Struct."""
+        return isinstance(self._way, _Native)
+
+    def encode(self, value: T, *, what: str = "got") -> bytes:
+        """The value as JSON, checked against the type. `what` begins a refusal: "charge returned".
+
+        Raises:
+            BadValue: it is not JSON (`value.not_json`) or not of this type (`value.wrong_type`).
+            LimitExceeded: it is too big or too deep.
+        """
+        if type(value) is self._exact:
+            return encode(value, what=what)
+        dumped = self.dump(value, what=what)
+        raw = encode(dumped, what=what)
+        if dumped is not value:
+            guard(value, raw, what=what)
+        if self.type is not Any:
+            self.decode(raw, what=what)
+        return raw
+
+    def dump(self, value: T, *, what: str, name: str = "") -> Any:
+        """The value, or builtins for it where only pydantic can write it. `name` is its place in a bigger value.
+
+        Raises:
+            BadValue: pydantic cannot write it.
+        """
+        try:
+            return self._way.dump(value)
+        except Exception as error:
+            encode({name: value} if name else value, what=what)  # says which part it is, where it can
+            raise BadValue(f"{what} a value that cannot be encoded: {_first_line(error)}.", path=name) from error
+
+    def decode(self, raw: bytes, *, what: str = "got") -> T:
+        """The value that JSON gives back.
+
+        Raises:
+            BadValue: the JSON is not of this type (`value.wrong_type`).
+        """
+        try:
+            return self._way.read(raw)  # type: ignore[no-any-return]
+        except Misfit as misfit:
+            raise BadValue(misfit.sentence(what), code="value.wrong_type", path=misfit.path) from misfit.__cause__
+
+    def read(self, raw: bytes) -> T:
+        """`decode` for callers that word the refusal themselves: raises `Misfit`."""
+        return self._way.read(raw)  # type: ignore[no-any-return]
+
+    def schema(self) -> dict[str, object]:
+        """JSON Schema of what `decode` accepts; `$defs` at the top."""
+        return self._way.schema()
+
+
+@lru_cache(maxsize=4096)
+def _codec_of(type_: Any) -> Codec[Any]:
+    return Codec(type_)
+
+
+class _Native:
+    """msgspec, and for the models inside it the codec of each model."""
+
+    def __init__(self, type_: Any) -> None:
+        self._type = type_
+        self._decode = native_decoder(type_)
+
+    def dump(self, value: Any) -> Any:
+        return value
+
+    def read(self, raw: bytes) -> Any:
+        try:
+            return self._decode(raw)
+        except Exception as error:
+            raise misfit_of(error, raw) from error
+
+    def schema(self) -> dict[str, object]:
+        return schema_of_native(self._type)
+
+
+class _Adapter:
+    """pydantic, for the whole type. Its own serializers write what its validators read."""
+
+    def __init__(self, type_: Any) -> None:
+        from pydantic import TypeAdapter  # noqa: PLC0415  # heavy; most programs never need it
+
+        self._adapter: Any = TypeAdapter(type_)
+
+    def dump(self, value: Any) -> Any:
+        return self._adapter.dump_python(value, mode="json", round_trip=True, by_alias=False, warnings="none")
+
+    def read(self, raw: bytes) -> Any:
+        try:
+            if b"NaN" in raw or b"Infinity" in raw:
+                msgspec.json.decode(raw)  # pydantic takes these words for numbers; JSON knows them only inside strings
+            return self._adapter.validate_json(raw, strict=True, by_alias=True, by_name=True)
+        except Exception as error:
+            raise misfit_of(error, raw) from error
+
+    def schema(self) -> dict[str, object]:
+        return self._adapter.json_schema()  # type: ignore[no-any-return]
+
+
+def native_decoder(type_: Any) -> Callable[[bytes], Any]:
+    """The decoder of msgspec for a type; it raises what `misfit_of` understands."""
+    return msgspec.json.Decoder(type_, dec_hook=_read_model).decode
+
+
+def _read_model(model: type, value: Any) -> Any:
+    return Codec.of(model).read(encode_json(value))
+
+
+def _way_for(type_: Any) -> _Native | _Adapter:
+    """Native where msgspec knows the whole type; else pydantic; else native with pydantic for the models inside."""
+    why: Exception | None = None
+    unknown = unknown_classes(type_)
+    if not unknown and not needs_pydantic(type_):
+        try:
+            return _Native(type_)
+        except TypeError as error:  # a union it cannot tell apart, an Enum of mixed values
+            why = error
+    try:
+        return _Adapter(type_)
+    except Exception as error:  # noqa: BLE001  # pydantic refuses with several kinds of error
+        why = why or error
+    if all(is_model(cls) for cls in unknown):
+        try:
+            return _Native(type_)
+        except TypeError as error:
+            why = error
+    strange = sorted(cls.__name__ for cls in unknown if not is_model(cls))
+    reason = "" if strange else f" {_first_line(why)}."
+    raise BadValue(
+        f"{', '.join(strange) or _name(type_)} is not a type that can be stored.{reason}",
+        hint="Steps take and return builtins, dataclasses, pydantic or msgspec types.",
+    ) from why
+
+
+def _name(type_: Any) -> str:
+    return type_.__name__ if isinstance(type_, type) else str(type_)
+
+
+def _is_hashable(type_: Any) -> bool:
+    try:
+        hash(type_)
+    except TypeError:  # Annotated with a list, say
+        return False
+    return True
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].rstrip(".")

@@ -1,0 +1,195 @@
+"""Exceptions as data and back: the same live and on replay, because both go through `Failure`.
+
+An exception named in `raises` crosses as itself: its class, its `args` and its attributes as JSON gives them back.
+Every other becomes `StepFailed`. A class name in the data is looked up among the classes in `raises`, nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from weft.core.values import decode, encode, shown
+from weft.errors import Failure, OutcomeUnknown, StepFailed, TimedOut, WeftError, WorkerLost
+
+MESSAGE_CHARS_MAX = 2_000
+DATA_BYTES_MAX = 8 * 1024
+
+_WEFT_DIR = f"{Path(__file__).parent.parent}{os.sep}"
+_LIBRARY_DIRS = tuple(f"{sysconfig.get_path(kind)}{os.sep}" for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
+
+
+def failure_of(error: BaseException, *, step: str = "", location: str = "", attempts: int = 1) -> Failure:
+    """What the log keeps of an exception. Never raises, whatever the exception is made of."""
+    return Failure(
+        type=type(error).__name__,
+        message=_text_of(error),
+        code=error.code if isinstance(error, WeftError) else "",
+        step=step,
+        location=location,
+        attempts=attempts,
+        data=tuple(_json(list(_arguments(error)), [])),
+        attributes=_attributes(error),
+        where=_where(error.__traceback__),
+    )
+
+
+def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
+    """The exception that a workflow sees for a recorded failure; a new one each time."""
+    for cls in _named(failure.type, raises):
+        if issubclass(cls, Exception):
+            made = _made(cls, failure)
+            if made is not None:
+                return made
+    if failure.code == TimedOut.code:
+        return TimedOut(f"{_step(failure)} timed out{_because(failure)}.", failure=failure, hint=_retry(run_id))
+    if failure.code == OutcomeUnknown.code:
+        what = (
+            f"{_step(failure)} ended without an answer{_because(failure)}: it may have happened, and is not repeated."
+        )
+        return OutcomeUnknown(what, failure=failure, hint="Find out whether it happened, then go on by hand.")
+    if failure.code == WorkerLost.code:
+        what = f"{_step(failure)} was given up: its workers were lost each time{_because(failure)}."
+        return WorkerLost(what, failure=failure, hint=f"Does it exhaust memory? {_retry(run_id)}".rstrip())
+    return StepFailed(_failed(failure, run_id), failure=failure, hint=_failed_hint(failure, raises, run_id))
+
+
+def _failed(failure: Failure, run_id: str) -> str:
+    times = f"failed after {failure.attempts} attempts" if failure.attempts > 1 else "failed"
+    run = f" in {run_id}" if run_id else ""
+    last = "last: " if failure.attempts > 1 else ""
+    return f"{_step(failure)} {times}{run}, {last}{_shown(failure)}{_at(failure)}."
+
+
+def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> str:
+    if failure.code:  # an error of Weft's own: its message says what to do
+        return _retry(run_id)
+    if any(True for _ in _named(failure.type, raises)):
+        catch = f"{failure.type} could not be made again from its args {shown(failure.data)}."
+    else:
+        catch = f"To catch {failure.type} itself: @app.step(raises=[{failure.type}])."
+    return f"{catch} {_retry(run_id)}".rstrip()
+
+
+def _retry(run_id: str) -> str:
+    return f"Try again: weft retry {run_id}" if run_id else ""
+
+
+def _because(failure: Failure) -> str:
+    return f" ({failure.message.rstrip('. ')})" if failure.message else ""
+
+
+def _step(failure: Failure) -> str:
+    return failure.step or failure.location or "The step"
+
+
+def _at(failure: Failure) -> str:
+    return f" at {failure.where}" if failure.where else ""
+
+
+def _shown(failure: Failure) -> str:
+    """As Python would show it, where the args are few and small; else type and message."""
+    if failure.data and not failure.code:
+        text = f"{failure.type}({', '.join(map(repr, failure.data))})"
+        if len(text) <= 200:
+            return text
+    message = failure.message if len(failure.message) <= 400 else f"{failure.message[:397]}..."
+    return f"{failure.type}: {message}".rstrip(". ") if message else failure.type
+
+
+def _named(name: str, raises: Sequence[type[BaseException]]) -> Iterator[type[BaseException]]:
+    """The classes of that name among those declared and their subclasses, the declared ones first."""
+    level, seen = list(raises), set(raises)
+    while level:
+        yield from (cls for cls in level if cls.__name__ == name)
+        below = [sub for cls in level for sub in cls.__subclasses__() if sub not in seen]
+        seen.update(below)
+        level = list(dict.fromkeys(below))
+
+
+def _made(cls: type[Exception], failure: Failure) -> Exception | None:
+    for make in (_constructed, _restored):
+        try:
+            error = make(cls, failure)
+            str(error)
+        except Exception:  # noqa: BLE001, S112  # the user's class may refuse in any way; the failure must not be lost
+            continue
+        if isinstance(error, cls):
+            return error
+    return None
+
+
+def _constructed(cls: type[Exception], failure: Failure) -> Exception:
+    error = cls(*failure.data)
+    if _text_of(error) != failure.message or _attributes(error) != failure.attributes:
+        raise ValueError(failure.type)  # its `__init__` takes other things than it hands on as args
+    return error
+
+
+def _restored(cls: type[Exception], failure: Failure) -> Exception:
+    """Without its `__init__`: what that was given is not known, but what it made of it is."""
+    error = cls.__new__(cls, *failure.data)
+    error.args = failure.data or ((failure.message,) if failure.message else ())
+    error.__dict__.update(failure.attributes)
+    return error
+
+
+def _arguments(error: BaseException) -> tuple[Any, ...]:
+    if isinstance(error, OSError) and error.filename is not None:
+        return (error.errno, error.strerror, error.filename)  # its `args` leave out the file name
+    return error.args
+
+
+def _attributes(error: BaseException) -> dict[str, Any]:
+    if isinstance(error, WeftError):
+        return {}
+    kept: dict[str, Any] = {}
+    for name, value in vars(error).items():
+        if not name.startswith("__"):
+            kept |= _json({name: value}, {})
+    return dict(_json(kept, {}))
+
+
+def _json(value: Any, default: Any) -> Any:
+    """The value as JSON gives it back, or the default if it is no JSON or too much of it."""
+    try:
+        raw = encode(value)
+    except Exception:  # noqa: BLE001  # what an exception carries can be anything
+        return default
+    return decode(raw) if len(raw) <= DATA_BYTES_MAX else default
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        text = str(error.message if isinstance(error, WeftError) else error)
+    except Exception:  # noqa: BLE001  # a broken __str__ must not hide the failure
+        text = f"<{type(error).__name__} without a text>"
+    if len(text) > MESSAGE_CHARS_MAX:
+        text = f"{text[: MESSAGE_CHARS_MAX - 3]}..."
+    return text.replace("\0", "\\0").encode("utf-8", "replace").decode()
+
+
+def _where(traceback: TracebackType | None) -> str:
+    """The innermost line of the user's own code; else the innermost outside Weft; else the innermost."""
+    frames: list[tuple[str, int]] = []
+    while traceback is not None:
+        frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    for belongs in (_is_users, _is_outside, bool):
+        for path, line in reversed(frames):
+            if belongs(path):
+                return f"{Path(path).name}:{line}"
+    return ""
+
+
+def _is_outside(path: str) -> bool:
+    return not path.startswith(_WEFT_DIR)
+
+
+def _is_users(path: str) -> bool:
+    return _is_outside(path) and not path.startswith(("<frozen", *_LIBRARY_DIRS)) and _INSTALLED not in path

@@ -1,0 +1,266 @@
+"""A function's parameters and its JSON input: bind a call, check it, unpack it where the function runs.
+
+The input is one JSON object of the arguments that were GIVEN, in the order of the parameters. Defaults stay with the
+function: they are applied where it runs and are no part of the recorded input.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import inspect
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+if sys.version_info >= (3, 14):
+    import annotationlib
+
+from weft.core.values import decode, encode, guard, shown
+from weft.errors import BadValue, UsageError, WeftError
+from weft.steps.codec import Codec, native_decoder
+from weft.steps.misfits import Misfit, misfit_of
+from weft.steps.schemas import schema_of_object
+
+_NOT_STARTED = "Nothing was started."
+_Kind = inspect.Parameter
+_UNNAMED: dict[Any, str] = {
+    _Kind.POSITIONAL_ONLY: 'Remove the "/" after {name}.',
+    _Kind.VAR_POSITIONAL: "Take a list instead: {name}: list[...].",
+    _Kind.VAR_KEYWORD: "Take a dict instead: {name}: dict[str, ...].",
+}
+
+
+class _Absent:
+    """Stands in the decoded struct for an argument that was not given."""
+
+
+_ABSENT = _Absent()
+
+
+class Parameter(msgspec.Struct, frozen=True):
+    """One parameter as callers see it. `default` means something only where it is not `required`."""
+
+    name: str
+    required: bool
+    type: Any
+    default: Any
+    codec: Codec[Any]
+
+
+class Signature:
+    """What a step or workflow takes and gives; made once, by `Signature.of`."""
+
+    def __init__(
+        self, parameters: Sequence[Parameter], positional: Sequence[str], result: Codec[Any], *, takes_context: bool
+    ) -> None:
+        self.parameters = tuple(parameters)
+        self.result = result
+        self.takes_context = takes_context
+        self._positional = tuple(positional)
+        self._names = {parameter.name: parameter for parameter in parameters}
+        self._required = tuple(parameter.name for parameter in parameters if parameter.required)
+        # What only pydantic reads stays raw in the struct and is read by its own codec.
+        self._adapted = {p.name: p.codec for p in parameters if not p.codec.is_native}
+        self._decode = _decoder_for(parameters)
+
+    @staticmethod
+    def of(fn: Callable[..., object], *, context_type: type | None = None) -> Signature:
+        """Read a function's signature. A first parameter of `context_type`, or called ctx, is injected and left out.
+
+        Raises:
+            UsageError: a parameter is positional-only, `*args` or `**kwargs`: recorded arguments need names.
+            BadValue: no value of a declared type can be stored.
+        """
+        raw = _signature(fn)
+        hints = _hints(fn, raw)
+        found = list(raw.parameters.values())
+        takes_context = bool(found) and _is_context(found[0], hints, context_type)
+        parameters = [_parameter(fn, each, hints) for each in found[1 if takes_context else 0 :]]
+        positional = [p.name for p in found[1 if takes_context else 0 :] if p.kind is _Kind.POSITIONAL_OR_KEYWORD]
+        result = _codec(f"{_name(fn)}() ->", hints.get("return", _Kind.empty))
+        return Signature(parameters, positional, result, takes_context=takes_context)
+
+    def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, what: str) -> bytes:
+        """The input of a call, bound as Python would and checked. `what` is the name of the function.
+
+        Raises:
+            BadValue: an argument is missing, unknown, of another type (`value.wrong_type`) or no JSON at all.
+            LimitExceeded: the arguments together are too big or too deep.
+        """
+        given = dict(zip(self._positional, args, strict=False))
+        if len(args) > len(self._positional):
+            takes = len(self._positional)
+            raise _wrong(f"{what}() takes {takes} positional argument{'s'[: takes != 1]}, got {len(args)}.")
+        if kwargs:
+            given = self._with_names(given, kwargs, what)
+        for name in self._required:
+            if name not in given:
+                missing = ", ".join(name for name in self._required if name not in given)
+                raise _wrong(f"{what}() needs {missing}.")
+        raw = self._encode(given, what)
+        self._read(raw, what, _NOT_STARTED)
+        return raw
+
+    def from_mapping(self, mapping: Mapping[str, Any], *, what: str) -> bytes:
+        """`bind` for arguments that come by name: a document's or the command line's."""
+        return self.bind((), mapping, what=what)
+
+    def unpack(self, raw: bytes, *, what: str = "The recorded call") -> dict[str, Any]:
+        """The keyword arguments for the function, typed; what was not given is left to its defaults.
+
+        Raises:
+            BadValue: the recorded input is not one for this signature: the code has changed since.
+        """
+        return self._read(raw, what, "")
+
+    def schema(self) -> dict[str, object]:
+        """JSON Schema of the input."""
+        return schema_of_object({p.name: _with_default(p) for p in self.parameters}, list(self._required))
+
+    def _with_names(self, given: dict[str, Any], kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
+        for name in kwargs:
+            if name not in self._names:
+                raise _wrong(f'{what}() has no parameter "{name}".{_guess(name, self._names)}')
+            if name in given:
+                raise _wrong(f"{what}() got {name} twice.")
+        both = {**given, **kwargs}
+        return {name: both[name] for name in self._names if name in both}
+
+    def _encode(self, given: dict[str, Any], what: str) -> bytes:
+        got = f"{what}() got"
+        if not self._adapted:
+            return encode(given, what=got)
+        dumped = {name: self._names[name].codec.dump(value, what=got, name=name) for name, value in given.items()}
+        raw = encode(dumped, what=got)
+        guard(given, raw, what=got)
+        return raw
+
+    def _read(self, raw: bytes, what: str, hint: str) -> dict[str, Any]:
+        try:
+            call = self._decode(raw)
+        except Exception as error:
+            raise _wrong(_explain(misfit_of(error, raw), raw, what), hint) from error
+        arguments: dict[str, Any] = msgspec.structs.asdict(call)
+        if len(arguments) != len(self._required):
+            arguments = {name: value for name, value in arguments.items() if value is not _ABSENT}
+        for name, codec in self._adapted.items():
+            if name in arguments:
+                try:
+                    arguments[name] = codec.read(bytes(arguments[name]))
+                except Misfit as misfit:
+                    raise _wrong(_explain(misfit.below(name), raw, what), hint) from misfit.__cause__
+        return arguments
+
+
+def same_inputs(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
+    """How two inputs differ, by argument. One that is missing on either side was left to its default: not compared."""
+    first, second = decode(a), decode(b)
+    return {
+        name: (first[name], second[name]) for name in first if name in second and not _same(first[name], second[name])
+    }
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two JSON values are equal. To Python, True is 1."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b) and isinstance(a, bool) is isinstance(b, bool)
+
+
+def _decoder_for(parameters: Iterable[Parameter]) -> Callable[[bytes], Any]:
+    fields: list[Any] = []
+    for parameter in parameters:
+        kind = parameter.codec.type if parameter.codec.is_native else msgspec.Raw
+        fields.append((parameter.name, kind) if parameter.required else (parameter.name, kind, _ABSENT))
+    return native_decoder(msgspec.defstruct("Call", fields, forbid_unknown_fields=True, kw_only=True))
+
+
+def _parameter(fn: Callable[..., object], found: inspect.Parameter, hints: dict[str, Any]) -> Parameter:
+    name = found.name
+    if found.kind in _UNNAMED:
+        hint = _UNNAMED[found.kind].format(name=name)
+        raise UsageError(f"{_name(fn)}({found}): recorded arguments need names.", hint=hint)
+    codec = _codec(f"{_name(fn)}({name})", hints.get(name, _Kind.empty))
+    return Parameter(name, found.default is _Kind.empty, codec.type, found.default, codec)
+
+
+def _codec(where: str, type_: Any) -> Codec[Any]:
+    try:
+        return Codec.of(type_)
+    except BadValue as error:
+        raise BadValue(f"{where}: {error.message}", hint=error.hint, code=error.code) from error.__cause__
+
+
+def _signature(fn: Callable[..., object]) -> inspect.Signature:
+    if sys.version_info >= (3, 14):
+        # Annotations are evaluated when asked for; a name that only a checker knows must not stop a program.
+        return inspect.signature(fn, annotation_format=annotationlib.Format.FORWARDREF)
+    return inspect.signature(fn)
+
+
+def _hints(fn: Callable[..., object], raw: inspect.Signature) -> dict[str, Any]:
+    """The annotations as types. One that cannot be resolved means Any, and harms no other."""
+    if inspect.isroutine(fn):
+        with contextlib.suppress(Exception):  # evaluating annotations runs the user's code
+            return typing.get_type_hints(fn, include_extras=True)
+    written = {each.name: each.annotation for each in raw.parameters.values()} | {"return": raw.return_annotation}
+    names = getattr(inspect.unwrap(fn), "__globals__", {})
+    return {name: _resolved(annotation, names) for name, annotation in written.items() if annotation is not _Kind.empty}
+
+
+def _resolved(annotation: Any, names: dict[str, Any]) -> Any:
+    try:
+        holder = SimpleNamespace(__annotations__={"it": annotation})
+        return typing.get_type_hints(holder, names, include_extras=True)["it"]
+    except Exception:  # noqa: BLE001  # the user's code again
+        return Any
+
+
+def _is_context(first: inspect.Parameter, hints: dict[str, Any], context_type: type | None) -> bool:
+    if context_type is None:
+        return False
+    hint = hints.get(first.name)
+    if first.name == "ctx" or (isinstance(hint, type) and issubclass(hint, context_type)):
+        return True
+    written = first.annotation  # imported for checkers only, it is still a name
+    return isinstance(written, str) and written.rpartition(".")[2] == context_type.__name__
+
+
+def _with_default(parameter: Parameter) -> dict[str, Any]:
+    schema = parameter.codec.schema()
+    if parameter.required:
+        return schema
+    try:
+        return {**schema, "default": decode(parameter.codec.encode(parameter.default))}
+    except WeftError:  # a default that only Python knows
+        return schema
+
+
+def _explain(misfit: Misfit, raw: bytes, what: str) -> str:
+    top = re.split(r"[.\[]", misfit.path, maxsplit=1)[0]
+    given = decode(raw).get(top, _ABSENT) if top else _ABSENT
+    if given is _ABSENT:
+        return f"{what} does not fit the function: {misfit.clause()}."
+    return f"{what}({top}={shown(given, chars_max=40)}): {misfit.clause()}."
+
+
+def _guess(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    meant = f' Did you mean "{close[0]}"?' if close else ""
+    return f"{meant} It takes: {', '.join(known) or 'nothing'}."
+
+
+def _wrong(message: str, hint: str = _NOT_STARTED) -> BadValue:
+    return BadValue(message, hint=hint, code="value.wrong_type")
+
+
+def _name(fn: Callable[..., object]) -> str:
+    return getattr(fn, "__name__", type(fn).__name__)

@@ -1,0 +1,88 @@
+"""What a type is made of, found through its annotations: the classes and the metadata that decide who can read it."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+_PYDANTIC_MODULES = ("pydantic", "pydantic_core", "annotated_types")
+
+
+def is_model(cls: Any) -> bool:
+    """Whether a class is a pydantic model, without importing pydantic."""
+    return isinstance(cls, type) and hasattr(cls, "model_validate_json") and hasattr(cls, "model_dump")
+
+
+def needs_pydantic(type_: Any) -> bool:
+    """Whether only pydantic checks all that the type says: models, its dataclasses, its constraints."""
+    return any(
+        is_model(part)
+        or hasattr(part, "__is_pydantic_dataclass__")
+        or type(part).__module__.partition(".")[0] in _PYDANTIC_MODULES
+        for part in _walk(type_, set())
+    )
+
+
+def unknown_classes(type_: Any) -> set[type]:
+    """The classes in a type that msgspec has no rule for."""
+    return {part for part in _walk(type_, set()) if isinstance(part, type) and _is_unknown(part)}
+
+
+def _is_unknown(cls: type) -> bool:
+    try:
+        return isinstance(msgspec.inspect.type_info(cls), msgspec.inspect.CustomType)
+    except TypeError:  # refused for its contents, which are walked on their own
+        return False
+
+
+def _walk(type_: Any, seen: set[Any]) -> Iterator[Any]:
+    """Every class and every piece of Annotated metadata below a type."""
+    origin = typing.get_origin(type_) or type_
+    if origin is typing.Literal:
+        return
+    if origin is typing.Annotated:
+        yield from type_.__metadata__
+        yield from _walk(type_.__origin__, seen)
+        return
+    if isinstance(origin, type) and origin is not types.UnionType:
+        yield origin
+    for part in typing.get_args(type_):
+        yield from _walk(part, seen)
+    for part in _inside(origin, seen):
+        yield from _walk(part, seen)
+
+
+def _inside(origin: Any, seen: set[Any]) -> Iterator[Any]:
+    """The types that an alias or a class with fields stands for; each is opened once, for it may hold itself."""
+    if hasattr(origin, "__supertype__"):  # NewType
+        inside = [origin.__supertype__]
+    elif hasattr(origin, "__value__"):  # type X = ..., from Python 3.12 on
+        inside = [origin.__value__]
+    elif isinstance(origin, type) and _has_fields(origin):
+        inside = _hints(origin)
+    else:
+        return
+    if origin not in seen:
+        seen.add(origin)
+        yield from inside
+
+
+def _hints(cls: type) -> list[Any]:
+    try:
+        return list(typing.get_type_hints(cls, include_extras=True).values())
+    except Exception:  # noqa: BLE001  # a name that cannot be resolved: the decoder will say which
+        return []
+
+
+def _has_fields(cls: type) -> bool:
+    return (
+        dataclasses.is_dataclass(cls)
+        or issubclass(cls, msgspec.Struct)
+        or typing.is_typeddict(cls)
+        or (issubclass(cls, tuple) and hasattr(cls, "_fields"))
+    )

@@ -1,0 +1,182 @@
+"""One tree of errors: every class has a code, a page and a text, and crosses process boundaries whole."""
+
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+
+from weft import errors
+from weft.cli.pages import PAGES, page
+from weft.errors import BranchesFailed, Failure, StepFailed, TimedOut, WeftError
+
+FAILURE = Failure("CardDeclined", "o-1", step="charge", location="charge", attempts=4, data=("o-1",), where="app.py:22")
+EXTRA: dict[str, dict[str, Any]] = {
+    "StepFailed": {"failure": FAILURE},
+    "OutcomeUnknown": {"failure": FAILURE},
+    "WorkerLost": {"failure": FAILURE},
+    "TimedOut": {"failure": FAILURE},
+    "RunFailed": {"run_id": "order-o-1", "failure": FAILURE},
+    "RunCancelled": {"run_id": "order-o-1", "reason": "changed my mind"},
+    "Diverged": {"location": "charge", "recorded": "a", "asked": "b"},
+}
+
+
+def below(cls: type[WeftError]) -> list[type[WeftError]]:
+    return [cls, *(found for sub in cls.__subclasses__() for found in below(sub))]
+
+
+TREE = below(WeftError)
+
+
+def example(cls: type[WeftError]) -> WeftError:
+    if cls is BranchesFailed:
+        return BranchesFailed("two failed.", {"a": ValueError("x"), "b": KeyError("y")}, hint="Look.", run="r")
+    return cls("It failed.", hint="Look.", **EXTRA.get(cls.__name__, {}), place="here")
+
+
+def test_the_tree_is_the_one_that_is_drawn_in_the_docstring() -> None:
+    drawn = errors.__doc__
+    assert drawn is not None
+    for cls in [*TREE, errors.Critical, errors.Rollback, errors.Evicted]:
+        assert cls.__name__ in drawn
+
+
+@pytest.mark.parametrize(
+    ("parent", "names"),
+    [
+        ("UsageError", "NotRunning LoopRunning NotAsync NoContext NameTaken UnknownWorkflow UnknownStep"),
+        ("UsageError", "BadDuration BadValue BadGraph BadPlan ForeignAwait RunAtImport"),
+        ("Refused", "IdTaken KeyReused RunFinished AlreadyDecided NotAllowed NotFound"),
+        ("StepFailed", "OutcomeUnknown WorkerLost"),
+        ("StoreError", "Conflict Fenced Unavailable Corrupt NewerSchema Full"),
+        ("WeftError", "UsageError Refused TimedOut BranchesFailed RunFailed RunCancelled Diverged LimitExceeded"),
+    ],
+)
+def test_a_class_stands_where_its_catcher_expects_it(parent: str, names: str) -> None:
+    for name in names.split():
+        assert issubclass(getattr(errors, name), getattr(errors, parent))
+
+
+def test_every_class_has_a_code_of_its_own_and_a_page() -> None:
+    codes = [cls.code for cls in TREE]
+
+    assert len(set(codes)) == len(codes)
+    for code in codes:
+        text = page(code)
+        assert text is not None, code
+        assert text.startswith(f"{code}\n")
+
+
+@pytest.mark.parametrize("code", ["usage.not_awaited", "value.wrong_type"])
+def test_a_code_without_a_class_has_a_page_too(code: str) -> None:
+    assert page(code) is not None
+
+
+def test_there_is_no_page_for_a_code_that_nothing_raises() -> None:
+    assert set(PAGES) - {cls.code for cls in TREE} == {"usage.not_awaited", "value.wrong_type"}
+    assert page("value.nonsense") is None
+
+
+@pytest.mark.parametrize("found", PAGES.values(), ids=PAGES)
+def test_a_page_says_what_happened_why_and_what_to_do(found: tuple[str, str, str]) -> None:
+    assert all(len(part) > 10 and part == part.strip() for part in found)
+
+
+@pytest.mark.parametrize("cls", TREE)
+def test_the_text_says_what_happened_and_what_to_do(cls: type[WeftError]) -> None:
+    error = example(cls)
+
+    assert str(error) == f"{error.message} Look."
+    assert error.message in ("It failed.", "two failed.")
+
+
+@pytest.mark.parametrize("cls", TREE)
+def test_an_error_comes_through_pickle_with_all_it_carries(cls: type[WeftError]) -> None:
+    error = example(cls)
+    error.code = "some.code"
+
+    copy = pickle.loads(pickle.dumps(error))
+
+    assert type(copy) is cls
+    assert (str(copy), copy.code, copy.context) == (str(error), "some.code", error.context)
+    for name in EXTRA.get(cls.__name__, {}):
+        assert getattr(copy, name) == getattr(error, name)
+
+
+def test_an_error_without_a_hint_ends_with_its_message() -> None:
+    assert str(WeftError("It failed.")) == "It failed."
+
+
+def test_one_error_may_carry_a_narrower_code() -> None:
+    assert errors.BadValue("x", code="value.wrong_type").code == "value.wrong_type"
+    assert errors.BadValue("x").code == errors.BadValue.code == "value.not_json"
+
+
+def test_what_belongs_to_an_error_is_kept_by_name() -> None:
+    assert WeftError("It failed.", run_id="r-1", line=3).context == {"run_id": "r-1", "line": 3}
+
+
+def test_a_timeout_is_caught_as_pythons_own() -> None:
+    with pytest.raises(TimeoutError) as caught:
+        raise TimedOut("too late.", hint="Allow more.")
+
+    assert str(caught.value) == "too late. Allow more."
+
+
+def test_failed_branches_are_found_by_name_and_by_kind() -> None:
+    value, key = ValueError("x"), KeyError("y")
+    error = BranchesFailed("two failed.", {"a": value, "b": key}, hint="Look.")
+
+    assert error.errors == {"a": value, "b": key}
+    assert error.exceptions == (value, key)
+    caught: list[dict[str, Exception]] = []
+    try:
+        raise error
+    except* ValueError as part:
+        assert isinstance(part, BranchesFailed)  # noqa: PT017  # only `except*` takes groups apart
+        caught.append(part.errors)
+    except* KeyError as part:
+        assert isinstance(part, BranchesFailed)  # noqa: PT017  # only `except*` takes groups apart
+        caught.append(part.errors)
+    assert caught == [{"a": value}, {"b": key}]
+
+
+def test_branches_without_names_are_numbered() -> None:
+    error = BranchesFailed("one failed.", [ValueError("x")])
+
+    assert list(error.errors) == ["0"]
+
+
+def test_taking_groups_apart_drops_no_branch() -> None:
+    inner = BranchesFailed("inner.", {"x": ValueError("1"), "y": KeyError("2")})
+    outer = BranchesFailed("outer.", {"1": ValueError("3"), "other": inner})
+
+    part = outer.subgroup(ValueError)
+
+    assert isinstance(part, BranchesFailed)
+    assert len(part.errors) == len(part.exceptions) == 2
+
+
+def test_control_flow_passes_except_exception_and_user_errors_do_not() -> None:
+    assert not issubclass(errors.Evicted, Exception)
+    for cls in (errors.Critical, errors.Rollback):
+        assert issubclass(cls, Exception)
+        assert not issubclass(cls, WeftError)
+
+
+def test_a_failure_is_small_and_comes_back_from_json() -> None:
+    raw = msgspec.json.encode(FAILURE)
+
+    assert msgspec.json.decode(raw, type=Failure) == FAILURE
+    assert msgspec.json.encode(Failure("ValueError", "x")) == b'{"type":"ValueError","message":"x"}'
+
+
+def test_a_failure_from_a_newer_version_is_still_read() -> None:
+    raw = b'{"type":"ValueError","message":"x","later":1}'
+
+    assert msgspec.json.decode(raw, type=Failure) == Failure("ValueError", "x")
+
+
+def test_a_failed_step_carries_its_failure() -> None:
+    assert StepFailed("charge failed.", failure=FAILURE).failure.attempts == 4
