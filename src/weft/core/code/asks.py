@@ -1,0 +1,134 @@
+"""What the code asks for at a place that is not recorded yet: each ask becomes one event, or two if it is answered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.code.locations import compact, key_of
+from weft.core.ids import EntryId
+from weft.core.state import CodeIndex, CodeState
+from weft.core.waits import refuse_unless, waiting_messages
+from weft.errors import NotFound
+
+
+def child_uid(uid: str, seq: int) -> str:
+    """The uid of the child that event ``seq`` starts."""
+    return blake2b(f"{uid}/{seq}".encode(), digest_size=16).hexdigest()
+
+
+def decide(state: CodeState, index: CodeIndex, ask: c.Ask) -> Sequence[e.AnyEvent]:
+    """The events of an ask. Names that the registry lacks come with its first event."""
+    add: list[str] = []
+    base = index.paths.get(ask.scope)
+    if base is None:
+        base = compact(ask.scope[:-1], index.name_ids, add)
+        if not add:
+            index.paths[ask.scope] = base
+    number = index.name_ids.get(ask.name)
+    if number is None:
+        if ask.name not in add:
+            add.append(ask.name)
+        number = len(index.name_ids) + add.index(ask.name)
+    path = [*base, number] if ask.n == 1 else [*base, number, -ask.n]
+    return _ASKS[type(ask)](state, ask, path, add)
+
+
+def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+    event = e.TaskScheduled(
+        at=path,
+        add=add,
+        step=ask.step,
+        input=ask.input,
+        digest=ask.digest,
+        policy=ask.policy,
+        undo=ask.undo,
+        inline=ask.inline,
+        early=ask.early,
+    )
+    return (event,)
+
+
+def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+    awaited = e.MessageAwaited(at=path, add=add, names=ask.names, most=ask.most, due=ask.due)
+    found = waiting_messages(state, ask.names, ask.most)
+    if not found:
+        return (awaited,)
+    return (awaited, e.MessagesTaken(wait=EntryId(state.seq + 1), ids=[message.id for message in found]))
+
+
+def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+    event = e.AskOpened(
+        at=path,
+        add=add,
+        title=ask.title,
+        form=ask.form,
+        about=ask.about,
+        of=ask.of,
+        quorum=ask.quorum,
+        due=ask.due,
+        on_timeout=ask.on_timeout,
+    )
+    return (event,)
+
+
+def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+    own = f"{state.run_id}.{key_of(ask.scope, ask.name, ask.n)}"
+    event = e.ChildStarted(
+        at=path,
+        add=add,
+        workflow=ask.workflow,
+        version=ask.version,
+        style=ask.style,
+        run_id=ask.run_id or (f"{own}~{state.retries}" if state.retries else own),
+        uid=child_uid(state.uid, state.seq + 1),
+        input=ask.input,
+        digest=ask.digest,
+        due=ask.due,
+        awaited=ask.awaited,
+    )
+    return (event,)
+
+
+_ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str]], Sequence[e.AnyEvent]]] = {
+    c.ScheduleTask: _task,
+    c.SetTimer: lambda _, ask, path, add: (e.TimerSet(at=path, add=add, due=ask.due),),
+    c.AwaitMessages: _messages,
+    c.OpenAsk: _open_ask,
+    c.StartChild: _child,
+    c.RecordValue: lambda _, ask, path, add: (e.ValueRecorded(at=path, add=add, of=ask.of, value=ask.value),),
+    c.SetAttributes: lambda _, ask, path, add: (e.AttributesSet(at=path, add=add, attributes=ask.attributes),),
+    c.DecideRace: lambda _, ask, path, add: (e.RaceDecided(at=path, add=add, winner=ask.winner, losers=ask.losers),),
+    c.TurnLoop: lambda _, ask, path, add: (
+        e.LoopTurned(at=path, add=add, round=ask.round, state=ask.state, keep=ask.keep),
+    ),
+    c.FinishLoop: lambda _, ask, path, add: (e.LoopFinished(at=path, add=add, rounds=ask.rounds, output=ask.output),),
+}
+
+
+def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+    """What failed, what was given up and what was undone is performed anew; ``start`` also drops all that began after it."""
+    if not command.start:
+        if not state.over:
+            return ()
+        refuse_unless(state.status == "failed", state, "tried again")
+    else:
+        refuse_unless(state.status in ("failed", "held"), state, "tried again from there")
+    again = set(state.undone)
+    first = 0
+    if command.start:
+        found = index.keys.get(command.start)
+        if found is None:
+            raise NotFound(
+                f"{state.run_id} has recorded nothing at {command.start!r}.", hint="weft show lists its places."
+            )
+        first = found
+    dropped = [
+        number
+        for number, entry in state.entries.items()
+        if entry.status in ("failed", "cancelled") or number in again or (first and number >= first)
+    ]
+    return (e.RunRetried(dropped=dropped),)

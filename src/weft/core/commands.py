@@ -1,0 +1,250 @@
+"""Requests to change a run. All of them enter through one door: ``decide``.
+
+Two families share it. *Reports and requests* come from outside (a user, a worker, a clock, another run) and may have travelled as
+mail, so they are JSON too. *Asks* come from the code of a run while it is pumped, and are decided in the same append as the fact
+that woke it; an ask names its place by ``scope`` (readable, ending in a slash, empty at the root), ``name`` and ``n``, its how-manieth use there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.events import NULL, Parent, Policy, Style, UndoPlan
+from weft.core.ids import EntryId
+from weft.errors import Failure
+
+DEFAULT_POLICY = Policy()
+
+
+class Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", tag=None):
+    """The base of what comes from outside."""
+
+
+class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
+    run_id: str
+    workflow: str
+    input: Raw
+    version: str = "1"
+    style: Style = "code"
+    parent: Parent | None = None
+    timeout_ms: int = 0
+    attributes: dict[str, Any] = {}
+    scheduled_at: int = 0
+    refused: str = ""
+    """Why this start cannot be: the run is made all the same, and fails, so that its parent hears of it."""
+
+
+class ReportTaskSucceeded(Command, frozen=True, tag="report_task_succeeded"):
+    task: EntryId
+    attempt: int
+    delivery: int
+    output: Raw = NULL
+
+
+class ReportTaskFailed(Command, frozen=True, tag="report_task_failed"):
+    task: EntryId
+    attempt: int
+    delivery: int
+    failure: Failure
+    retryable: bool = True
+
+
+class ReportTaskLost(Command, frozen=True, tag="report_task_lost"):
+    task: EntryId
+    attempt: int
+    delivery: int
+
+
+class FireTimer(Command, frozen=True, tag="fire_timer"):
+    """The time of an entry has come (0: the run's own deadline)."""
+
+    entry: EntryId
+
+
+class DeliverMessage(Command, frozen=True, tag="deliver_message"):
+    id: str
+    name: str
+    body: Raw = NULL
+    sender: str = ""
+
+
+class DecideAsk(Command, frozen=True, tag="decide_ask"):
+    """Answer an open question, named by its entry or by its location."""
+
+    ask: int | str
+    approved: bool
+    by: str = ""
+    reason: str = ""
+    form: Raw = NULL
+
+
+class ReportChildEnded(Command, frozen=True, tag="report_child_ended"):
+    child: EntryId
+    status: str
+    output: Raw = NULL
+    failure: Failure | None = None
+
+
+class CancelRun(Command, frozen=True, tag="cancel_run"):
+    reason: str = ""
+
+
+class PauseRun(Command, frozen=True, tag="pause_run"):
+    pass
+
+
+class ResumeRun(Command, frozen=True, tag="resume_run"):
+    pass
+
+
+class RetryRun(Command, frozen=True, tag="retry_run"):
+    """Try a failed run again; ``start`` names a location from which on everything is performed anew."""
+
+    start: str = ""
+
+
+# --- asks of the code --------------------------------------------------------------------------------------------
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """The base of what the code asks for at a place."""
+
+    scope: str
+    name: str
+    n: int
+
+
+class ScheduleTask(Ask, frozen=True):
+    step: str
+    input: Raw
+    digest: str
+    policy: Policy = DEFAULT_POLICY
+    undo: UndoPlan | None = None
+    inline: bool = False
+    early: bool = False
+
+
+class SetTimer(Ask, frozen=True):
+    due: int
+
+
+class AwaitMessages(Ask, frozen=True):
+    names: list[str]
+    most: int = 1
+    due: int = 0
+
+
+class OpenAsk(Ask, frozen=True):
+    title: str
+    form: dict[str, Any] | None = None
+    about: Raw = NULL
+    of: list[str] = []
+    quorum: str | int = "any"
+    due: int = 0
+    on_timeout: str = "fail"
+
+
+class StartChild(Ask, frozen=True):
+    workflow: str
+    version: str
+    style: Style
+    input: Raw
+    digest: str
+    run_id: str = ""
+    due: int = 0
+    awaited: bool = True
+
+
+class RecordValue(Ask, frozen=True):
+    of: Literal["now", "random", "uuid", "version"]
+    value: Raw
+
+
+class SetAttributes(Ask, frozen=True):
+    attributes: dict[str, Any]
+
+
+class DecideRace(Ask, frozen=True):
+    winner: str
+    losers: list[str]
+
+
+class TurnLoop(Ask, frozen=True):
+    round: int
+    state: Raw
+    keep: int
+
+
+class FinishLoop(Ask, frozen=True):
+    rounds: int
+    output: Raw
+
+
+class RefuseMessage(msgspec.Struct, frozen=True):
+    wait: EntryId
+    id: str
+    error: str
+
+
+class CancelEntry(msgspec.Struct, frozen=True):
+    entry: EntryId
+
+
+class CompleteRun(msgspec.Struct, frozen=True):
+    output: Raw = NULL
+
+
+class FailRun(msgspec.Struct, frozen=True):
+    failure: Failure
+
+
+class EndCancelled(msgspec.Struct, frozen=True):
+    """The code ended after it was told to stop, however it ended."""
+
+
+class HoldRun(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+    location: str = ""
+
+
+Mailed = (
+    StartRun
+    | ReportTaskSucceeded
+    | ReportTaskFailed
+    | ReportTaskLost
+    | FireTimer
+    | DeliverMessage
+    | DecideAsk
+    | ReportChildEnded
+    | CancelRun
+    | PauseRun
+    | ResumeRun
+    | RetryRun
+)
+Asked = (
+    ScheduleTask
+    | SetTimer
+    | AwaitMessages
+    | OpenAsk
+    | StartChild
+    | RecordValue
+    | SetAttributes
+    | DecideRace
+    | TurnLoop
+    | FinishLoop
+    | RefuseMessage
+    | CancelEntry
+    | CompleteRun
+    | FailRun
+    | EndCancelled
+    | HoldRun
+)
+AnyCommand = Mailed | Asked
+
+encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[Mailed] = msgspec.json.Decoder(Mailed)
+decode = _decoder.decode

@@ -1,0 +1,362 @@
+"""What happened to a run: immutable facts, one JSON object each in its log.
+
+Every event names what it changes by the number of the entry (the sequence number of the event that made it), so that a
+location is written once. Times are milliseconds since 1970. ``Raw`` fields are JSON as the user's values were encoded at
+the door; large ones are references to blobs. A released event never changes; a new need is a new event or a new field with a default.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.ids import EntryId
+from weft.errors import Failure
+
+NULL = Raw(b"null")
+FORMAT = 1
+"""The newest event format this code writes and reads; the run row names the highest one in its log."""
+
+Style = Literal["code", "graph", "goal"]
+Effect = Literal["pure", "idempotent", "irreversible"]
+Path = list[int]
+"""A location, compactly: indexes into the run's name registry, each followed by minus its repeat number if it has one."""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
+    """The base of all events; ``kind`` names them in JSON."""
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
+    """How a task is tried: recorded with it, so that a decision needs nothing but the log."""
+
+    attempts_max: int = 4
+    backoff: Literal["fixed", "linear", "exponential"] = "exponential"
+    delay_ms: int = 200
+    delay_ms_max: int = 30_000
+    timeout_ms: int = 0
+    effect: Effect = "idempotent"
+    queue: str = "default"
+
+
+class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The step that takes a completed task back, and which of the recorded values it is given."""
+
+    step: str
+    takes: list[str]
+    policy: Policy = Policy()
+
+
+class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who started a child run, and which entry there waits for its end (0: nobody does)."""
+
+    uid: str
+    entry: int = 0
+    run_id: str = ""
+
+
+# --- the life of a run -------------------------------------------------------------------------------------------
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+    run_id: str
+    workflow: str
+    input: Raw
+    version: str = "1"
+    style: Style = "code"
+    parent: Parent | None = None
+    due: int = 0
+    attributes: dict[str, Any] = {}
+    scheduled_at: int = 0
+
+
+class RunCompleted(Event, frozen=True, kw_only=True, tag="run_completed"):
+    output: Raw = NULL
+
+
+class RunFailed(Event, frozen=True, kw_only=True, tag="run_failed"):
+    failure: Failure
+    not_undone: list[str] = []
+
+
+class RunCancelled(Event, frozen=True, kw_only=True, tag="run_cancelled"):
+    reason: str = ""
+    not_undone: list[str] = []
+
+
+class CancelRequested(Event, frozen=True, kw_only=True, tag="cancel_requested"):
+    """The code is told at this place in the order of facts."""
+
+    reason: str = ""
+
+
+class RunTimedOut(Event, frozen=True, kw_only=True, tag="run_timed_out"):
+    """The run's own deadline passed; the code is told like at a cancel, and the run will fail."""
+
+
+class CodeEnded(Event, frozen=True, kw_only=True, tag="code_ended"):
+    """The code is over, and what it left (undos, children to stop) must end before the run does."""
+
+    failure: Failure | None = None
+
+
+class RunPaused(Event, frozen=True, kw_only=True, tag="run_paused"):
+    pass
+
+
+class RunResumed(Event, frozen=True, kw_only=True, tag="run_resumed"):
+    """A paused or held run goes on."""
+
+
+class RunHeld(Event, frozen=True, kw_only=True, tag="run_held"):
+    """The run stops for a person: nothing is undone, nothing is lost."""
+
+    code: str
+    message: str
+    location: str = ""
+
+
+class RunRetried(Event, frozen=True, kw_only=True, tag="run_retried"):
+    """A failed run is tried again. ``dropped``: entries that are performed anew."""
+
+    dropped: list[int] = []
+
+
+class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
+    at: Path
+    attributes: dict[str, Any]
+    add: list[str] = []
+
+
+# --- tasks -------------------------------------------------------------------------------------------------------
+
+
+class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
+    at: Path
+    step: str
+    input: Raw
+    digest: str
+    add: list[str] = []
+    policy: Policy = Policy()
+    undo: UndoPlan | None = None
+    inline: bool = False
+    early: bool = False
+    raises: list[str] = []
+
+
+class TaskSucceeded(Event, frozen=True, kw_only=True, tag="task_succeeded"):
+    task: EntryId
+    output: Raw = NULL
+    attempt: int = 1
+
+
+class TaskFailed(Event, frozen=True, kw_only=True, tag="task_failed"):
+    """An attempt failed. ``retry_at`` 0: for good."""
+
+    task: EntryId
+    failure: Failure
+    attempt: int = 1
+    retry_at: int = 0
+
+
+class TaskLost(Event, frozen=True, kw_only=True, tag="task_lost"):
+    """Whoever performed it is gone without an answer; it is handed out again under this delivery number."""
+
+    task: EntryId
+    delivery: int
+    retry_at: int = 0
+
+
+class UndoScheduled(Event, frozen=True, kw_only=True, tag="undo_scheduled"):
+    """The newest completed task that is not undone yet is taken back. Its own number is the undo's task number."""
+
+    of: EntryId
+    step: str
+    input: Raw
+
+
+# --- waiting -----------------------------------------------------------------------------------------------------
+
+
+class TimerSet(Event, frozen=True, kw_only=True, tag="timer_set"):
+    at: Path
+    due: int
+    add: list[str] = []
+
+
+class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
+    timer: EntryId
+
+
+class MessageReceived(Event, frozen=True, kw_only=True, tag="message_received"):
+    """The log has it; it is the run's from here on, whether or not the code waits for it yet."""
+
+    id: str
+    name: str
+    body: Raw = NULL
+    sender: str = ""
+
+
+class MessageAwaited(Event, frozen=True, kw_only=True, tag="message_awaited"):
+    at: Path
+    names: list[str]
+    most: int = 1
+    due: int = 0
+    add: list[str] = []
+
+
+class MessagesTaken(Event, frozen=True, kw_only=True, tag="messages_taken"):
+    wait: EntryId
+    ids: list[str]
+
+
+class MessageRefused(Event, frozen=True, kw_only=True, tag="message_refused"):
+    """It did not fit the type awaited; the wait goes on."""
+
+    wait: EntryId
+    id: str
+    error: str
+
+
+class WaitTimedOut(Event, frozen=True, kw_only=True, tag="wait_timed_out"):
+    """A wait for a message, a person or a child passed its time. ``child``: the run that is told to stop."""
+
+    wait: EntryId
+    child: str = ""
+
+
+class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
+    at: Path
+    title: str
+    form: dict[str, Any] | None = None
+    about: Raw = NULL
+    of: list[str] = []
+    quorum: str | int = "any"
+    due: int = 0
+    on_timeout: str = "fail"
+    add: list[str] = []
+
+
+class AskAnswered(Event, frozen=True, kw_only=True, tag="ask_answered"):
+    """One person's answer. ``decided``: with it the question is settled."""
+
+    ask: EntryId
+    approved: bool
+    by: str = ""
+    reason: str = ""
+    form: Raw = NULL
+    decided: bool = True
+
+
+# --- other runs --------------------------------------------------------------------------------------------------
+
+
+class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
+    at: Path
+    workflow: str
+    version: str
+    run_id: str
+    uid: str
+    input: Raw
+    digest: str
+    style: Style = "code"
+    due: int = 0
+    awaited: bool = True
+    add: list[str] = []
+
+
+class ChildEnded(Event, frozen=True, kw_only=True, tag="child_ended"):
+    child: EntryId
+    status: str
+    output: Raw = NULL
+    failure: Failure | None = None
+
+
+# --- what code alone records -------------------------------------------------------------------------------------
+
+
+class ValueRecorded(Event, frozen=True, kw_only=True, tag="value_recorded"):
+    """A value that the code may not compute twice: a time, a random number, an id, a version."""
+
+    at: Path
+    of: Literal["now", "random", "uuid", "version"]
+    value: Raw
+    add: list[str] = []
+
+
+class RaceDecided(Event, frozen=True, kw_only=True, tag="race_decided"):
+    """The losers are cancelled and what they had recorded leaves the state."""
+
+    at: Path
+    winner: str
+    losers: list[str]
+    add: list[str] = []
+
+
+class LoopTurned(Event, frozen=True, kw_only=True, tag="loop_turned"):
+    """Round ``round`` begins with ``state``; older rounds than ``keep`` leave the state."""
+
+    at: Path
+    round: int
+    state: Raw
+    keep: int = 20
+    add: list[str] = []
+
+
+class LoopFinished(Event, frozen=True, kw_only=True, tag="loop_finished"):
+    at: Path
+    rounds: int
+    output: Raw = NULL
+    add: list[str] = []
+
+
+class EntryCancelled(Event, frozen=True, kw_only=True, tag="entry_cancelled"):
+    """The code no longer waits for it: a loser, a cancelled asyncio task. ``child``: the run that is told to stop."""
+
+    entry: EntryId
+    child: str = ""
+
+
+AnyEvent = (
+    RunStarted
+    | RunCompleted
+    | RunFailed
+    | RunCancelled
+    | CancelRequested
+    | RunTimedOut
+    | CodeEnded
+    | RunPaused
+    | RunResumed
+    | RunHeld
+    | RunRetried
+    | AttributesSet
+    | TaskScheduled
+    | TaskSucceeded
+    | TaskFailed
+    | TaskLost
+    | UndoScheduled
+    | TimerSet
+    | TimerFired
+    | MessageReceived
+    | MessageAwaited
+    | MessagesTaken
+    | MessageRefused
+    | WaitTimedOut
+    | AskOpened
+    | AskAnswered
+    | ChildStarted
+    | ChildEnded
+    | ValueRecorded
+    | RaceDecided
+    | LoopTurned
+    | LoopFinished
+    | EntryCancelled
+)
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
+
+encode = _encoder.encode
+decode = _decoder.decode

@@ -1,0 +1,23 @@
+"""Names of things, as types, so that one cannot be passed for another."""
+
+from __future__ import annotations
+
+from typing import NewType
+
+RunId = NewType("RunId", str)
+"""What people call a run. Chosen by them, or made; free again once the run was deleted."""
+
+RunUid = NewType("RunUid", str)
+"""One incarnation of a run: made at start, never re-used. Keys and child uids derive from it."""
+
+HostId = NewType("HostId", str)
+EntryId = NewType("EntryId", int)
+"""The sequence number of the event that made the entry: unique in its run, ordered by creation."""
+
+Seq = NewType("Seq", int)
+Epoch = NewType("Epoch", int)
+Millis = NewType("Millis", int)
+"""Milliseconds since 1970, or a span of them where the name ends in ``_ms``."""
+
+CANCEL = EntryId(0)
+"""Stands in the list of facts where a request to end the code (cancel, run deadline) takes effect."""

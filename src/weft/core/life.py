@@ -1,0 +1,163 @@
+"""From start to end: what a run's status allows, and how it ends.
+
+A run that fails or is cancelled first lets go of what is open, waits for children it told to stop and for tasks whose undo depends on
+their outcome, then undoes what was completed, newest first, and only then is over. First in the log wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.commands import CancelRun, StartRun
+from weft.core.events import (
+    AnyEvent,
+    CancelRequested,
+    CodeEnded,
+    EntryCancelled,
+    RunCancelled,
+    RunFailed,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    UndoScheduled,
+)
+from weft.core.ids import EntryId
+from weft.core.state import State
+from weft.core.waits import finished, refuse_unless
+from weft.errors import Failure
+
+_encode = msgspec.json.Encoder().encode
+
+
+def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent]:
+    """The first event of a run; a second start decides nothing."""
+    if state.started:
+        return ()
+    started = RunStarted(
+        run_id=command.run_id,
+        workflow=command.workflow,
+        input=command.input,
+        version=command.version,
+        style=command.style,
+        parent=command.parent,
+        due=now + command.timeout_ms if command.timeout_ms else 0,
+        attributes=command.attributes,
+        scheduled_at=command.scheduled_at,
+    )
+    if not command.refused:
+        return (started,)
+    return (started, RunFailed(failure=Failure(type="IdTaken", message=command.refused, code="run.id_taken")))
+
+
+def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:
+    """The code is told, once. A held run has no code to tell: it ends straight away."""
+    if state.over:
+        raise finished(state, "there is nothing to cancel")
+    if state.cancelled is not None or state.ended:
+        return ()
+    requested = CancelRequested(reason=command.reason)
+    if state.status == "held":
+        return (requested, *let_go(state), CodeEnded())
+    return (requested,)
+
+
+def decide_pause(state: State) -> Sequence[AnyEvent]:
+    """No new work from here on; facts are still recorded."""
+    if state.over:
+        raise finished(state, "there is nothing to pause")
+    if state.status == "paused":
+        return ()
+    refuse_unless(state.status == "running", state, "paused")
+    return (RunPaused(),)
+
+
+def decide_resume(state: State) -> Sequence[AnyEvent]:
+    """A paused or held run goes on."""
+    if state.over:
+        raise finished(state, "there is nothing to resume")
+    if state.status == "running":
+        return ()
+    refuse_unless(state.status in ("paused", "held"), state, "resumed")
+    return (RunResumed(),)
+
+
+def let_go(state: State) -> list[EntryCancelled]:
+    """Nobody waits any more for what is open: tasks, timers, waits, questions and children are told."""
+    numbers = sorted({*state.tasks, *state.timers, *state.waits, *state.asks, *state.children})
+    events: list[EntryCancelled] = []
+    for number in numbers:
+        child = state.children.get(number)
+        if child is not None and child.cancelled:
+            continue
+        task = state.tasks.get(number)
+        if task is not None and (task.draining or task.undo_of):
+            continue
+        events.append(EntryCancelled(entry=EntryId(number), child=child.uid if child is not None else ""))
+    return events
+
+
+def code_ended(state: State, failure: Failure | None) -> list[AnyEvent]:
+    """The code is over without a result: what it left open is let go, then the run ends by itself (``follow``)."""
+    return [*let_go(state), CodeEnded(failure=failure)]
+
+
+def follow(state: State) -> Sequence[AnyEvent]:
+    """After the code's end: undo newest first, one at a time, then the end."""
+    if not state.ended or state.over or state.tasks or any(child.cancelled for child in state.children.values()):
+        return ()
+    if state.undo:
+        newest = state.undo[-1]
+        body = _encode({"input": newest.input, "result": newest.output})
+        return (UndoScheduled(of=EntryId(newest.task), step=newest.plan.step, input=Raw(body)),)
+    if state.cancelled is not None:
+        return (RunCancelled(reason=state.cancelled, not_undone=list(state.not_undone)),)
+    if state.failure is None:
+        return ()
+    return (RunFailed(failure=state.failure, not_undone=list(state.not_undone)),)
+
+
+def evolve_started(state: State, event: RunStarted, at: int) -> None:
+    state.started = True
+    state.run_id = event.run_id
+    state.workflow = event.workflow
+    state.version = event.version
+    state.input = event.input
+    state.parent = event.parent
+    state.started_at = at
+    state.due = event.due
+    state.scheduled_at = event.scheduled_at
+    if event.attributes:
+        state.attributes = dict(event.attributes)
+
+
+def evolve_over(state: State) -> None:
+    """Nothing is open in a run that is over."""
+    state.tasks = {}
+    state.timers = {}
+    state.waits = {}
+    state.asks = {}
+    state.children = {}
+    state.messages = {}
+    state.undo = []
+    state.undoing = 0
+    state.held = None
+
+
+def evolve_cancelled_entry(state: State, event: EntryCancelled) -> bool:
+    """Close what is open under this number; True: it is gone now, not just draining."""
+    number = event.entry
+    task = state.tasks.get(number)
+    if task is not None:
+        if task.undo is not None and not task.due:
+            task.draining = True
+            return False
+        del state.tasks[number]
+        return True
+    child = state.children.get(number)
+    if child is not None:
+        child.cancelled = True
+        return False
+    return any(table.pop(number, None) is not None for table in (state.timers, state.waits, state.asks))

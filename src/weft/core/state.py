@@ -1,0 +1,222 @@
+"""What a run is now: the fold of its events, and nothing that grows with what has passed and is not needed again.
+
+``State`` is what all styles share: status, open tasks, timers, waits, questions, children, undo stack. What is *open* lives in small
+tables by entry number and leaves them when it ends. ``CodeState`` adds what code needs to be replayed: its entries and the order of facts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.commands import DEFAULT_POLICY
+from weft.core.events import NULL, Parent, Policy, UndoPlan
+from weft.core.ids import EntryId
+from weft.errors import Failure
+
+FOLD = 1
+"""The number of the fold. Raise it when ``evolve`` or a state's shape changes: older snapshots are then ignored."""
+
+Status = Literal["running", "paused", "cancelling", "rolling_back", "held", "completed", "failed", "cancelled"]
+OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
+
+
+class Task(msgspec.Struct, omit_defaults=True):
+    """A piece of outside work that is open. ``draining``: nobody reads its answer, but its undo depends on it."""
+
+    step: str
+    input: Raw
+    since: int
+    policy: Policy = DEFAULT_POLICY
+    attempt: int = 1
+    delivery: int = 1
+    lost: int = 0
+    due: int = 0
+    undo: UndoPlan | None = None
+    undo_of: int = 0
+    inline: bool = False
+    early: bool = False
+    draining: bool = False
+    last: Failure | None = None
+
+
+class Wait(msgspec.Struct, omit_defaults=True):
+    """A wait for messages. No names: any message."""
+
+    names: list[str]
+    since: int
+    most: int = 1
+    due: int = 0
+
+
+class Question(msgspec.Struct, omit_defaults=True):
+    """A question that waits for people."""
+
+    title: str
+    since: int
+    form: dict[str, Any] | None = None
+    about: Raw = NULL
+    of: list[str] = []
+    quorum: str | int = "any"
+    due: int = 0
+    on_timeout: str = "fail"
+    approvals: list[str] = []
+
+
+class Child(msgspec.Struct, omit_defaults=True):
+    """A child run that is not over."""
+
+    uid: str
+    run_id: str
+    workflow: str
+    since: int
+    due: int = 0
+    awaited: bool = True
+    cancelled: bool = False
+
+
+class Message(msgspec.Struct, omit_defaults=True):
+    """A message that the log has and nobody took yet. ``n`` is its place in the order of arrival."""
+
+    n: int
+    id: str
+    name: str
+    at: int
+    body: Raw = NULL
+    sender: str = ""
+
+
+class Undo(msgspec.Struct, frozen=True):
+    """A completed task that can be taken back."""
+
+    task: int
+    plan: UndoPlan
+    input: Raw
+    output: Raw
+    location: str
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Why the run stands still until a person helps."""
+
+    code: str
+    message: str
+    location: str
+    since: int
+
+
+class State(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What the styles share."""
+
+    uid: str
+    run_id: str = ""
+    workflow: str = ""
+    version: str = "1"
+    input: Raw = NULL
+    parent: Parent | None = None
+    status: Status = "running"
+    started: bool = False
+    seq: int = 0
+    at: int = 0
+    started_at: int = 0
+    scheduled_at: int = 0
+    due: int = 0
+    attributes: dict[str, Any] = {}
+    tasks: dict[int, Task] = {}
+    timers: dict[int, int] = {}
+    waits: dict[int, Wait] = {}
+    asks: dict[int, Question] = {}
+    children: dict[int, Child] = {}
+    messages: dict[str, list[Message]] = {}
+    arrived: int = 0
+    undo: list[Undo] = []
+    undoing: int = 0
+    not_undone: list[str] = []
+    undone: list[int] = []
+    cancelled: str | None = None
+    timed_out: bool = False
+    ended: bool = False
+    """The code (or the last token) is over; undos and children may still be under way."""
+    failure: Failure | None = None
+    output: Raw = NULL
+    held: Held | None = None
+    retries: int = 0
+    steps_done: int = 0
+
+    @property
+    def over(self) -> bool:
+        return self.status in OVER
+
+
+class Entry(msgspec.Struct, omit_defaults=True):
+    """One recorded operation of a code run, found again by its location."""
+
+    id: EntryId
+    key: str
+    kind: str
+    status: Literal["open", "done", "failed", "cancelled"] = "open"
+    digest: str = ""
+    output: Raw = NULL
+    failure: Failure | None = None
+    round: int = 0
+    child: str = ""
+
+
+class Scope(msgspec.Struct):
+    """What lives directly below one place, so that it can be dropped without looking at anything else."""
+
+    entries: list[int] = []
+    scopes: list[str] = []
+
+
+class CodeState(State, kw_only=True, omit_defaults=True):
+    """A code run: its entries, and its facts in the order in which the code was, and will be, told of them."""
+
+    names: list[str] = msgspec.field(default_factory=lambda: ["~", "&"])
+    entries: dict[int, Entry] = {}
+    facts: list[int] = []
+    dropped: int = 0
+    """How many of the facts belong to entries that have left the state."""
+
+
+class CodeIndex:
+    """What can be rebuilt from a ``CodeState`` and is needed to find things in it quickly."""
+
+    __slots__ = ("keys", "name_ids", "paths", "scopes")
+
+    def __init__(self, state: CodeState) -> None:
+        self.name_ids = {name: i for i, name in enumerate(state.names)}
+        self.keys: dict[str, int] = {}
+        self.paths: dict[str, list[int]] = {"": []}
+        self.scopes: dict[str, Scope] = {}
+        for entry in state.entries.values():
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Make an entry findable by its location and droppable with its scope."""
+        self.keys[entry.key] = entry.id
+        cut = entry.key.rfind("/") + 1
+        if cut:
+            self._scope(entry.key[:cut]).entries.append(entry.id)
+
+    def _scope(self, prefix: str) -> Scope:
+        found = self.scopes.get(prefix)
+        if found is None:
+            found = self.scopes[prefix] = Scope()
+            cut = prefix.rfind("/", 0, -1) + 1
+            if cut:
+                self._scope(prefix[:cut]).scopes.append(prefix)
+        return found
+
+    def drop(self, prefix: str) -> list[int]:
+        """Forget a scope and all below it; the entries that were there."""
+        found = self.scopes.pop(prefix, None)
+        if found is None:
+            return []
+        gone = list(found.entries)
+        for inner in found.scopes:
+            gone.extend(self.drop(inner))
+        self.paths.pop(prefix, None)
+        return gone

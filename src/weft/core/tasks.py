@@ -1,0 +1,146 @@
+"""The life of a task, the same in every style: handed out, answered, tried again, lost, undone.
+
+A report counts only if task, attempt and delivery are the live ones: that is the fence. Leases and timeouts only say when to
+hand out again. Nothing here knows who waits for the task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Raw
+
+from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
+from weft.core.effects import PerformTask
+from weft.core.events import NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
+from weft.core.ids import EntryId
+from weft.core.retry import LOST_MAX, backoff_ms, loss_ms
+from weft.core.state import State, Task, Undo
+from weft.errors import Failure
+
+UNKNOWN = "step.outcome_unknown"
+
+
+def _live(state: State, task: int, attempt: int, delivery: int) -> Task | None:
+    found = state.tasks.get(task)
+    if found is None or found.attempt != attempt or found.delivery != delivery:
+        return None
+    return found
+
+
+def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[TaskSucceeded]:
+    """A result of the live attempt is recorded; any other is late."""
+    if _live(state, report.task, report.attempt, report.delivery) is None:
+        return ()
+    return (TaskSucceeded(task=report.task, output=report.output, attempt=report.attempt),)
+
+
+def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[TaskFailed]:
+    """A failed attempt is tried again later, unless it was the last, final by its nature, or nobody waits for it."""
+    task = _live(state, report.task, report.attempt, report.delivery)
+    if task is None:
+        return ()
+    final = (
+        not report.retryable
+        or task.attempt >= task.policy.attempts_max
+        or task.policy.effect == "irreversible"
+        or task.draining
+    )
+    retry_at = 0
+    if not final:
+        retry_at = now + backoff_ms(task.policy, attempt=task.attempt, seed=f"{state.uid}/{report.task}")
+    return (TaskFailed(task=report.task, failure=report.failure, attempt=task.attempt, retry_at=retry_at),)
+
+
+def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[TaskFailed | TaskLost]:
+    """A task without an answer is handed out again; one that may run only once has an unknown outcome instead."""
+    task = _live(state, report.task, report.attempt, report.delivery)
+    if task is None:
+        return ()
+    if task.policy.effect == "irreversible" or task.draining:
+        failure = Failure(
+            type="OutcomeUnknown",
+            message=f"whoever performed {task.step} is gone, and it may not be performed twice",
+            code=UNKNOWN,
+            step=task.step,
+            attempts=task.attempt,
+        )
+        return (TaskFailed(task=report.task, failure=failure, attempt=task.attempt),)
+    if task.lost >= LOST_MAX:
+        failure = Failure(
+            type="WorkerLost",
+            message=f"{task.step} took {task.lost + 1} workers down with it",
+            code="step.worker_lost",
+            step=task.step,
+            attempts=task.attempt,
+        )
+        return (TaskFailed(task=report.task, failure=failure, attempt=task.attempt),)
+    pause = loss_ms(task.lost + 1)
+    return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=now + pause if pause else 0),)
+
+
+def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
+    """The task leaves; what can be undone is remembered, newest last."""
+    task = state.tasks.pop(event.task)
+    if task.undo_of:
+        state.undoing = 0
+        state.undone.append(task.undo_of)
+    else:
+        state.steps_done += 1
+        _remember_undo(state, event.task, task, event.output, location)
+    return task
+
+
+def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None:
+    """For good: the task leaves and is returned. Otherwise it waits for its next attempt."""
+    if event.retry_at:
+        task = state.tasks[event.task]
+        task.attempt += 1
+        task.due = event.retry_at
+        task.last = event.failure
+        return None
+    task = state.tasks.pop(event.task)
+    if task.undo_of:
+        state.undoing = 0
+        state.not_undone.append(f"{task.step}: {event.failure.message}")
+    elif event.failure.code == UNKNOWN:
+        _remember_undo(state, event.task, task, NULL, location)
+    return task
+
+
+def _remember_undo(state: State, number: int, task: Task, output: Raw, location: str) -> None:
+    if task.undo is not None:
+        state.undo.append(Undo(task=number, plan=task.undo, input=task.input, output=output, location=location))
+
+
+def evolve_lost(state: State, event: TaskLost) -> None:
+    """The next hand-out has a number of its own, so that the lost one can no longer answer."""
+    task = state.tasks[event.task]
+    task.delivery = event.delivery
+    task.lost += 1
+    task.due = event.retry_at
+
+
+def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
+    """The newest undo becomes a task of its own."""
+    undo = state.undo.pop()
+    state.tasks[state.seq] = Task(
+        step=event.step, input=event.input, since=at, policy=undo.plan.policy, undo_of=event.of
+    )
+    state.undoing = state.seq
+
+
+def perform(state: State, number: int, task: Task, location: str) -> PerformTask:
+    """The effect that hands a task out."""
+    return PerformTask(
+        task=EntryId(number),
+        attempt=task.attempt,
+        delivery=task.delivery,
+        step=task.step,
+        input=task.input,
+        key=f"{state.uid}/{location}",
+        location=location,
+        policy=task.policy,
+        due=task.due,
+        inline=task.inline,
+    )

@@ -1,0 +1,133 @@
+"""Waiting for time, messages and people. A wait is an event; what ends it is an event; nothing is asked twice.
+
+Messages belong to the run as soon as its log has them. A wait takes the oldest that fit, in order of arrival, and a message is taken when
+that is recorded. While a wait is open nothing that it would take lies in the buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.commands import DecideAsk, DeliverMessage, FireTimer
+from weft.core.decider import Env
+from weft.core.events import (
+    NULL,
+    AnyEvent,
+    AskAnswered,
+    MessageReceived,
+    MessagesTaken,
+    RunTimedOut,
+    TimerFired,
+    WaitTimedOut,
+)
+from weft.core.ids import EntryId
+from weft.core.state import Message, Question, State
+from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished
+
+
+def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
+    """The message is the run's; if somebody waits for it, it is taken at once."""
+    if state.over:
+        raise finished(state, f'the message "{command.name}" was not delivered')
+    received = MessageReceived(id=command.id, name=command.name, body=command.body, sender=command.sender)
+    for number, wait in state.waits.items():
+        if not wait.names or command.name in wait.names:
+            return (received, MessagesTaken(wait=EntryId(number), ids=[command.id]))
+    return (received,)
+
+
+def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Message]:
+    """The oldest buffered messages of these names (none given: of any), at most that many."""
+    pools = [state.messages[name] for name in (names or state.messages) if name in state.messages]
+    if len(pools) == 1:
+        return pools[0][:most]
+    return sorted((message for pool in pools for message in pool[:most]), key=lambda message: message.n)[:most]
+
+
+def evolve_message(state: State, event: MessageReceived, at: int) -> None:
+    """Into the buffer, at the end."""
+    state.arrived += 1
+    message = Message(n=state.arrived, id=event.id, name=event.name, at=at, body=event.body, sender=event.sender)
+    state.messages.setdefault(event.name, []).append(message)
+
+
+def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[Message]:
+    """Out of the buffer: those with these ids, which stand at the heads of their queues."""
+    taken = waiting_messages(state, names, len(ids))
+    for message in taken:
+        pool = state.messages[message.name]
+        pool.remove(message)
+        if not pool:
+            del state.messages[message.name]
+    return taken
+
+
+def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEvent]:
+    """A time has come. Too early, or for something that has ended: nothing."""
+    number = command.entry
+    if number == 0:
+        due_run = (
+            state.due and env.now >= state.due and not state.timed_out and state.cancelled is None and not state.ended
+        )
+        return (RunTimedOut(),) if due_run else ()
+    if (due := state.timers.get(number)) is not None:
+        return (TimerFired(timer=number),) if env.now >= due else ()
+    if (wait := state.waits.get(number)) is not None:
+        return (WaitTimedOut(wait=number),) if wait.due and env.now >= wait.due else ()
+    if (ask := state.asks.get(number)) is not None:
+        return _ask_due(number, ask) if ask.due and env.now >= ask.due else ()
+    if (child := state.children.get(number)) is not None and child.due and not child.cancelled and env.now >= child.due:
+        return (WaitTimedOut(wait=number, child=child.uid),)
+    return ()
+
+
+def _ask_due(number: EntryId, ask: Question) -> Sequence[AnyEvent]:
+    if ask.on_timeout == "fail":
+        return (WaitTimedOut(wait=number),)
+    approved = ask.on_timeout == "approve"
+    return (AskAnswered(ask=number, approved=approved, reason="nobody answered in time"),)
+
+
+def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -> Sequence[AnyEvent]:
+    """An answer to an open question. A wrong form is refused and may be given again."""
+    ask = state.asks.get(number) if number is not None else None
+    if number is None:
+        raise NotFound(f"{state.run_id} has no question {command.ask!r}.", hint="weft explain shows what it waits for.")
+    if ask is None:
+        if state.over:
+            raise finished(state, "the answer was not recorded")
+        raise AlreadyDecided(f"The question {command.ask!r} of {state.run_id} is decided.")
+    if command.by and command.by in ask.approvals:
+        raise AlreadyDecided(f"{command.by} has approved {command.ask!r} already; others have to.")
+    if command.approved and ask.form is not None:
+        wrong = env.check(ask.form, bytes(command.form))
+        if wrong is not None:
+            raise BadValue(
+                f"The form of {command.ask!r} does not fit: {wrong}.", hint="Answer again; the question is still open."
+            )
+    event = AskAnswered(
+        ask=EntryId(number),
+        approved=command.approved,
+        by=command.by,
+        reason=command.reason,
+        form=command.form if command.approved else NULL,
+        decided=not command.approved or len(ask.approvals) + 1 >= _approvals_needed(ask),
+    )
+    return (event,)
+
+
+def _approvals_needed(ask: Question) -> int:
+    if isinstance(ask.quorum, int):
+        return ask.quorum
+    return max(1, len(ask.of)) if ask.quorum == "all" else 1
+
+
+def finished(state: State, consequence: str) -> RunFinished:
+    """The refusal of a command to a run that is over."""
+    return RunFinished(f"{state.run_id} is {state.status}; {consequence}.", hint="", run_id=state.run_id)
+
+
+def refuse_unless(allowed: bool, state: State, wish: str) -> None:  # noqa: FBT001 - reads as a sentence at its callers
+    """Reject what the run's status does not allow."""
+    if not allowed:
+        raise NotAllowed(f"{state.run_id} is {state.status}, so it cannot be {wish}.")

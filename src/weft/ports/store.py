@@ -1,0 +1,428 @@
+"""What a store must do. Everything durable goes through here.
+
+The rules behind it are ENGINE 1 to 16. Three of them shape the port: a batch is judged append by append and a refused one harms
+no other; any error out of :meth:`RunLog.commit` means *unknown*; ownership is an epoch on the run, compared in the same
+statement that writes, and never a matter of clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+
+OPEN_STATUSES = ("running", "paused", "cancelling", "rolling_back", "held")
+OVER_STATUSES = ("completed", "failed", "cancelled")
+EVENTS_PER_APPEND_MAX = 2_000
+BYTES_PER_APPEND_MAX = 4 * 1024 * 1024
+
+
+class StoredEvent(msgspec.Struct, frozen=True):
+    """One event as a store keeps it. ``body`` is JSON; the store adds a checksum over run, number, time and body."""
+
+    seq: Seq
+    at: Millis
+    body: bytes
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A cache of the state after event ``seq``. Another ``fold`` number than the reader's: ignored."""
+
+    seq: Seq
+    fold: int
+    body: bytes
+
+
+class RunRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store knows of a run without its log."""
+
+    uid: RunUid
+    id: RunId
+    workflow: str
+    version: str
+    style: str
+    status: str
+    seq: Seq
+    epoch: Epoch
+    owner: HostId | None
+    mail: int
+    """How many pieces of mail were ever accepted for it."""
+    wake_at: Millis | None
+    format: int
+    parent: RunUid | None
+    created_at: Millis
+    updated_at: Millis
+    ended_at: Millis | None
+    attributes: Mapping[str, Any]
+    fault: str | None
+    """Set when its log cannot be read: the run stands still, whatever its status says."""
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A row to be made. ``owner`` set: born owned, at epoch 1. ``start`` set: with this piece of mail in its inbox."""
+
+    uid: RunUid
+    id: RunId
+    workflow: str
+    version: str
+    style: str
+    created_at: Millis
+    owner: HostId | None = None
+    parent: RunUid | None = None
+    attributes: Mapping[str, Any] = {}
+    start: bytes | None = None
+    wake_at: Millis | None = None
+    format: int = 1
+
+
+class Mail(msgspec.Struct, frozen=True, kw_only=True):
+    """A command on its way to a run. ``id`` identifies it for ever: the same id twice is one piece of mail.
+
+    ``key`` (with ``digest`` of the body) is the sender's own idempotency key, if there is one.
+    """
+
+    id: str
+    to: RunUid
+    body: bytes
+    at: Millis
+    key: str | None = None
+    digest: str = ""
+
+
+class KeyRow(msgspec.Struct, frozen=True):
+    """An outside command's key, kept as long as the run. ``seq`` 0: it came by mail and is not in the log yet."""
+
+    key: str
+    digest: str
+    seq: Seq
+
+
+class Append(msgspec.Struct, kw_only=True):
+    """What one run writes in one batch: all of it or nothing."""
+
+    uid: RunUid
+    epoch: Epoch
+    seq: Seq
+    """The number of the last event before these: the log must end there."""
+    events: Sequence[StoredEvent] = ()
+    create: NewRun | None = None
+    """The run is made by this append (``seq`` is 0); its id must be free."""
+    status: str | None = None
+    """The new status; one of ``OVER_STATUSES`` ends the run: its owner becomes null, its mail must be taken."""
+    attributes: Mapping[str, Any] | None = None
+    """Merged into the row's; a value of None removes the name."""
+    mail_taken: int = 0
+    """How many pieces of mail the writer has taken in, over the whole life of the run; compared when the append ends it."""
+    taken: Sequence[str] = ()
+    """Ids of inbox rows that these events consume; they are deleted."""
+    keys: Sequence[KeyRow] = ()
+    mail: Sequence[Mail] = ()
+    """To other runs. A run that is over or unknown drops it silently."""
+    children: Sequence[NewRun] = ()
+    """Rows of new child runs, each with its start mail. An id that is taken: the row is made under the id ``<id>~<uid prefix>``
+    with the start mail unchanged, so that the parent hears of it from the child."""
+    refs: Sequence[str] = ()
+    """Digests of blobs that the events name."""
+    snapshot: Snapshot | None = None
+
+
+class Outcome(StrEnum):
+    """How an append was judged. Everything but ``ACCEPTED`` wrote nothing of it."""
+
+    ACCEPTED = "accepted"
+    STALE_EPOCH = "stale_epoch"
+    STALE_SEQ = "stale_seq"
+    MAIL_WAITING = "mail_waiting"
+    ID_TAKEN = "id_taken"
+    KEY_TAKEN = "key_taken"
+
+
+class Sent(StrEnum):
+    """What became of a piece of mail from outside."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    KEY_REUSED = "key_reused"
+    OVER = "over"
+    UNKNOWN_RUN = "unknown_run"
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """A run goes to rest: owner null, woken at ``wake_at`` or by mail. Refused like an append; also while mail waits."""
+
+    uid: RunUid
+    epoch: Epoch
+    seq: Seq
+    mail_taken: int
+    wake_at: Millis | None
+    snapshot: Snapshot | None = None
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is needed to go on with a run."""
+
+    row: RunRow
+    snapshot: Snapshot | None
+    events: Sequence[StoredEvent]
+    """Those after the snapshot, or all."""
+    inbox: Sequence[Mail]
+    """In order of arrival."""
+
+
+class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs to list, newest first. ``after`` is the cursor of the previous page."""
+
+    workflow: str | None = None
+    status: str | None = None
+    since: Millis | None = None
+    where: Mapping[str, Any] = {}
+    id_prefix: str | None = None
+    parent: RunUid | None = None
+    limit: int = 100
+    after: str | None = None
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of runs; ``cursor`` None: the last one."""
+
+    rows: Sequence[RunRow]
+    cursor: str | None
+
+
+class RunLog(Protocol):
+    """The logs, one writer each, and the mail between them."""
+
+    async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
+        """Write each append that is valid, all in one transaction; one outcome per append, in order.
+
+        Returned means durable. Any exception means *unknown*: the caller claims its runs again and reloads. At most one append
+        per run. Raises: Unavailable, Full, or whatever the store has: nothing is known then.
+        """
+        ...
+
+    async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
+        """The row, the newest snapshot of this fold number, the events after it, and the inbox. None: no such run.
+
+        Raises Corrupt (naming the run and the event) if a checksum or the numbering is wrong.
+        """
+        ...
+
+    async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
+        """Committed events with numbers above ``after``, in order."""
+        ...
+
+    async def claim(
+        self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
+    ) -> Sequence[RunRow]:
+        """Make ``host`` the owner of those runs that are open and still at the expected epoch; each epoch rises by one."""
+        ...
+
+    async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
+        """Put runs to rest, one outcome each."""
+        ...
+
+    async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
+        """Put mail into inboxes from outside: the row, its key and the run's count in one transaction."""
+        ...
+
+    async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
+        """Make rows of runs that nobody owns, each with its start mail: ``ACCEPTED`` or ``ID_TAKEN``."""
+        ...
+
+    async def inbox(self, uid: RunUid) -> Sequence[Mail]:
+        """The mail that waits for a run, in order of arrival."""
+        ...
+
+    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
+        """Note on the row that its log cannot be read (or, None, that it can again)."""
+        ...
+
+
+class Directory(Protocol):
+    """Finding runs."""
+
+    async def find(self, id: RunId) -> RunRow | None:
+        """The run of this id."""
+        ...
+
+    async def row(self, uid: RunUid) -> RunRow | None:
+        """The row of this incarnation."""
+        ...
+
+    async def search(self, query: RunQuery) -> Page:
+        """A page of runs, newest first, ties by uid."""
+        ...
+
+    async def key(self, uid: RunUid, key: str) -> KeyRow | None:
+        """The row of an outside command's key, if it was used."""
+        ...
+
+    async def claimable(
+        self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
+    ) -> Sequence[RunRow]:
+        """Open runs of these (workflow, version) pairs that nobody works on: owned by a dead host, or at rest and due or with mail.
+
+        Runs with a fault are left out, held ones too unless they have mail. Those waiting longest come first.
+        """
+        ...
+
+    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
+        """Runs of this owner that have mail in the inbox."""
+        ...
+
+    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
+        """The earliest ``wake_at`` among runs at rest."""
+        ...
+
+    async def counts(self) -> Mapping[str, int]:
+        """How many runs there are of each status."""
+        ...
+
+
+class Hosts(Protocol):
+    """Who is alive. Only tells when to try a claim; an append never looks here."""
+
+    async def join(self, host: HostId, *, lease_ms: int) -> None:
+        """Announce a host, before it owns anything."""
+        ...
+
+    async def beat(self, host: HostId) -> None:
+        """Raise the host's counter by one."""
+        ...
+
+    async def dead(self, *, monotonic: float) -> Sequence[HostId]:
+        """Hosts that own runs or are listed and are gone: left, without their lock (where the store can see that), or whose counter
+        stood still for their lease on the observer's own monotonic clock."""
+        ...
+
+    async def leave(self, host: HostId) -> None:
+        """The host stops on purpose; what it still owns is claimable at once."""
+        ...
+
+    async def changed(self) -> bool:
+        """Whether another process wrote since the last call. May say yes too often, never no wrongly (after a commit is visible)."""
+        ...
+
+
+class Blobs(Protocol):
+    """Content by its SHA-256 (hexadecimal)."""
+
+    async def put(self, data: bytes) -> str:
+        """Store it durably and mark it as touched now; the digest. The same content twice is one blob."""
+        ...
+
+    async def get(self, digest: str) -> bytes:
+        """The content. Raises NotFound, or Corrupt if it does not match its name."""
+        ...
+
+    async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
+        """Delete what no run refers to and nobody touched for that long; how many."""
+        ...
+
+
+class TaskOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that another process may perform: (run, task, attempt, delivery) is its identity."""
+
+    uid: RunUid
+    task: int
+    attempt: int
+    delivery: int
+    step: str
+    queue: str
+    body: bytes
+    """All that a worker needs, as JSON."""
+    epoch: Epoch
+    """The run's, when offered: the row is made only if it still is."""
+    not_before: Millis = Millis(0)
+
+
+class TaskQueue(Protocol):
+    """Rows of tasks for other processes. A lease only says when to hand out again; the fence is in the decision."""
+
+    async def offer(self, tasks: Sequence[TaskOffer]) -> None:
+        """Make rows, guarded by the epoch; the same identity twice is one row."""
+        ...
+
+    async def take(
+        self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
+    ) -> Sequence[TaskOffer]:
+        """Claim up to ``limit`` unclaimed rows of these queues and steps that are due, oldest first."""
+        ...
+
+    async def renew(self, host: HostId, tasks: Sequence[TaskOffer]) -> Sequence[bool]:
+        """Say that the work goes on; False: the row is no longer this host's, so stop."""
+        ...
+
+    async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
+        """Remove the claimed row and put the result into the run's inbox, in one transaction. False: not this host's any more."""
+        ...
+
+    async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
+        """Remove rows of tasks that are no longer wanted, claimed or not."""
+        ...
+
+    async def expired(self, *, dead: Sequence[HostId], limit: int) -> Sequence[TaskOffer]:
+        """Rows claimed by hosts that are gone, removed; the caller reports each to its run as lost."""
+        ...
+
+
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored version of a workflow: immutable; identical content is the same version."""
+
+    name: str
+    version: str
+    style: str
+    body: bytes
+    created_at: Millis
+
+
+class Definitions(Protocol):
+    """Versions of workflows, with tags."""
+
+    async def put(self, definition: Definition) -> bool:
+        """Store it; False: this very definition was there. Raises Conflict if another body has this name and version."""
+        ...
+
+    async def get(self, name: str, version: str) -> Definition | None:
+        """One version; a tag may stand for it."""
+        ...
+
+    async def versions(self, name: str | None = None) -> Sequence[Definition]:
+        """All, by name and then oldest first."""
+        ...
+
+    async def tag(self, name: str, tag: str, version: str) -> None:
+        """Let ``tag`` mean ``version``. Raises NotFound."""
+        ...
+
+
+class Store(Protocol):
+    """All ports of one database, opened together."""
+
+    @property
+    def url(self) -> str:
+        """How users name it."""
+        ...
+
+    @property
+    def log(self) -> RunLog: ...
+    @property
+    def directory(self) -> Directory: ...
+    @property
+    def hosts(self) -> Hosts: ...
+    @property
+    def blobs(self) -> Blobs: ...
+    @property
+    def tasks(self) -> TaskQueue: ...
+    @property
+    def definitions(self) -> Definitions: ...
+
+    async def open(self) -> None:
+        """Connect, check and migrate. Raises NewerSchema, Corrupt, Unavailable, Full, each with a hint."""
+        ...
+
+    async def close(self) -> None: ...
