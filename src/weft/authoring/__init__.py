@@ -1,0 +1,1 @@
+"""What users write with: apps, steps, workflows, and the context inside them."""

@@ -1,0 +1,359 @@
+"""The app: steps and workflows together with the store they live in, and the engine that runs them here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+import sys
+import tomllib
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal, Self, TypeVar, overload
+
+import msgspec
+
+from weft.authoring.group import Group, not_running
+from weft.authoring.handles import Handle
+from weft.authoring.notices import Notices
+from weft.authoring.policies import Duration
+from weft.authoring.workflows import Invocation, Workflow, WorkflowProgram
+from weft.core import commands as c
+from weft.core import values
+from weft.core.durations import duration_ms
+from weft.core.ids import Millis, RunId
+from weft.errors import LoopRunning, RunAtImport, UsageError
+from weft.ports.store import RunQuery, Store
+from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.door import Door, Started
+from weft.runtime.engine import Engine, World
+from weft.runtime.executor import PoolExecutor
+from weft.runtime.settings import Settings
+from weft.steps.base import StepBody
+from weft.steps.codec import Codec
+from weft.stores import open_store
+
+R = TypeVar("R")
+Call = Coroutine[Any, Any, R]
+DEFAULT_URL = "sqlite:///weft.db"
+
+
+class App(Group):
+    """``weft.App()``: everything is kept in ``weft.db``. No I/O happens before it runs."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        durability: Literal["full", "fast"] = "full",
+        replay: Literal["checked", "tolerant"] = "checked",
+    ) -> None:
+        super().__init__()
+        if durability not in ("full", "fast"):
+            raise UsageError(f"durability={durability!r} is not one of full, fast.")
+        if replay not in ("checked", "tolerant"):
+            raise UsageError(f"replay={replay!r} is not one of checked, tolerant.")
+        self._url = url
+        self._durability = durability
+        self._replay = replay
+        self._hosted = 0
+        self._door: Door | None = None
+        self._engine: Engine | None = None
+        self._executor: PoolExecutor | None = None
+
+    @property
+    def url(self) -> str:
+        """Where runs are kept: as given, WEFT_URL, [tool.weft] url in pyproject.toml, else sqlite:///weft.db."""
+        return self._url or os.environ.get("WEFT_URL") or _configured_url() or DEFAULT_URL
+
+    # --- the catalogue, as the engine sees it ---------------------------------------------------------------------
+
+    def catalogue(self) -> AppCatalogue:
+        return AppCatalogue(self)
+
+    # --- hosting --------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        """Host the engine here: it recovers, works, and drains at the end."""
+        self._hosted += 1
+        if self._hosted > 1:
+            return self
+        try:
+            await self._open(open_store(self.url, durability=self._durability))
+        except BaseException:
+            self._hosted = 0
+            raise
+        return self
+
+    async def _open(self, store: Store) -> None:
+        await store.open()
+        self._executor = PoolExecutor()
+        settings = Settings(tolerant=self._replay == "tolerant")
+        world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=self._executor, settings=settings)
+        self._engine = Engine(world, self.catalogue())
+        self._door = Door(store, world.clock, world.ids, self._engine)
+        try:
+            await self._engine.start()
+        except BaseException:
+            await self._engine.kill()
+            await store.close()
+            self._engine = self._door = None
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._hosted -= 1
+        if self._hosted or self._engine is None:
+            return
+        engine, self._engine, self._door = self._engine, None, None
+        try:
+            await engine.stop()
+        finally:
+            await engine.store.close()
+            if self._executor is not None:
+                self._executor.close()
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, _: Any = None) -> AsyncGenerator[None]:
+        """For frameworks: ``FastAPI(lifespan=app.lifespan)`` hosts the engine with the application."""
+        async with self:
+            yield
+
+    def bind(self, door: Door | None) -> None:
+        """Let this app speak through another door: a simulated world brings its own."""
+        self._door = door
+        self._engine = door.engine if door is not None else None
+
+    @property
+    def door(self) -> Door:
+        """How this app reaches its runs. Raises NotRunning."""
+        if self._door is None:
+            not_running()
+        return self._door
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    @overload
+    def run(self, call: Call[R], /, *, id: str | None = None) -> R: ...
+    @overload
+    def run(self, workflow: Workflow[..., R], input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> R: ...
+    @overload
+    def run(self, workflow: str, input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> Any: ...
+    def run(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
+        """Start or continue a run, wait for it, and return its result: the whole engine in one blocking call."""
+        _refuse_import_time(call)
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            invocation = self.invocation(call, input)
+        else:
+            if inspect.iscoroutine(call):
+                call.close()
+            raise LoopRunning(
+                "app.run() starts its own event loop and one is already running (Jupyter, FastAPI?).",
+                hint="Write: handle = await app.start(order(...)); await handle.result()",
+            )
+        notices = Notices(self.url)
+        try:
+            return asyncio.run(self._run(invocation, id, notices))
+        except KeyboardInterrupt:
+            notices.interrupted()
+            sys.exit(130)
+
+    async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
+        async with self:
+            assert self._engine is not None
+            handle, started = await self._start(invocation, run_id)
+            await notices.begin(self.door, self._engine, handle.id, created=started.created)
+            try:
+                await notices.until_over(self.door, self._engine, started.uid)
+                return await handle.result()
+            except asyncio.CancelledError:
+                await notices.remember(self.door, handle.id)
+                raise
+
+    @overload
+    async def start(
+        self,
+        call: Call[R],
+        /,
+        *,
+        id: str | None = None,
+        existing: Literal["attach", "refuse"] = "attach",
+        queue: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        delay: Duration | None = None,
+    ) -> Handle[R]: ...
+    @overload
+    async def start(
+        self,
+        workflow: Workflow[..., R],
+        input: Mapping[str, Any] = ...,
+        /,
+        *,
+        id: str | None = None,
+        existing: Literal["attach", "refuse"] = "attach",
+        queue: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        delay: Duration | None = None,
+    ) -> Handle[R]: ...
+    @overload
+    async def start(
+        self,
+        workflow: str,
+        input: Mapping[str, Any] = ...,
+        /,
+        *,
+        id: str | None = None,
+        existing: Literal["attach", "refuse"] = "attach",
+        queue: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        delay: Duration | None = None,
+    ) -> Handle[Any]: ...
+    async def start(
+        self,
+        call: Any,
+        input: Mapping[str, Any] | None = None,
+        /,
+        *,
+        id: str | None = None,
+        existing: Literal["attach", "refuse"] = "attach",
+        queue: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        delay: Duration | None = None,
+    ) -> Any:
+        """Start a run (or find the one of this id and input) and return its handle. Durable when it returns."""
+        if self._door is None:
+            if inspect.iscoroutine(call):
+                call.close()
+            not_running()
+        wait = duration_ms(delay) if delay is not None else 0
+        invocation = self.invocation(call, input)
+        handle, _ = await self._start(invocation, id, existing=existing, attributes=attributes, delay_ms=wait)
+        return handle
+
+    async def _start(
+        self,
+        invocation: Invocation,
+        run_id: str | None,
+        *,
+        existing: str = "attach",
+        attributes: Mapping[str, Any] | None = None,
+        delay_ms: int = 0,
+    ) -> tuple[Handle[Any], Started]:
+        workflow = invocation.workflow
+        found = self.find_program(workflow.name, workflow.version)
+        if found is None:
+            raise UsageError(f"The workflow {workflow.name} belongs to another app.", hint="app.include(group)")
+        start = c.StartRun(
+            run_id=check_run_id(run_id) if run_id is not None else f"{workflow.name}-{self.door.ids.new()}",
+            workflow=workflow.name,
+            version=workflow.version,
+            input=msgspec.Raw(invocation.given),
+            timeout_ms=workflow.timeout_ms,
+            attributes=plain_attributes(attributes),
+        )
+        started = await self.door.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
+        return Handle(self.door, started.id, workflow.signature.result), started
+
+    async def run_and_wait(self, invocation: Invocation) -> Any:
+        handle, _ = await self._start(invocation, None)
+        return await handle.result()
+
+    # --- finding --------------------------------------------------------------------------------------------------
+
+    @overload
+    def get(self, id: str, workflow: Workflow[..., R]) -> Handle[R]: ...
+    @overload
+    def get(self, id: str, workflow: str | None = None) -> Handle[Any]: ...
+    def get(self, id: str, workflow: Any = None) -> Handle[Any]:
+        """The handle of a run; its result has the workflow's type if that is given."""
+        found = self.workflow_named(workflow) if isinstance(workflow, str) else workflow
+        return Handle(self.door, RunId(id), found.signature.result if found is not None else Codec.of(Any))
+
+    async def list(
+        self,
+        *,
+        workflow: str | Workflow[..., Any] | None = None,
+        status: str | None = None,
+        since: datetime | timedelta | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Handle[Any]]:
+        """Runs, newest first."""
+        name = workflow.name if isinstance(workflow, Workflow) else workflow
+        after: str | None = None
+        while True:
+            query = RunQuery(workflow=name, status=status, since=since_ms(since), where=where or {}, after=after)
+            page = await self.door.search(query)
+            for row in page.rows:
+                yield Handle(self.door, row.id, self._result_of(row.workflow, row.version))
+            after = page.cursor
+            if after is None:
+                return
+
+    def _result_of(self, workflow: str, version: str) -> Codec[Any]:
+        found = self._workflows.get((workflow, version))
+        return found.signature.result if found is not None else Codec.of(Any)
+
+
+class AppCatalogue:
+    """What an app can do, as the engine asks for it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    def step(self, name: str) -> StepBody | None:
+        found = self._app.find_step(name)
+        return found.body if found is not None else None
+
+    def program(self, workflow: str, version: str) -> WorkflowProgram | None:
+        return self._app.find_program(workflow, version)
+
+    def programs(self) -> list[tuple[str, str]]:
+        return self._app.workflow_versions()
+
+
+def check_run_id(run_id: str) -> str:
+    """Refuse ids that no command line or address could carry."""
+    if not run_id or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
+        raise UsageError(
+            f"{run_id[:60]!r} cannot be the id of a run.", hint="1 to 500 printable characters, no blanks at the ends."
+        )
+    return run_id
+
+
+def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Attributes as JSON has them."""
+    if not attributes:
+        return {}
+    return {name: msgspec.json.decode(values.encode(value, what=f"{name} is")) for name, value in attributes.items()}
+
+
+def since_ms(since: datetime | timedelta | None) -> Millis | None:
+    if since is None:
+        return None
+    moment = datetime.now().astimezone() - since if isinstance(since, timedelta) else since
+    return Millis(int(moment.timestamp() * 1000))
+
+
+def _configured_url() -> str | None:
+    path = Path("pyproject.toml")
+    if not path.is_file():
+        return None
+    try:
+        section = tomllib.loads(path.read_text()).get("tool", {}).get("weft", {})
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
+    url = section.get("url")
+    return url if isinstance(url, str) else None
+
+
+def _refuse_import_time(call: Any) -> None:
+    if os.environ.get("WEFT_IMPORTING"):
+        if inspect.iscoroutine(call):
+            call.close()
+        raise RunAtImport(
+            f"{os.environ['WEFT_IMPORTING']} calls app.run() while it is being imported.",
+            hint='Put it under: if __name__ == "__main__":',
+        )

@@ -1,0 +1,96 @@
+"""Talking to runs that another process hosts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Literal, Self
+
+import msgspec
+
+from weft.authoring.app import check_run_id, plain_attributes, since_ms
+from weft.authoring.handles import Handle
+from weft.authoring.policies import Duration
+from weft.core import commands as c
+from weft.core import values
+from weft.core.durations import duration_ms
+from weft.core.ids import RunId
+from weft.errors import NotRunning
+from weft.ports.store import RunQuery
+from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.door import Door
+from weft.steps.codec import Codec
+from weft.stores import open_store
+
+
+class Client:
+    """``async with weft.Client(url) as client``: start, find and steer runs by name. It hosts nothing."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._door: Door | None = None
+
+    async def __aenter__(self) -> Self:
+        store = open_store(self.url)
+        await store.open()
+        self._door = Door(store, SystemClock(), TimeIds())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._door is not None:
+            await self._door.store.close()
+            self._door = None
+
+    @property
+    def door(self) -> Door:
+        """How this client reaches runs. Raises NotRunning outside ``async with``."""
+        if self._door is None:
+            raise NotRunning("The client is not open.", hint="Write: async with weft.Client(url) as client: ...")
+        return self._door
+
+    async def start(
+        self,
+        workflow: str,
+        input: Mapping[str, Any] | None = None,
+        /,
+        *,
+        id: str | None = None,
+        version: str = "1",
+        existing: Literal["attach", "refuse"] = "attach",
+        attributes: Mapping[str, Any] | None = None,
+        delay: Duration | None = None,
+    ) -> Handle[Any]:
+        """Hand a run to whichever host has this workflow."""
+        start = c.StartRun(
+            run_id=check_run_id(id) if id is not None else f"{workflow}-{self.door.ids.new()}",
+            workflow=workflow,
+            version=version,
+            input=msgspec.Raw(values.encode(dict(input or {}), what=f"{workflow} got")),
+            attributes=plain_attributes(attributes),
+        )
+        wait = duration_ms(delay) if delay is not None else 0
+        started = await self.door.start(start, chosen=id is not None, existing=existing, delay_ms=wait)
+        return Handle(self.door, started.id, Codec.of(Any))
+
+    def get(self, id: str) -> Handle[Any]:
+        """The handle of a run."""
+        return Handle(self.door, RunId(id), Codec.of(Any))
+
+    async def list(
+        self,
+        *,
+        workflow: str | None = None,
+        status: str | None = None,
+        since: datetime | timedelta | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> AsyncIterator[Handle[Any]]:
+        """Runs, newest first."""
+        after: str | None = None
+        while True:
+            query = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {}, after=after)
+            page = await self.door.search(query)
+            for row in page.rows:
+                yield self.get(row.id)
+            after = page.cursor
+            if after is None:
+                return

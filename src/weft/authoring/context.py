@@ -1,0 +1,503 @@
+"""What a workflow can do besides calling steps. Every method is awaited, and every wait survives a restart."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeVar, overload
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw
+
+from weft.authoring import structure
+from weft.authoring.policies import Duration, Retry, policy_of
+from weft.authoring.results import Answer, Err, Message, Ok, Turn, Winner
+from weft.authoring.steps import Step
+from weft.authoring.workflows import Invocation, child_failed, child_result, start_child
+from weft.core import commands as c
+from weft.core import values
+from weft.core.code.locations import check_name
+from weft.core.durations import duration_ms
+from weft.core.events import Effect, UndoPlan
+from weft.core.state import Entry
+from weft.errors import BadValue, NoContext, UsageError
+from weft.runtime.code_driver import current_scope
+from weft.runtime.inline import InlineBody
+from weft.runtime.scopes import Scope
+from weft.steps.codec import Codec
+from weft.steps.failures import rebuild
+
+if typing.TYPE_CHECKING:
+    from weft.authoring.handles import ChildHandle
+    from weft.authoring.workflows import Workflow
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+Call = Coroutine[Any, Any, R]
+_MISSING: Any = object()
+ON_TIMEOUT = ("fail", "approve", "reject")
+
+
+class _Arrived(msgspec.Struct):
+    n: int
+    id: str
+    name: str
+    at: int
+    body: Raw = Raw(b"null")
+    sender: str = ""
+
+
+class _Answered(msgspec.Struct):
+    approved: bool
+    by: list[str]
+    reason: str
+    form: Raw
+    at: int
+
+
+_arrived = msgspec.json.Decoder(list[_Arrived]).decode
+_answered = msgspec.json.Decoder(_Answered).decode
+
+
+class Context:
+    """The run, seen from inside. There is one for all: where it is used decides what it means."""
+
+    __slots__ = ()
+
+    # --- what is known --------------------------------------------------------------------------------------------
+
+    @property
+    def run_id(self) -> str:
+        return _scope().driver.machine.state.run_id
+
+    @property
+    def scheduled_at(self) -> datetime | None:
+        """When a schedule wanted this run; None if it was started by hand."""
+        at = _scope().driver.machine.state.scheduled_at
+        return datetime.fromtimestamp(at / 1000, UTC) if at else None
+
+    @property
+    def evicted(self) -> bool:
+        """Whether the code is only being taken out of memory: what it does now is ignored."""
+        return _scope().driver.evicted
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    @overload
+    async def step(
+        self,
+        name: str,
+        fn: Callable[[], Call[R]],
+        *,
+        retries: int | Retry = 3,
+        timeout: Duration | None = None,
+        undo: Step[Any, Any] | Callable[..., Any] | None = None,
+        effect: Effect = "idempotent",
+        ephemeral: bool = False,
+    ) -> R: ...
+    @overload
+    async def step(
+        self,
+        name: str,
+        fn: Callable[[], R],
+        *,
+        retries: int | Retry = 3,
+        timeout: Duration | None = None,
+        undo: Step[Any, Any] | Callable[..., Any] | None = None,
+        effect: Effect = "idempotent",
+        ephemeral: bool = False,
+    ) -> R: ...
+    async def step(
+        self,
+        name: str,
+        fn: Callable[[], Any],
+        *,
+        retries: int | Retry = 3,
+        timeout: Duration | None = None,
+        undo: Step[Any, Any] | Callable[..., Any] | None = None,
+        effect: Effect = "idempotent",
+        ephemeral: bool = False,
+    ) -> Any:
+        """A step written in place. ``ephemeral``: it has no effect outside, so it may begin before it is recorded."""
+        scope = _scope()
+        driver = scope.driver
+        codec = _result_codec(fn)
+        n, entry = driver.find(scope, check_name(name), "step")
+        if entry is None:
+            ask = c.ScheduleTask(
+                scope.prefix,
+                name,
+                n,
+                name,
+                Raw(b"{}"),
+                "",
+                policy_of(retries=retries, timeout=timeout, effect=effect),
+                _undo_plan(name, undo),
+                inline=True,
+                early=ephemeral,
+            )
+            # The body is known before the ask: an ephemeral step begins while it is being recorded.
+            driver.bodies[driver.machine.state.seq + 1] = InlineBody(fn, codec)
+            entry = driver.ask(ask)
+        elif entry.status == "open":
+            driver.bodies[entry.id] = InlineBody(fn, codec)
+        await driver.outcome(entry)
+        driver.bodies.pop(entry.id, None)
+        if entry.failure is not None:
+            raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+        return codec.read(driver.value(entry.output))
+
+    async def try_step(self, call: Call[R]) -> Ok[R] | Err:
+        """Perform a call; a failure comes back as a value."""
+        try:
+            return Ok(await call)
+        except Exception as error:
+            if isinstance(error, UsageError):
+                raise
+            return structure.err_of(error)
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    async def sleep(self, duration: Duration, *, name: str = "sleep") -> None:
+        """Wait that long; a restart does not begin anew."""
+        await self._sleep(name, lambda now: now + duration_ms(duration))
+
+    async def sleep_until(self, when: datetime, *, name: str = "sleep") -> None:
+        """Wait until then (at once, if that has passed)."""
+        if when.tzinfo is None:
+            raise BadValue(
+                f"sleep_until({when.isoformat()}) has no time zone.",
+                hint="Write datetime(…, tzinfo=UTC).",
+                code="value.wrong_type",
+            )
+        await self._sleep(name, lambda _: int(when.timestamp() * 1000))
+
+    async def _sleep(self, name: str, due: Callable[[int], int]) -> None:
+        scope = _scope()
+        driver = scope.driver
+        n, entry = driver.find(scope, check_name(name), "sleep")
+        if entry is None:
+            entry = driver.ask(c.SetTimer(scope.prefix, name, n, due(driver.outside.now())))
+        await driver.outcome(entry)
+
+    # --- messages and people --------------------------------------------------------------------------------------
+
+    @overload
+    async def receive(self, name: str, type: type[T] = ..., *, timeout: Duration | None = None) -> T: ...
+    @overload
+    async def receive(
+        self, name: str, type: type[T] = ..., *, timeout: Duration | None = None, default: D
+    ) -> T | D: ...
+    async def receive(
+        self, name: str, type: Any = Any, *, timeout: Duration | None = None, default: Any = _MISSING
+    ) -> Any:
+        """The next message of this name. One that does not fit the type is refused and recorded, and the wait goes on."""
+        codec: Codec[Any] = Codec.of(type)
+        due = 0
+        tries = 0
+        while True:
+            place = name if not tries else f"{name}!{tries}"
+            entry, due = await self._await_messages(place, [name], 1, timeout, due)
+            if entry.failure is not None:
+                if default is not _MISSING:
+                    return default
+                raise rebuild(entry.failure, run_id=self.run_id)
+            driver = _scope().driver
+            message = _arrived(driver.value(entry.output))[0]
+            try:
+                return codec.decode(driver.value(message.body), what=f'the message "{name}" has')
+            except BadValue as wrong:
+                tries += 1
+                if not entry.round:
+                    driver.outside.issue(c.RefuseMessage(entry.id, message.id, wrong.message))
+
+    async def messages(self, *names: str, most: int = 1, timeout: Duration | None = None) -> list[Message]:
+        """One to ``most`` messages of these names (none given: any), in order of arrival; none when the time is up."""
+        if most < 1:
+            raise BadValue(f"messages(most={most}) must be at least 1.", code="value.bad_policy")
+        place = "+".join(names) if names else "messages"
+        entry, _ = await self._await_messages(place, list(names), most, timeout, 0)
+        if entry.failure is not None:
+            return []
+        driver = _scope().driver
+        found = _arrived(driver.value(entry.output))
+        return [
+            Message(m.id, m.name, msgspec.json.decode(driver.value(m.body)), datetime.fromtimestamp(m.at / 1000, UTC))
+            for m in found
+        ]
+
+    async def _await_messages(
+        self, place: str, names: list[str], most: int, timeout: Duration | None, due: int
+    ) -> tuple[Entry, int]:
+        scope = _scope()
+        driver = scope.driver
+        n, entry = driver.find(scope, place, "receive")
+        if entry is None:
+            if timeout is not None and not due:
+                due = driver.outside.now() + duration_ms(timeout)
+            entry = driver.ask(c.AwaitMessages(scope.prefix, place, n, names, most, due))
+        wait = driver.machine.state.waits.get(entry.id)
+        due = wait.due if wait is not None else due
+        await driver.outcome(entry)
+        return entry, due
+
+    @overload
+    async def ask(
+        self,
+        name: str,
+        *,
+        title: str,
+        form: type[T],
+        of: Iterable[str] = (),
+        about: Any = None,
+        quorum: Literal["any", "all"] | int = "any",
+        timeout: Duration | None = None,
+        on_timeout: Literal["fail", "approve", "reject"] = "fail",
+    ) -> Answer[T]: ...
+    @overload
+    async def ask(
+        self,
+        name: str,
+        *,
+        title: str,
+        form: None = None,
+        of: Iterable[str] = (),
+        about: Any = None,
+        quorum: Literal["any", "all"] | int = "any",
+        timeout: Duration | None = None,
+        on_timeout: Literal["fail", "approve", "reject"] = "fail",
+    ) -> Answer[None]: ...
+    async def ask(
+        self,
+        name: str,
+        *,
+        title: str,
+        form: Any = None,
+        of: Iterable[str] = (),
+        about: Any = None,
+        quorum: Literal["any", "all"] | int = "any",
+        timeout: Duration | None = None,
+        on_timeout: Literal["fail", "approve", "reject"] = "fail",
+    ) -> Answer[Any]:
+        """Wait for people to decide; they see the title, what it is about and the form. Without an answer: ``on_timeout``."""
+        if on_timeout not in ON_TIMEOUT:
+            raise BadValue(f"on_timeout={on_timeout!r} is not one of {', '.join(ON_TIMEOUT)}.", code="value.bad_policy")
+        scope = _scope()
+        driver = scope.driver
+        codec: Codec[Any] | None = Codec.of(form) if form is not None else None
+        n, entry = driver.find(scope, check_name(name), "ask")
+        if entry is None:
+            subject = driver.outside.keep(values.encode(about, what=f"{name} is about"))
+            due = driver.outside.now() + duration_ms(timeout) if timeout is not None else 0
+            schema = codec.schema() if codec is not None else None
+            entry = driver.ask(
+                c.OpenAsk(scope.prefix, name, n, title, schema, subject, list(of), quorum, due, on_timeout)
+            )
+        await driver.outcome(entry)
+        if entry.failure is not None:
+            raise rebuild(entry.failure, run_id=self.run_id)
+        answer = _answered(driver.value(entry.output))
+        filled = None
+        if codec is not None and answer.approved and answer.by:
+            filled = codec.decode(driver.value(answer.form), what=f"the form of {name} has")
+        return Answer(answer.approved, answer.by, answer.reason, filled, datetime.fromtimestamp(answer.at / 1000, UTC))
+
+    # --- many at once ---------------------------------------------------------------------------------------------
+
+    @overload
+    async def join(self, name: str, a: Call[A], b: Call[B], /) -> tuple[A, B]: ...
+    @overload
+    async def join(self, name: str, a: Call[A], b: Call[B], c: Call[C], /) -> tuple[A, B, C]: ...
+    @overload
+    async def join(self, name: str, a: Call[A], b: Call[B], c: Call[C], d: Call[D], /) -> tuple[A, B, C, D]: ...
+    @overload
+    async def join(
+        self, name: str, a: Call[A], b: Call[B], c: Call[C], d: Call[D], e: Call[E], /
+    ) -> tuple[A, B, C, D, E]: ...
+    @overload
+    async def join(
+        self, name: str, calls: Mapping[str, Call[T]], /, *, timeout: Duration | None = None
+    ) -> dict[str, T]: ...
+    async def join(self, name: str, *calls: Any, timeout: Duration | None = None) -> Any:
+        """All of them at once, and all their results; failures are raised together when all have ended."""
+        limit = duration_ms(timeout) if timeout is not None else 0
+        if len(calls) == 1 and isinstance(calls[0], Mapping):
+            return await structure.join(name, calls[0], limit)
+        found = await structure.join(name, {str(i): call for i, call in enumerate(calls)}, limit)
+        return tuple(found.values())
+
+    async def race(self, name: str, calls: Mapping[str, Call[T]], *, timeout: Duration | None = None) -> Winner[T]:
+        """The first that succeeds; the others are cancelled. Branches should not share variables: losers leave no trace."""
+        return await structure.race(name, calls, duration_ms(timeout) if timeout is not None else 0)
+
+    async def map(self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16) -> list[R]:
+        """``fn`` over the items, at most ``width`` at once, results in the order of the items."""
+        return await structure.map_items(name, fn, items, width, raising=True)
+
+    async def map_outcomes(
+        self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16
+    ) -> list[Ok[R] | Err]:
+        """Like ``map``; a failure is a value in the list."""
+        return await structure.map_items(name, fn, items, width, raising=False)
+
+    async def loop(
+        self, name: str, body: Callable[[S], typing.Awaitable[Turn[S, R]]], *, state: S, keep: int = 20
+    ) -> R:
+        """``body`` again and again, with a state that is recorded each time; old rounds leave the history."""
+        return await structure.loop(name, body, state, keep)  # type: ignore[no-any-return]
+
+    # --- other runs -----------------------------------------------------------------------------------------------
+
+    @overload
+    async def call(self, call: Call[R], /, *, id: str | None = None, timeout: Duration | None = None) -> R: ...
+    @overload
+    async def call(
+        self,
+        workflow: Workflow[..., R] | str,
+        input: Mapping[str, Any] = ...,
+        /,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> R: ...
+    async def call(
+        self,
+        call: Any,
+        input: Mapping[str, Any] | None = None,
+        /,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> Any:
+        """Run a child to its end."""
+        scope = _scope()
+        limit = duration_ms(timeout) if timeout is not None else 0
+        return await child_result(scope, _invocation(scope, call, input), run_id=id or "", due_ms=limit)
+
+    @overload
+    async def spawn(self, call: Call[R], /, *, id: str | None = None) -> ChildHandle[R]: ...
+    @overload
+    async def spawn(
+        self, workflow: Workflow[..., R] | str, input: Mapping[str, Any] = ..., /, *, id: str | None = None
+    ) -> ChildHandle[R]: ...
+    async def spawn(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
+        """Start a child and go on."""
+        scope = _scope()
+        invocation = _invocation(scope, call, input)
+        entry = start_child(scope, invocation, run_id=id or "", awaited=False)
+        from weft.authoring.handles import ChildHandle  # noqa: PLC0415 - handles know contexts, not the other way round
+
+        return ChildHandle(scope.driver, entry, invocation.workflow.signature.result, child_failed)
+
+    # --- recorded values ------------------------------------------------------------------------------------------
+
+    async def now(self) -> datetime:
+        """The time, as it was when the code first came here."""
+        raw = self._value("now", "now", lambda scope: str(scope.driver.outside.now()).encode())
+        return datetime.fromtimestamp(int(raw) / 1000, UTC)
+
+    async def random(self) -> float:
+        """A random number from 0 up to 1, the same on every replay."""
+        raw = self._value("random", "random", lambda scope: b"%.17g" % (int(scope.driver.new_id()[-13:], 16) / 16**13))
+        return float(raw)
+
+    async def uuid(self) -> UUID:
+        """A new UUID, the same on every replay."""
+        raw = self._value("uuid", "uuid", lambda scope: b'"%s"' % scope.driver.new_id().encode())
+        return UUID(raw.decode().strip('"'))
+
+    async def version(self, name: str, latest: int) -> int:
+        """Which of your versions of a piece of code this run uses: 1 if it passed here before there was a choice, else ``latest``."""
+        if latest < 1:
+            raise BadValue(f"version({name!r}, {latest}): versions begin at 1.", code="value.bad_policy")
+        raw = self._value(
+            check_name(name), "version", lambda scope: b"1" if scope.driver.unvisited(scope.prefix) else b"%d" % latest
+        )
+        return int(raw)
+
+    async def removed(self, name: str, kind: str) -> None:
+        """Say that something of this name and kind stood here in older code: what it recorded is passed over."""
+        scope = _scope()
+        scope.driver.find(scope, check_name(name), kind)
+
+    async def set(self, **attributes: Any) -> None:
+        """Set attributes by which runs can be found; None removes one."""
+        scope = _scope()
+        driver = scope.driver
+        n, entry = driver.find(scope, "set", "set")
+        if entry is None:
+            plain = {
+                name: msgspec.json.decode(values.encode(value, what=f"{name} is")) for name, value in attributes.items()
+            }
+            driver.ask(c.SetAttributes(scope.prefix, "set", n, plain))
+
+    def _value(
+        self, name: str, of: Literal["now", "random", "uuid", "version"], make: Callable[[Scope], bytes]
+    ) -> bytes:
+        scope = _scope()
+        driver = scope.driver
+        n, entry = driver.find(scope, name, of)
+        if entry is None:
+            entry = driver.ask(c.RecordValue(scope.prefix, name, n, of, Raw(make(scope))))
+        return driver.value(entry.output)
+
+
+THE_CONTEXT = Context()
+
+
+def context() -> Context:
+    """The context of the workflow that runs here."""
+    if current_scope() is None:
+        raise NoContext(
+            "weft.context() outside a workflow.",
+            hint="In a step use weft.task(); in a script start a workflow: app.run(order(...)).",
+        )
+    return THE_CONTEXT
+
+
+def _scope() -> Scope:
+    scope = current_scope()
+    if scope is None:
+        raise NoContext(
+            "The context was used outside its workflow.",
+            hint="Use it in the workflow's own code; in a step use weft.task().",
+        )
+    return scope
+
+
+def _result_codec(fn: Callable[..., Any]) -> Codec[Any]:
+    try:
+        hint = typing.get_type_hints(fn).get("return", Any)
+    except (NameError, TypeError):
+        hint = Any
+    if typing.get_origin(hint) in (Coroutine, typing.Awaitable):
+        hint = typing.get_args(hint)[-1]
+    return Codec.of(hint)
+
+
+def _undo_plan(name: str, undo: Step[Any, Any] | Callable[..., Any] | None) -> UndoPlan | None:
+    if undo is None:
+        return None
+    if not isinstance(undo, Step):
+        raise UsageError(
+            f"The undo of {name!r} must be a registered step.",
+            hint="Decorate it with @app.step: an undo may run in another process, long after this code is gone.",
+        )
+    names = [parameter.name for parameter in undo.signature.parameters]
+    if names not in ([], ["result"]):
+        raise UsageError(f"The undo of {name!r} may take only `result`, not {', '.join(names)}.")
+    return UndoPlan(step=undo.body.name, takes=names, policy=undo.policy)
+
+
+def _invocation(scope: Scope, call: Any, given: Mapping[str, Any] | None) -> Invocation:
+    found = scope.driver.program.invocation(call, given)
+    assert isinstance(found, Invocation)
+    return found

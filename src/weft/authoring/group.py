@@ -1,0 +1,276 @@
+"""Steps and workflows without a store: what modules of a larger application collect, and an app includes."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, overload
+
+from weft.authoring.context import THE_CONTEXT, Context
+from weft.authoring.policies import Duration, Retry, policy_of
+from weft.authoring.steps import Step
+from weft.authoring.workflows import Invocation, Workflow, WorkflowProgram, perform_workflow
+from weft.core.code.locations import check_name
+from weft.core.durations import duration_ms
+from weft.core.events import Effect
+from weft.errors import NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError
+from weft.steps.python import PythonStep
+from weft.steps.signature import Signature
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NOT_RUNNING_HINT = (
+    "Host it: `async with app: ...`, FastAPI(lifespan=app.lifespan) or app.run(...). "
+    "To talk to an engine elsewhere: weft.Client(url)."
+)
+
+
+class Group:
+    """A collection of steps and workflows. ``prefix`` begins the names of all of them."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+        self._steps: dict[str, Step[Any, Any]] = {}
+        self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
+        self._programs: dict[tuple[str, str], WorkflowProgram] = {}
+        self._parent: Group | None = None
+
+    # --- registering ----------------------------------------------------------------------------------------------
+
+    @overload
+    def step(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def step(self, fn: Callable[P, R], /) -> Step[P, R]: ...
+    @overload
+    def step(
+        self,
+        *,
+        name: str | None = None,
+        retries: int | Retry = 3,
+        timeout: Duration | None = None,
+        queue: str = "default",
+        raises: Sequence[type[BaseException]] = (),
+        effect: Effect = "idempotent",
+        run_in: Literal["thread", "process"] = "thread",
+    ) -> StepDecorator: ...
+    def step(self, fn: Any = None, /, **policies: Any) -> Any:
+        """Register a function as a step."""
+        if fn is not None:
+            return self.add_step(fn, name=None)
+        return StepDecorator(self, policies)
+
+    def add_step(
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None,
+        retries: int | Retry = 3,
+        timeout: Duration | None = None,
+        queue: str = "default",
+        raises: Sequence[type[BaseException]] = (),
+        effect: Effect = "idempotent",
+        run_in: Literal["thread", "process"] = "thread",
+    ) -> Step[Any, Any]:
+        """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue."""
+        full = check_name(self._prefix + (name or getattr(fn, "__name__", "")))
+        self._refuse_taken(full, fn, "step")
+        signature = Signature.of(fn)
+        policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
+        body = PythonStep(full, fn, signature, raises=tuple(raises), run_in=run_in)
+        step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises))
+        self._steps[full] = step
+        if self._parent is not None:
+            self._parent.adopt_step(step)
+        return step
+
+    @overload
+    def workflow(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
+    @overload
+    def workflow(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
+    @overload
+    def workflow(
+        self, *, name: str | None = None, version: str = "1", timeout: Duration | None = None
+    ) -> WorkflowDecorator: ...
+    def workflow(self, fn: Any = None, /, **options: Any) -> Any:
+        """Register an async function as a workflow."""
+        if fn is not None:
+            return self.add_workflow(fn)
+        return WorkflowDecorator(self, options)
+
+    def add_workflow(
+        self, fn: Callable[..., Any], *, name: str | None = None, version: str = "1", timeout: Duration | None = None
+    ) -> Workflow[Any, Any]:
+        """Register an async function as a workflow. Raises NotAsync, NameTaken."""
+        full = check_name(self._prefix + (name or getattr(fn, "__name__", "")))
+        if not inspect.iscoroutinefunction(fn):
+            raise NotAsync(
+                f"Workflow {full} must be `async def`: its waits are awaited.",
+                hint=f"Steps may be plain `def`.   [{_place(fn)}]",
+            )
+        self._refuse_taken(full, fn, "workflow", version)
+        workflow: Workflow[Any, Any] = Workflow(
+            self,
+            full,
+            fn,
+            Signature.of(fn, context_type=Context),
+            version=version,
+            timeout_ms=duration_ms(timeout) if timeout is not None else 0,
+        )
+        self._keep_workflow(workflow)
+        return workflow
+
+    def _keep_workflow(self, workflow: Workflow[Any, Any]) -> None:
+        key = (workflow.name, workflow.version)
+        self._workflows[key] = workflow
+        self._programs[key] = WorkflowProgram(workflow, THE_CONTEXT)
+        if self._parent is not None:
+            self._parent._keep_workflow(workflow)  # noqa: SLF001
+
+    def adopt_step(self, step: Step[Any, Any]) -> None:
+        self._refuse_taken(step.name, step.fn, "step")
+        self._steps[step.name] = step
+        if self._parent is not None:
+            self._parent.adopt_step(step)
+
+    def include(self, *groups: Group) -> None:
+        """Take in the steps and workflows of other groups, also those they get later."""
+        for group in groups:
+            if group._parent is not None:
+                raise UsageError("This group is included already.", hint="A group belongs to one app.")
+            for step in group._steps.values():
+                self.adopt_step(step)
+            for workflow in group._workflows.values():
+                self._refuse_taken(workflow.name, workflow.fn, "workflow", workflow.version)
+                self._keep_workflow(workflow)
+            group._parent = self
+
+    def _refuse_taken(self, name: str, fn: Callable[..., Any], kind: str, version: str = "") -> None:
+        step = self._steps.get(name)
+        other: Any = step.fn if step is not None else None
+        if other is None:
+            found = [w for (n, v), w in self._workflows.items() if n == name and (kind == "step" or v == version)]
+            other = found[0].fn if found else None
+        if other is None or other is fn:
+            return
+        kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
+        raise NameTaken(
+            f'{kinds} called "{name}" ({_place(other)}, {_place(fn)}).',
+            hint=f'Names identify recorded results. Rename one, or @app.{kind}(name="{PurePath(_file(fn)).stem}.{name}").',
+        )
+
+    # --- looking up (what the engine asks) ------------------------------------------------------------------------
+
+    def find_step(self, name: str) -> Step[Any, Any] | None:
+        return self._steps.get(name)
+
+    def find_program(self, workflow: str, version: str) -> WorkflowProgram | None:
+        return self._programs.get((workflow, version))
+
+    def workflow_versions(self) -> list[tuple[str, str]]:
+        return list(self._workflows)
+
+    def workflow_named(self, name: str) -> Workflow[Any, Any]:
+        """The newest registered version of a workflow. Raises UnknownWorkflow."""
+        found = [workflow for (known, _), workflow in self._workflows.items() if known == name]
+        if found:
+            return found[-1]
+        names = sorted({known for known, _ in self._workflows})
+        raise UnknownWorkflow(
+            f'No workflow "{name}" is registered.{did_you_mean(name, names)}', hint=known_names(names)
+        )
+
+    def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
+        """What is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
+        if inspect.iscoroutine(call):
+            return _unpack_call(call)
+        workflow = self.workflow_named(call) if isinstance(call, str) else call
+        if not isinstance(workflow, Workflow):
+            raise UsageError(
+                f"{call!r} is not a workflow or a call of one.",
+                hint='Write app.run(order("o-1")) or app.run(order, {"order_id": "o-1"}).',
+            )
+        return Invocation(workflow, workflow.signature.from_mapping(given or {}, what=workflow.name))
+
+    def root(self) -> Group:
+        """The app, if this group is included in one."""
+        return self._parent.root() if self._parent is not None else self
+
+    async def run_and_wait(self, invocation: Invocation) -> Any:
+        """What awaiting a workflow's call outside a workflow means."""
+        if self._parent is not None:
+            return await self._parent.run_and_wait(invocation)
+        raise NotRunning(
+            "This group is not included in an app, so its workflows cannot run.", hint="app.include(group)"
+        )
+
+
+class StepDecorator:
+    """``@app.step(...)``: waits for the function."""
+
+    def __init__(self, group: Group, policies: dict[str, Any]) -> None:
+        self._group = group
+        self._policies = policies
+
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, R], /) -> Step[P, R]: ...
+    def __call__(self, fn: Any, /) -> Any:
+        return self._group.add_step(fn, **{"name": None, **self._policies})
+
+
+class WorkflowDecorator:
+    """``@app.workflow(...)``: waits for the function."""
+
+    def __init__(self, group: Group, options: dict[str, Any]) -> None:
+        self._group = group
+        self._options = options
+
+    @overload
+    def __call__(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
+    @overload
+    def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
+    def __call__(self, fn: Any, /) -> Any:
+        return self._group.add_workflow(fn, **self._options)
+
+
+def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
+    """The workflow and the arguments of a call that nobody awaited; the call is used up by it."""
+    frame = getattr(call, "cr_frame", None)
+    if getattr(call, "cr_code", None) is not perform_workflow.__code__ or frame is None:
+        call.close()
+        raise UsageError(
+            f"{getattr(call, '__qualname__', call)} is not a call of a workflow.",
+            hint="Only workflows are runs of their own; await a step inside one.",
+        )
+    invocation = frame.f_locals["invocation"]
+    call.close()
+    assert isinstance(invocation, Invocation)
+    return invocation
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f' Did you mean "{close[0]}"?' if close else ""
+
+
+def known_names(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:20]) or "none"
+    return f"Known: {listed}. (The file must be imported: weft serve app.py billing.py)"
+
+
+def not_running() -> NoReturn:
+    raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
+
+
+def _file(fn: Callable[..., Any]) -> str:
+    code = getattr(fn, "__code__", None)
+    return PurePath(code.co_filename).name if code is not None else "?"
+
+
+def _place(fn: Callable[..., Any]) -> str:
+    code = getattr(fn, "__code__", None)
+    return f"{_file(fn)}:{code.co_firstlineno}" if code is not None else _file(fn)

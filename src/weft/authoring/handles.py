@@ -1,0 +1,148 @@
+"""Handles: a run, seen from outside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from weft.authoring.policies import Duration
+from weft.core import commands as c
+from weft.core import values
+from weft.core.durations import duration_ms
+from weft.core.ids import RunId
+from weft.errors import Failure, RunCancelled, RunFailed, TimedOut
+from weft.runtime.door import Door, Ending
+from weft.runtime.explain import Explanation, explain
+from weft.steps.codec import Codec
+
+if TYPE_CHECKING:
+    from weft.core.state import Entry
+    from weft.runtime.code_driver import CodeDriver
+
+R = TypeVar("R")
+Status = str
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One fact of a run's log."""
+
+    seq: int
+    at: datetime
+    kind: str
+    data: dict[str, Any]
+
+
+class Handle(Generic[R]):
+    """A run. Everything here is durable when it returns."""
+
+    def __init__(self, door: Door, run_id: RunId, result: Codec[R]) -> None:
+        self.id: str = run_id
+        self._door = door
+        self._result = result
+
+    def __repr__(self) -> str:
+        return f"<weft run {self.id}>"
+
+    async def result(self, *, timeout: Duration | None = None) -> R:
+        """Wait for the end and return what the run returned. Raises RunFailed, RunCancelled, TimedOut."""
+        row = await self._door.row(RunId(self.id))
+        seconds = duration_ms(timeout) / 1000 if timeout is not None else None
+        try:
+            ending = await self._door.ending(row, timeout=seconds)
+        except TimeoutError as error:
+            raise TimedOut(f"{self.id} did not end in time; it goes on.", code="wait.timed_out") from error
+        return self.read(ending)
+
+    def read(self, ending: Ending) -> R:
+        """The result of a run that ended, or its failure."""
+        if ending.status == "completed":
+            return self._result.decode(ending.output, what=f"{self.id} returned")
+        if ending.failure is not None:
+            raise RunFailed(
+                f"{self.id} failed: {_described(ending.failure)}",
+                run_id=self.id,
+                failure=ending.failure,
+                hint=f"What happened: weft show {self.id}. Try again: weft retry {self.id}",
+            )
+        raise RunCancelled(
+            f"{self.id} was cancelled{f': {ending.reason}' if ending.reason else ''}.",
+            run_id=self.id,
+            reason=ending.reason,
+        )
+
+    async def status(self) -> Status:
+        """running, paused, cancelling, rolling_back, held, completed, failed or cancelled."""
+        return (await self._door.row(RunId(self.id))).status
+
+    async def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
+        """Deliver a message: the run will see it, also if it does not wait for it yet. The same key twice is one message."""
+        raw = await self._door.keep(values.encode(body, what=f'the message "{name}" has'))
+        message = c.DeliverMessage(self._door.ids.new(), name, msgspec.Raw(raw))
+        await self._door.tell(RunId(self.id), message, key=key)
+
+    async def decide(
+        self, ask: str, *, approved: bool, by: str = "", reason: str = "", form: Any = None, key: str | None = None
+    ) -> None:
+        """Answer an open question of the run."""
+        raw = values.encode(form, what="the form has")
+        await self._door.tell(RunId(self.id), c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw)), key=key)
+
+    async def cancel(self, reason: str = "") -> None:
+        """Ask the run to stop: its code may clean up, then what it did is undone."""
+        await self._door.tell(RunId(self.id), c.CancelRun(reason))
+
+    async def pause(self) -> None:
+        """No new work until it is resumed; what happens meanwhile is kept."""
+        await self._door.tell(RunId(self.id), c.PauseRun())
+
+    async def resume(self) -> None:
+        """Let a paused or held run go on."""
+        await self._door.tell(RunId(self.id), c.ResumeRun())
+
+    async def retry(self, *, start: str = "") -> None:
+        """Try a failed run again; ``start``: perform everything anew from this place on."""
+        await self._door.retry(RunId(self.id), start=start)
+
+    async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
+        """The log, oldest first; with ``follow`` also what is to come, until the end."""
+        row = await self._door.row(RunId(self.id))
+        async for stored in self._door.events(row, after=after, follow=follow):
+            data: dict[str, Any] = msgspec.json.decode(stored.body)
+            kind = data.pop("kind")
+            yield Event(stored.seq, datetime.fromtimestamp(stored.at / 1000, UTC), kind, data)
+
+    async def explain(self) -> Explanation:
+        """What it waits for, since when, and what would help."""
+        row = await self._door.row(RunId(self.id))
+        return await explain(self._door, row)
+
+
+def _described(failure: Failure) -> str:
+    where = f" at {failure.where}" if failure.where else ""
+    step = f" in {failure.step}" if failure.step else ""
+    return f"{failure.type}: {failure.message}{step}{where}." if failure.message else f"{failure.type}{step}{where}."
+
+
+class ChildHandle(Generic[R]):
+    """A child run that was started and not waited for."""
+
+    __slots__ = ("_driver", "_entry", "_failed", "_result", "id")
+
+    def __init__(
+        self, driver: CodeDriver, entry: Entry, result: Codec[R], failed: Callable[[Entry], Exception]
+    ) -> None:
+        self.id = entry.child
+        self._driver = driver
+        self._entry = entry
+        self._result = result
+        self._failed = failed
+
+    async def result(self) -> R:
+        """Wait for its end, durably."""
+        await self._driver.outcome(self._entry)
+        if self._entry.failure is not None:
+            raise self._failed(self._entry)
+        return self._result.read(self._driver.value(self._entry.output))

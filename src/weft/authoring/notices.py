@@ -1,0 +1,108 @@
+"""What ``app.run`` says on the terminal: that a run goes on, that it is finished already, where it stands after Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from datetime import datetime
+from typing import NoReturn
+
+from weft.core.ids import RunId, RunUid
+from weft.core.state import CodeState, Held
+from weft.errors import Diverged, ForeignAwait, WeftError
+from weft.runtime.door import Door, ago
+from weft.runtime.engine import Engine
+
+
+class Notices:
+    """The voice of one ``app.run``."""
+
+    def __init__(self, url: str) -> None:
+        self._place = url.removeprefix("sqlite:///")
+        self._last = ""
+
+    def say(self, text: str) -> None:
+        print(f"weft: {text}", file=sys.stderr, flush=True)
+
+    async def begin(self, door: Door, engine: Engine, run_id: str, *, created: bool) -> None:
+        """A run that was there before: say so, and what of it is not repeated."""
+        if created:
+            return
+        row = await door.row(RunId(run_id))
+        if row.ended_at is not None:
+            when = ago(door.clock.now_ms() - row.ended_at)
+            self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
+            return
+        state = engine.state_of(row.uid) or await door.state(row)
+        again = engine.recovery.performed_again(row.uid)
+        note = f"; {', '.join(again)} had no result, so it is performed again" if again else ""
+        if row.status == "paused":
+            note += f"; it is paused: weft resume {run_id}"
+        self.say(f"{run_id} goes on: {_steps(state)} recorded, not repeated{note}")
+
+    async def until_over(self, door: Door, engine: Engine, uid: RunUid) -> None:
+        """Wait for the end; a run that stops for a person is raised, because the person sits here."""
+        stopped = asyncio.Event()
+        unwatch = engine.watch(
+            lambda changed, _, status: stopped.set() if changed == uid and status == "held" else None
+        )
+        try:
+            ended = asyncio.ensure_future(engine.ended(uid))
+            held = asyncio.ensure_future(stopped.wait())
+            row = await door.store.directory.row(uid)
+            if row is not None and row.status == "held":
+                stopped.set()
+            try:
+                await asyncio.wait({ended, held}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                ended.cancel()
+                held.cancel()
+            if stopped.is_set() and not ended.done():
+                await self._raise_held(door, uid)
+        finally:
+            unwatch()
+
+    async def _raise_held(self, door: Door, uid: RunUid) -> None:
+        row = await door.store.directory.row(uid)
+        state = await door.state(row) if row is not None else None
+        if state is not None and state.held is not None:
+            _raise(state.held)
+
+    async def remember(self, door: Door, run_id: str) -> None:
+        """Where the run stands, for when Ctrl-C has ended everything."""
+        row = await door.row(RunId(run_id))
+        if row.ended_at is not None:
+            self._last = f"{run_id} {row.status}."
+            return
+        state = await door.state(row)
+        self._last = (
+            f"{run_id} {_standing(state)} ({_steps(state)} recorded in {self._place}). Run this again and it goes on."
+        )
+
+    def interrupted(self) -> None:
+        self.say(self._last or f"stopped. What was recorded is in {self._place}; run this again and it goes on.")
+
+
+def _steps(state: CodeState) -> str:
+    return f"{state.steps_done} step{'s' if state.steps_done != 1 else ''}"
+
+
+def _standing(state: CodeState) -> str:
+    if state.tasks:
+        return f"is in the middle of {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
+    if state.timers:
+        due = datetime.fromtimestamp(min(state.timers.values()) / 1000).astimezone()
+        return f"is asleep until {due:%H:%M:%S}"
+    if state.asks:
+        return "waits for an answer"
+    if state.waits:
+        return "waits for a message"
+    return "is under way"
+
+
+def _raise(held: Held) -> NoReturn:
+    if held.code == "code.diverged":
+        raise Diverged(held.message, location=held.location, recorded="", asked="")
+    if held.code == "code.foreign_await":
+        raise ForeignAwait(held.message)
+    raise WeftError(held.message, code=held.code)

@@ -1,0 +1,151 @@
+"""Steps: functions that are performed durably when they are awaited in a workflow, and are plain functions elsewhere."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from weft.authoring.policies import Duration, Retry, policy_of
+from weft.core import commands as c
+from weft.core import values
+from weft.core.code.locations import check_name
+from weft.core.events import Policy, UndoPlan
+from weft.errors import UsageError
+from weft.runtime.code_driver import current_scope
+from weft.steps.failures import rebuild
+from weft.steps.python import PythonStep
+from weft.steps.signature import Signature
+
+if TYPE_CHECKING:
+    from weft.authoring.group import Group
+
+log = logging.getLogger("weft")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Q = ParamSpec("Q")
+U = TypeVar("U")
+
+
+class Step(Generic[P, R]):
+    """A registered step. Calling it makes a call; awaiting the call performs it."""
+
+    def __init__(
+        self,
+        group: Group,
+        body: PythonStep,
+        signature: Signature,
+        policy: Policy,
+        raises: Sequence[type[BaseException]],
+    ) -> None:
+        self.name: str = body.name
+        self.fn: Callable[..., Any] = body.fn
+        self.signature = signature
+        self.policy = policy
+        self.body = body
+        self.raises = tuple(raises)
+        self.undo_plan: UndoPlan | None = None
+        self._group = group
+        self._said = False
+        self.__doc__ = body.fn.__doc__
+        self.__name__ = getattr(body.fn, "__name__", body.name)
+        self.__qualname__ = getattr(body.fn, "__qualname__", self.__name__)
+        self.__module__ = body.fn.__module__
+        self.__wrapped__ = body.fn
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        given = self.signature.bind(args, kwargs, what=self.name)
+        return _perform(self, given)
+
+    def options(
+        self,
+        *,
+        name: str | None = None,
+        retries: int | Retry | None = None,
+        timeout: Duration | None = None,
+        queue: str | None = None,
+    ) -> Step[P, R]:
+        """The same step with other policies, or recorded under another name."""
+        changed: Step[P, R] = object.__new__(Step)
+        changed.__dict__.update(self.__dict__)
+        if name is not None:
+            changed.name = check_name(name)
+        old = self.policy
+        changed.policy = policy_of(
+            retries=retries if retries is not None else _retry_of(old),
+            timeout=timeout if timeout is not None else (old.timeout_ms / 1000 if old.timeout_ms else None),
+            effect=old.effect,
+            queue=queue if queue is not None else old.queue,
+        )
+        return changed
+
+    def undo(self, fn: Callable[Q, U]) -> Callable[Q, U]:
+        """Register the function that takes this step back; it takes any of the step's parameters and ``result``, by name."""
+        if self.undo_plan is not None:
+            raise UsageError(f"{self.name} has an undo already ({self.undo_plan.step}).", code="usage.name_taken")
+        undo: Step[Any, Any] = self._group.add_step(fn, name=None)
+        known = {parameter.name for parameter in self.signature.parameters} | {"result"}
+        takes = [parameter.name for parameter in undo.signature.parameters]
+        unknown = [p.name for p in undo.signature.parameters if p.required and p.name not in known]
+        if unknown:
+            raise UsageError(
+                f"{undo.name} undoes {self.name} and asks for {', '.join(unknown)}, which {self.name} does not have.",
+                hint=f"It may take {', '.join(sorted(known))}.",
+            )
+        self.undo_plan = UndoPlan(step=undo.name, takes=[name for name in takes if name in known], policy=undo.policy)
+        return undo  # type: ignore[return-value]  # a Step is called like the function it was made from
+
+    def __repr__(self) -> str:
+        return f"<weft step {self.name}>"
+
+
+async def _perform(step: Step[Any, R], given: bytes) -> R:
+    """The call of a step, awaited."""
+    scope = current_scope()
+    if scope is None:
+        return await _plainly(step, given)
+    driver = scope.driver
+    digest = values.digest(given)
+    n, entry = driver.find(scope, step.name, "step", digest)
+    if entry is None:
+        entry = driver.ask(
+            c.ScheduleTask(
+                scope.prefix,
+                step.name,
+                n,
+                step.body.name,
+                driver.outside.keep(given),
+                digest,
+                step.policy,
+                step.undo_plan,
+            )
+        )
+    if entry.status == "open" or not driver.told(entry):
+        await driver.outcome(entry)
+    if entry.failure is None:
+        result: R = step.signature.result.read(driver.value(entry.output))
+        return result
+    raise rebuild(entry.failure, step.raises, run_id=driver.machine.state.run_id)
+
+
+async def _plainly(step: Step[Any, R], given: bytes) -> R:
+    """Outside a workflow a step is the plain function; that is said once."""
+    if not step._said:  # noqa: SLF001
+        step._said = True  # noqa: SLF001
+        log.info("weft: %s is called outside a workflow: it runs as a plain function and is not recorded", step.name)
+    value = step.fn(**step.signature.unpack(given))
+    if inspect.isawaitable(value):
+        value = await value
+    return value  # type: ignore[no-any-return]
+
+
+def _retry_of(policy: Policy) -> Retry:
+    return Retry(
+        policy.attempts_max,
+        policy.backoff,
+        timedelta(milliseconds=policy.delay_ms),
+        timedelta(milliseconds=policy.delay_ms_max),
+    )

@@ -1,0 +1,260 @@
+"""Many at once, first of many, again and again: join, race, map and loop, on the private loop of a run.
+
+Only what replay could not find out by itself is recorded: who won a race (its losers leave the state), and where a loop is. Branches are
+asyncio tasks with scopes named after them, so what happens inside is recorded like anywhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import typing
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from weft.authoring.results import Again, Done, Err, Ok, Winner
+from weft.core import commands as c
+from weft.core.code.locations import check_name
+from weft.core.state import Entry
+from weft.errors import BadValue, BranchesFailed, TimedOut, UsageError
+from weft.runtime.private_loop import ScopedTask
+from weft.runtime.scopes import CURRENT, Scope
+from weft.steps.codec import Codec
+from weft.steps.failures import failure_of
+
+_decode_name = msgspec.json.Decoder(str).decode
+
+
+def open_place(name: str, kind: str) -> tuple[Scope, int, Entry | None, Scope]:
+    """The next use of a name where the code is: its scope, its number, what is recorded, and the scope inside."""
+    scope = CURRENT.get()
+    n, entry = scope.driver.find(scope, check_name(name), kind)
+    return scope, n, entry, scope.inside(name, n)
+
+
+def branch(inner: Scope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask:
+    """A task for one branch, in a scope of its own."""
+    return inner.driver.loop.spawn(call, Scope(inner.driver, f"{inner.prefix}{key}/"))
+
+
+async def wait_for(inner: Scope, tasks: Mapping[str, ScopedTask], timeout_ms: int, *, first: bool) -> bool:
+    """Wait for the branches (``first``: for one that succeeded, or for all); False when the time was up before."""
+    pending: set[asyncio.Future[Any]] = set(tasks.values())
+    clock: ScopedTask | None = None
+    if timeout_ms:
+        clock = branch(inner, "!timeout", sleep_ms(inner, timeout_ms))
+        pending.add(clock)
+    try:
+        while any(task in pending for task in tasks.values()):
+            finished, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            if first and any(not t.cancelled() and t.exception() is None for t in finished if t is not clock):
+                return True
+            if clock is not None and clock in finished:
+                return False
+    finally:
+        if clock is not None:
+            await _end([clock])
+    return True
+
+
+async def sleep_ms(inner: Scope, timeout_ms: int) -> None:
+    """A sleep that belongs to an operation, not to the user's names."""
+    scope = CURRENT.get()
+    driver = scope.driver
+    n, entry = driver.find(scope, "!sleep", "sleep")
+    if entry is None:
+        entry = driver.ask(c.SetTimer(scope.prefix, "!sleep", n, driver.outside.now() + timeout_ms))
+    await driver.outcome(entry)
+
+
+async def _end(tasks: Iterable[ScopedTask]) -> None:
+    """Cancel what is not done and let it clean up."""
+    left = [task for task in tasks if not task.done()]
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left)
+
+
+def _close(calls: Iterable[Any]) -> None:
+    for call in calls:
+        close = getattr(call, "close", None)
+        if close is not None:
+            close()
+
+
+def _raise_failures(name: str, tasks: Mapping[str, ScopedTask]) -> None:
+    errors = {
+        key: task.exception() for key, task in tasks.items() if not task.cancelled() and task.exception() is not None
+    }
+    for error in errors.values():
+        if not isinstance(error, Exception):
+            raise error  # type: ignore[misc]
+    if errors:
+        failed = {key: error for key, error in errors.items() if isinstance(error, Exception)}
+        count = f"{len(failed)} of {len(tasks)} branches"
+        listed = "; ".join(f"{key}: {type(error).__name__}: {error}" for key, error in list(failed.items())[:3])
+        raise BranchesFailed(f"{name}: {count} failed: {listed}", failed)
+
+
+async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout_ms: int) -> dict[str, Any]:
+    """All of them; if some fail, the others still finish, and then all failures are raised together."""
+    for key in calls:
+        check_name(key)
+    _, _, _, inner = open_place(name, "join")
+    tasks = {key: branch(inner, key, call) for key, call in calls.items()}
+    try:
+        in_time = await wait_for(inner, tasks, timeout_ms, first=False) if tasks else True
+    finally:
+        await _end(tasks.values())
+    if not in_time:
+        raise TimedOut(f"{name} did not finish in time", code="wait.timed_out")
+    _raise_failures(name, tasks)
+    return {key: task.result() for key, task in tasks.items()}
+
+
+async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout_ms: int) -> Winner[Any]:
+    """The first that succeeds; the others are cancelled and what they recorded leaves the state."""
+    if not calls:
+        raise UsageError(f"The race {name!r} has no branches.", hint="Give it at least one call.")
+    for key in calls:
+        check_name(key)
+    scope, n, entry, inner = open_place(name, "race")
+    if entry is not None:
+        return await _replay_race(name, inner, calls, _decode_name(entry.output), timeout_ms)
+    tasks = {key: branch(inner, key, call) for key, call in calls.items()}
+    try:
+        in_time = await wait_for(inner, tasks, timeout_ms, first=True)
+    finally:
+        await _end(tasks.values())
+    winner = next((key for key, task in tasks.items() if not task.cancelled() and task.exception() is None), None)
+    if winner is None and in_time:
+        _raise_failures(name, tasks)
+    losers = [key for key in tasks if key != winner]
+    scope.driver.ask(c.DecideRace(scope.prefix, name, n, winner or "", losers))
+    if winner is None:
+        raise _race_timed_out(name)
+    return Winner(winner, tasks[winner].result())
+
+
+async def _replay_race(
+    name: str, inner: Scope, calls: Mapping[str, Coroutine[Any, Any, Any]], winner: str, timeout_ms: int
+) -> Winner[Any]:
+    """Only the winner's branch is gone through again: nothing is left of the others."""
+    _close(call for key, call in calls.items() if key != winner)
+    if not winner:
+        await branch(inner, "!timeout", sleep_ms(inner, timeout_ms))
+        raise _race_timed_out(name)
+    if winner not in calls:
+        inner.driver.diverge(inner.prefix, f"the winner {winner!r}", f"a race of {', '.join(calls)}")
+    return Winner(winner, await branch(inner, winner, calls[winner]))
+
+
+def _race_timed_out(name: str) -> TimedOut:
+    return TimedOut(f"{name}: nobody finished in time", code="wait.timed_out")
+
+
+async def map_items(
+    name: str, fn: Callable[[Any], Coroutine[Any, Any, Any]], items: Iterable[Any], width: int, *, raising: bool
+) -> list[Any]:
+    """``fn`` over the items, at most ``width`` at once, results in the order of the items."""
+    if width < 1:
+        raise BadValue(f"map({name!r}): width={width} must be at least 1.", code="value.bad_policy")
+    _, _, _, inner = open_place(name, "map")
+    todo = list(items)
+    results: list[Any] = [None] * len(todo)
+    running: dict[ScopedTask, int] = {}
+    following = 0
+    failed: dict[str, ScopedTask] = {}
+    try:
+        while following < len(todo) or running:
+            while following < len(todo) and len(running) < width:
+                running[branch(inner, f"~{following}", fn(todo[following]))] = following
+                following += 1
+            finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in sorted(finished, key=hash):
+                index = running.pop(task)  # type: ignore[call-overload]
+                error = None if task.cancelled() else task.exception()
+                if task.cancelled() or (error is not None and not isinstance(error, Exception)):
+                    raise error or asyncio.CancelledError
+                if error is not None and raising:
+                    failed[f"~{index}"] = task  # type: ignore[assignment]
+                    continue
+                results[index] = _outcome(task, error) if not raising else task.result()
+            if failed and raising:
+                break
+    finally:
+        await _end(running)
+    if failed:
+        _raise_failures(name, failed)
+    return results
+
+
+def _outcome(task: asyncio.Future[Any], error: BaseException | None) -> Ok[Any] | Err:
+    return Ok(task.result()) if error is None else err_of(error)
+
+
+def err_of(error: BaseException) -> Err:
+    """A failure as a value."""
+    failure = getattr(error, "failure", None)
+    return Err(failure if failure is not None else failure_of(error))
+
+
+async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, keep: int) -> Any:
+    """Rounds of ``body`` until it is done. The state of each round is recorded; a restart goes on with the current one."""
+    if keep < 0:
+        raise BadValue(f"loop({name!r}): keep={keep} must be 0 or more.", code="value.bad_policy")
+    scope, n, entry, inner = open_place(name, "loop")
+    driver = scope.driver
+    state_codec, result_codec = _codecs(body, state)
+    if entry is not None and entry.status == "done":
+        await driver.outcome(entry)
+        return result_codec.read(driver.value(entry.output))
+    number = 0
+    if entry is not None:
+        number = entry.round
+        state = state_codec.read(driver.value(entry.output))
+    while True:
+        turn = await branch(inner, f"~{number}", _round(body, state))
+        if isinstance(turn, Done):
+            raw = result_codec.encode(turn.value, what=f"{name} ended with")
+            driver.outside.issue(c.FinishLoop(scope.prefix, name, n, number + 1, driver.outside.keep(raw)))
+            finished = driver.machine.lookup(inner.prefix[:-1])
+            assert finished is not None
+            await driver.outcome(finished)
+            return result_codec.read(raw)
+        if not isinstance(turn, Again):
+            raise UsageError(
+                f"The body of the loop {name!r} returned {type(turn).__name__}.",
+                hint="Return weft.again(state) to go on, or weft.done(value) to leave.",
+            )
+        number += 1
+        raw = state_codec.encode(turn.state, what=f"{name} goes on with")
+        driver.outside.issue(c.TurnLoop(scope.prefix, name, n, number, driver.outside.keep(raw), keep))
+        state = state_codec.read(raw)
+
+
+async def _round(body: Callable[[Any], Awaitable[Any]], state: Any) -> Any:
+    return await body(state)
+
+
+def _codecs(body: Callable[..., Any], state: Any) -> tuple[Codec[Any], Codec[Any]]:
+    """The types of a loop's state and result, as far as the body says; else the state's own, and plain JSON."""
+    try:
+        hint = typing.get_type_hints(body).get("return")
+    except (NameError, TypeError):
+        hint = None
+    state_type: Any = type(state) if state is not None else Any
+    result_type: Any = Any
+    for part in typing.get_args(hint) or ((hint,) if hint is not None else ()):
+        origin, arguments = typing.get_origin(part), typing.get_args(part)
+        if origin is Again and arguments:
+            state_type = arguments[0]
+        elif origin is Done and arguments:
+            result_type = arguments[0]
+    return Codec.of(_plain_type(state_type)), Codec.of(result_type)
+
+
+def _plain_type(type_: Any) -> Any:
+    return Any if isinstance(type_, typing.TypeVar) else type_

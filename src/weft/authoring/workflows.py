@@ -1,0 +1,135 @@
+"""Code workflows: async functions whose calls start runs, outside, or child runs, inside another workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from weft.core import commands as c
+from weft.core import values
+from weft.errors import RunCancelled, RunFailed
+from weft.runtime.code_driver import CodeDriver, current_scope
+from weft.runtime.scopes import Scope
+from weft.steps.failures import rebuild
+from weft.steps.signature import Signature
+
+if TYPE_CHECKING:
+    from weft.authoring.context import Context
+    from weft.authoring.group import Group
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Workflow(Generic[P, R]):
+    """A registered workflow. Calling it makes a call; the call is awaited, or handed to ``app.run`` and ``app.start``."""
+
+    def __init__(
+        self, group: Group, name: str, fn: Callable[..., Any], signature: Signature, *, version: str, timeout_ms: int
+    ) -> None:
+        self.name = name
+        self.fn = fn
+        self.version = version
+        self.signature = signature
+        self.timeout_ms = timeout_ms
+        self.group = group
+        self.__doc__ = fn.__doc__
+        self.__name__ = getattr(fn, "__name__", name)
+        self.__module__ = fn.__module__
+        self.__wrapped__ = fn
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        given = self.signature.bind(args, kwargs, what=self.name)
+        return perform_workflow(Invocation(self, given))
+
+    def __repr__(self) -> str:
+        return f"<weft workflow {self.name} version {self.version}>"
+
+
+class Invocation:
+    """A workflow with its arguments: what a call stands for before it is awaited."""
+
+    __slots__ = ("given", "workflow")
+
+    def __init__(self, workflow: Workflow[Any, Any], given: bytes) -> None:
+        self.workflow = workflow
+        self.given = given
+
+
+class WorkflowProgram:
+    """A workflow as the engine runs it."""
+
+    def __init__(self, workflow: Workflow[Any, Any], context: Context) -> None:
+        self.name = workflow.name
+        self.version = workflow.version
+        self._workflow = workflow
+        self._context = context
+
+    def begin(self, driver: CodeDriver, given: bytes) -> Coroutine[Any, Any, Any]:
+        arguments = self._workflow.signature.unpack(given)
+        if self._workflow.signature.takes_context:
+            return self._workflow.fn(self._context, **arguments)  # type: ignore[no-any-return]
+        return self._workflow.fn(**arguments)  # type: ignore[no-any-return]
+
+    def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
+        return self._workflow.group.root().invocation(call, given)
+
+    def encode(self, value: Any) -> bytes:
+        return self._workflow.signature.result.encode(value, what=f"{self.name} returned")
+
+
+async def perform_workflow(invocation: Invocation) -> Any:
+    """The call of a workflow, awaited: a child run inside a workflow, a run of its own outside."""
+    scope = current_scope()
+    if scope is None:
+        return await invocation.workflow.group.run_and_wait(invocation)
+    return await child_result(scope, invocation)
+
+
+async def child_result(scope: Scope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0) -> Any:
+    """Start a child run here (or find the one recorded here), and wait for its end."""
+    workflow = invocation.workflow
+    entry = start_child(scope, invocation, run_id=run_id, due_ms=due_ms)
+    driver = scope.driver
+    await driver.outcome(entry)
+    if entry.failure is None:
+        return workflow.signature.result.read(driver.value(entry.output))
+    if entry.failure.code == "run.cancelled":
+        raise RunCancelled(entry.failure.message, run_id=entry.child)
+    raise child_failed(entry)
+
+
+def child_failed(entry: Any) -> Exception:
+    """What the code sees of a child that failed."""
+    failure = entry.failure
+    if failure.code == "wait.timed_out":
+        return rebuild(failure)
+    return RunFailed(f"{entry.child} failed: {failure.message}", run_id=entry.child, failure=failure)
+
+
+def start_child(
+    scope: Scope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0, awaited: bool = True
+) -> Any:
+    """The entry of a child run at this place."""
+    workflow = invocation.workflow
+    driver = scope.driver
+    digest = values.digest(invocation.given)
+    n, entry = driver.find(scope, workflow.name, "child", digest)
+    if entry is not None:
+        return entry
+    due = driver.outside.now() + due_ms if due_ms else 0
+    return driver.ask(
+        c.StartChild(
+            scope.prefix,
+            workflow.name,
+            n,
+            workflow.name,
+            workflow.version,
+            "code",
+            driver.outside.keep(invocation.given),
+            digest,
+            run_id,
+            due,
+            awaited,
+        )
+    )

@@ -1,0 +1,349 @@
+"""One run in memory: a mailbox, a state, one command at a time, run by callbacks.
+
+It decides ahead of its commits, but nothing it decided leaves (no dispatch, no answer, no mail) before the append that holds it is
+durable. Whenever the fate of an append is not known, everything in memory is thrown away and read again from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.code.machine import CodeMachine
+from weft.core.decider import Env, Letter
+from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq
+from weft.core.state import FOLD
+from weft.errors import WeftError
+from weft.ports.store import (
+    BYTES_PER_APPEND_MAX,
+    EVENTS_PER_APPEND_MAX,
+    Mail,
+    NewRun,
+    Outcome,
+    Snapshot,
+)
+from weft.runtime.code_driver import CodeDriver, Program
+from weft.runtime.draft import Draft, Posted
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+
+SNAPSHOT_BYTES_MIN = 64 * 1024
+_IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "failed", "cancelled"})
+
+
+class Actor:
+    """See the module."""
+
+    __slots__ = (
+        "_scheduled",
+        "committed_seq",
+        "drafts",
+        "driver",
+        "engine",
+        "epoch",
+        "flying",
+        "id",
+        "idle_since",
+        "machine",
+        "mail_seen",
+        "mail_taken",
+        "mailbox",
+        "now_ms",
+        "ready",
+        "snapshot_bytes",
+        "tail_bytes",
+        "tolerant",
+        "uid",
+    )
+
+    def __init__(self, engine: Engine, uid: RunUid, id: RunId, epoch: Epoch) -> None:  # noqa: A002 - it is the run's id
+        self.engine = engine
+        self.uid = uid
+        self.id = id
+        self.epoch = epoch
+        self.machine = CodeMachine.fresh(uid)
+        self.driver: CodeDriver | None = None
+        self.mailbox: deque[Posted] = deque()
+        self.drafts: deque[Draft] = deque()
+        self.flying: Draft | None = None
+        self.mail_taken = 0
+        self.mail_seen: set[str] = set()
+        self.committed_seq = Seq(0)
+        self.tail_bytes = 0
+        self.snapshot_bytes = 0
+        self.ready = False
+        self.idle_since = 0.0
+        self.now_ms = Millis(0)
+        self.tolerant = engine.settings.tolerant
+        self._scheduled = False
+
+    # --- the mailbox ----------------------------------------------------------------------------------------------
+
+    def post(self, posted: Posted) -> None:
+        """A command for this run; it is taken in at the next turn of the loop."""
+        if posted.mail_id:
+            if posted.mail_id in self.mail_seen:
+                return
+            self.mail_seen.add(posted.mail_id)
+        self.mailbox.append(posted)
+        self.schedule()
+
+    def schedule(self) -> None:
+        if not self._scheduled and self.ready:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        if not self.ready:
+            return
+        self.begin_turn()
+        mailbox = self.mailbox
+        while mailbox and self.ready:
+            self._take(mailbox.popleft())
+        self.end_turn()
+
+    def begin_turn(self) -> None:
+        """Time stands still for the length of a turn, and never goes back over the run's last event."""
+        self.now_ms = Millis(max(self.engine.clock.now_ms(), self.machine.state.at))
+
+    def end_turn(self) -> None:
+        self.idle_since = self.engine.clock.monotonic()
+        if self.drafts and self.flying is None:
+            self.engine.committer.submit(self)
+
+    def _take(self, posted: Posted) -> None:
+        draft = self._draft()
+        if posted.mail_id:
+            draft.taken.append(posted.mail_id)
+            self.mail_seen.discard(posted.mail_id)
+            self.mail_taken += 1
+        command = posted.command
+        if isinstance(command, c.StartRun) and command.run_id != self.id:
+            taken = f"{command.run_id} exists already"
+            command = msgspec.structs.replace(command, run_id=self.id, refused=taken)
+        try:
+            events = self.machine.decide(command, Env(now=self.now_ms, check=self.engine.check_schema))
+        except WeftError as error:
+            draft.refused.append((posted, error))
+            self._answer_if_idle(draft)
+            return
+        draft.posted.append(posted)
+        if events:
+            if posted.key is not None:
+                draft.keys.append(posted.key)
+            self._record(events)
+            self.move()
+        self._answer_if_idle(draft)
+
+    def _answer_if_idle(self, draft: Draft) -> None:
+        """Nothing was decided and nothing is under way: answer now. Otherwise the answer waits for what it was decided on."""
+        if draft.is_empty() and self.flying is None and self.drafts and self.drafts[0] is draft:
+            self.drafts.clear()
+            self.answer(draft)
+
+    # --- deciding -------------------------------------------------------------------------------------------------
+
+    def move(self) -> None:
+        """Let the code hear what is new, and let what must follow happen."""
+        state = self.machine.state
+        if self.driver is None and state.started and not state.ended and state.status not in _IDLE_STATUSES:
+            self._take_up_code()
+        if self.driver is not None and state.status not in _IDLE_STATUSES:
+            self.driver.advance()
+            if self.driver.lacks:
+                self.engine.fetch_blobs(self, self.driver.lacks)
+        while events := self.machine.follow():
+            self._record(events)
+
+    def _take_up_code(self) -> None:
+        program: Program | None = self.engine.catalogue.program(self.machine.state.workflow, self.machine.state.version)
+        if program is not None:
+            self.driver = CodeDriver(self.machine, program, self)
+
+    def issue(self, command: c.Asked) -> None:
+        """An ask of the code: decided and taken in at once."""
+        self._record(self.machine.decide(command, Env(now=self.now_ms, check=self.engine.check_schema)))
+
+    def now(self) -> int:
+        return self.now_ms
+
+    def new_id(self) -> str:
+        return self.engine.ids.new()
+
+    def _draft(self) -> Draft:
+        drafts = self.drafts
+        if drafts:
+            last = drafts[-1]
+            if len(last.events) < EVENTS_PER_APPEND_MAX and last.bytes < BYTES_PER_APPEND_MAX // 2:
+                return last
+        draft = Draft(self.uid, self.epoch, Seq(self.machine.state.seq))
+        drafts.append(draft)
+        return draft
+
+    def _record(self, events: Sequence[e.AnyEvent]) -> None:
+        machine = self.machine
+        now = self.now_ms
+        before = machine.state.status
+        draft = self._draft()
+        for event in events:
+            machine.evolve(event, at=now)
+            body = e.encode(event)
+            draft.record(body, now)
+            for effect in machine.effects(event):
+                if isinstance(event, e.TaskScheduled) and event.early:
+                    self.engine.let_out(self, effect)
+                else:
+                    draft.effects.append(effect)
+            for letter in machine.mail(event):
+                self._enclose(draft, letter)
+            if isinstance(event, e.AttributesSet):
+                draft.attributes = {**(draft.attributes or {}), **event.attributes}
+        if machine.state.status != before or draft.create is not None:
+            draft.status = machine.state.status
+        if machine.state.status == "held" and self.driver is not None:
+            self.driver = None
+
+    def _enclose(self, draft: Draft, letter: Letter) -> None:
+        body = c.encode(letter.command)
+        if letter.create and isinstance(letter.command, c.StartRun):
+            start = letter.command
+            new = NewRun(
+                uid=RunUid(letter.to),
+                id=RunId(start.run_id),
+                workflow=start.workflow,
+                version=start.version,
+                style=start.style,
+                created_at=self.now_ms,
+                parent=self.uid,
+                start=body,
+            )
+            draft.children.append(new)
+            return
+        mail_id = f"{self.uid}/{self.machine.state.seq}"
+        draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=self.now_ms))
+
+    def keep(self, raw: bytes) -> Raw:
+        """A value of the code for the log; a large one goes to the blobs before the append does."""
+        sealed = values.seal(raw)
+        if len(sealed) <= values.INLINE_BYTES_MAX:
+            return Raw(sealed)
+        digest = hashlib.sha256(raw).hexdigest()
+        self._draft().puts[digest] = raw
+        self.engine.blob_cache.add(digest, raw)
+        return Raw(values.ref_for(digest, len(raw)))
+
+    def blob(self, digest: str) -> bytes | None:
+        return self.engine.blob_cache.get(digest)
+
+    def resume_code(self) -> None:
+        """What the code lacked is in memory: go on telling it facts."""
+        if self.ready:
+            self.begin_turn()
+            self.move()
+            self.end_turn()
+
+    def new_draft(self) -> Draft:
+        """The first draft of a run that is being made."""
+        return self._draft()
+
+    # --- committing -----------------------------------------------------------------------------------------------
+
+    def take_draft(self) -> Draft | None:
+        if self.flying is not None or not self.drafts or not self.ready:
+            return None
+        draft = self.drafts.popleft()
+        if draft.is_empty():
+            self.answer(draft)
+            return self.take_draft()
+        if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
+            self._picture(draft)
+        self.flying = draft
+        return draft
+
+    def _picture(self, draft: Draft) -> None:
+        """The tail has grown as long as what a snapshot costs: take one, so that loading stays short and the cost even."""
+        state = self.machine.state
+        if state.over:
+            return
+        body = self.machine.snapshot()
+        draft.snapshot = Snapshot(Seq(state.seq), FOLD, body)
+        self.snapshot_bytes = len(body)
+        self.tail_bytes = -draft.bytes
+
+    def mail_count(self) -> int:
+        return self.mail_taken
+
+    def committed(self, draft: Draft, outcome: Outcome) -> None:
+        if self.flying is not draft:
+            return
+        if outcome is not Outcome.ACCEPTED:
+            self.engine.refused_append(self, draft, outcome)
+            return
+        self.flying = None
+        self.landed(draft)
+        if self.drafts:
+            self.engine.committer.submit(self)
+
+    def landed(self, draft: Draft) -> None:
+        """The append is durable: its effects go out, its answers are given."""
+        self.committed_seq = Seq(draft.base + len(draft.events))
+        self.tail_bytes += draft.bytes
+        engine = self.engine
+        for effect in draft.effects:
+            engine.let_out(self, effect)
+        for mail in draft.mail:
+            engine.post_local(mail)
+        for child in draft.children:
+            engine.adopt(child)
+        self.answer(draft)
+        if draft.events:
+            engine.published(self, draft)
+
+    def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
+        if self.flying is draft:
+            self.engine.lost_append(self, draft, error, guilty=guilty)
+
+    def answer(self, draft: Draft) -> None:
+        """Tell everybody whose command this append settles."""
+        worker = self.engine.worker
+        for posted in draft.posted:
+            if posted.flight is not None:
+                worker.answered(posted.flight)
+            if posted.reply is not None:
+                posted.reply(None)
+        for posted, error in draft.refused:
+            if posted.flight is not None:
+                worker.answered(posted.flight)
+            if posted.reply is not None:
+                posted.reply(error)
+
+    # --- leaving --------------------------------------------------------------------------------------------------
+
+    def is_idle(self) -> bool:
+        """Whether it may leave memory: nothing decided, nothing under way, nothing waiting."""
+        return self.ready and not self.mailbox and not self.drafts and self.flying is None and not self._scheduled
+
+    def close(self) -> None:
+        """Take the code out of memory."""
+        self.ready = False
+        if self.driver is not None:
+            self.driver.close()
+            self.driver = None
+
+    def unanswered(self) -> list[Posted]:
+        """Commands whose fate depends on appends that are not known to be durable, oldest first, then those not taken in."""
+        drafts = [*([self.flying] if self.flying is not None else []), *self.drafts]
+        found = [posted for draft in drafts for posted in draft.posted]
+        found += [posted for draft in drafts for posted, _ in draft.refused]
+        return found + list(self.mailbox)

@@ -1,0 +1,351 @@
+"""Runs the code of one run: tells it facts in the order of the log, and turns what it asks for into commands.
+
+Live and on replay the same thing happens: the next fact is delivered, the private loop is pumped until it is quiet, and each ask is looked
+up by its location. One that is recorded is answered when its fact's turn comes; one that is not becomes a command, decided and taken in at
+once. So replay needs no mode of its own, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import values
+from weft.core.code.locations import key_of
+from weft.core.code.machine import CodeMachine
+from weft.core.ids import CANCEL, EntryId
+from weft.core.state import Entry
+from weft.errors import Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
+from weft.runtime.inline import InlineBody
+from weft.runtime.private_loop import PrivateLoop
+from weft.runtime.scopes import CURRENT, Scope
+from weft.steps.failures import failure_of
+
+log = logging.getLogger("weft")
+
+
+class Program(Protocol):
+    """What the driver runs: a code workflow, as its author registered it."""
+
+    name: str
+    version: str
+
+    def begin(self, driver: CodeDriver, given: bytes) -> Coroutine[Any, Any, Any]:
+        """The call of the function with its recorded arguments."""
+        ...
+
+    def encode(self, value: Any) -> bytes:
+        """Its result as JSON. Raises BadValue."""
+        ...
+
+    def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Any:
+        """What a child call, or a workflow with its input, stands for."""
+        ...
+
+
+class Outside(Protocol):
+    """What the driver needs of the actor that owns it."""
+
+    tolerant: bool
+
+    def issue(self, command: c.Asked) -> None:
+        """Decide an ask and take its events in, now."""
+        ...
+
+    def keep(self, raw: bytes) -> Raw:
+        """A value for the log: itself, or a reference to a blob that is put before the commit."""
+        ...
+
+    def blob(self, digest: str) -> bytes | None:
+        """A blob, if it is in memory."""
+        ...
+
+    def now(self) -> int: ...
+
+    def new_id(self) -> str: ...
+
+
+class CodeDriver:
+    """See the module."""
+
+    def __init__(self, machine: CodeMachine, program: Program, outside: Outside) -> None:
+        self.machine = machine
+        self.program = program
+        self.outside = outside
+        self.loop = PrivateLoop(int(machine.state.uid[-12:], 16))
+        self.evicted = False
+        self.lacks: set[str] = set()
+        """Digests of blobs that must be in memory before the next fact can be told."""
+        self.bodies: dict[int, InlineBody] = {}
+        """Inline steps that are open: their bodies live only here."""
+        self._facts = machine.state.facts
+        self._cursor = 0
+        self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._passed: set[int] = set()
+        self._visited: set[int] = set()
+        self._main: asyncio.Task[Any] | None = None
+        self._stop: WeftError | None = None
+        self._finished = False
+
+    # --- driving --------------------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Tell the code all facts it has not heard of, one at a time, and take in what it asks for."""
+        if self._finished or self.evicted:
+            return
+        if self._main is None and not self._begin():
+            return
+        try:
+            while self._turn():
+                pass
+        except LimitExceeded as error:
+            self._stop = self._stop or error
+        if self._stop is not None:
+            self._hold(self._stop)
+        elif self._main is not None and self._main.done():
+            self._finish(self._main)
+        elif not self.lacks and not self._has_something_open():
+            self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
+
+    def _begin(self) -> bool:
+        given = self._value(self.machine.state.input)
+        if given is None:
+            return False
+        scope = Scope(self, "")
+        self._main = self.loop.spawn(self.program.begin(self, given), scope)
+        return True
+
+    def _turn(self) -> bool:
+        self.loop.pump()
+        assert self._main is not None
+        if self._stop is not None or self._main.done():
+            return False
+        facts = self._facts_now()
+        if self._cursor >= len(facts):
+            return False
+        fact = facts[self._cursor]
+        if fact == CANCEL:
+            self._main.cancel()
+        else:
+            entry = self.machine.state.entries.get(fact)
+            if entry is not None and self._value(entry.output) is None:
+                return False
+            future = self._waiting.pop(fact, None)
+            if future is None:
+                self._passed.add(fact)
+            elif not future.done():
+                future.set_result(None)
+        self._cursor += 1
+        return True
+
+    def _facts_now(self) -> list[int]:
+        """The facts, and the cursor put right if the list was thinned since."""
+        facts = self.machine.state.facts
+        if facts is not self._facts:
+            entries = self.machine.state.entries
+            ahead = sum(1 for fact in self._facts[self._cursor :] if fact == CANCEL or fact in entries)
+            self._cursor = len(facts) - ahead
+            self._facts = facts
+        return facts
+
+    def _has_something_open(self) -> bool:
+        state = self.machine.state
+        return bool(state.tasks or state.timers or state.waits or state.asks or state.children)
+
+    def _finish(self, main: asyncio.Task[Any]) -> None:
+        self._finished = True
+        state = self.machine.state
+        error: BaseException | None = None
+        output = b"null"
+        if main.cancelled():
+            error = asyncio.CancelledError()
+        else:
+            error = main.exception()
+            if error is None:
+                try:
+                    output = self.program.encode(main.result())
+                except WeftError as wrong:
+                    error = wrong
+        self.close()
+        if isinstance(error, ForeignAwait) or (self.loop.foreign is not None and _is_foreign(error)):
+            self._hold(self.loop.foreign or _foreign(state.workflow, None))
+        elif state.cancelled is not None:
+            self.outside.issue(c.EndCancelled())
+        elif state.timed_out:
+            message = f"{state.run_id} did not end in its time"
+            self.outside.issue(c.FailRun(Failure(type="TimedOut", message=message, code="run.timed_out")))
+        elif error is None:
+            self.outside.issue(c.CompleteRun(self.outside.keep(output)))
+        elif _is_foreign(error):
+            self._hold(_foreign(state.workflow, None, str(error)))
+        else:
+            self.outside.issue(c.FailRun(failure_of(error, step="", location="", attempts=1)))
+
+    def _hold(self, error: WeftError) -> None:
+        self._finished = True
+        location = str(error.context.get("location", ""))
+        self.close()
+        self.outside.issue(c.HoldRun(error.code, str(error), location))
+
+    def close(self) -> None:
+        """End the code where it stands: ``weft.Evicted`` is thrown into it, and what it does then is ignored."""
+        self.evicted = True
+        for task in list(self.loop.tasks.values()):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is dropped on purpose
+            coro = task.get_coro()
+            if task.done() or coro is None:
+                continue
+            try:
+                coro.throw(Evicted())
+            except BaseException:  # noqa: BLE001 - whatever the code makes of it, nobody listens any more
+                continue
+            coro.close()
+        self.loop.tasks.clear()
+        self.loop.ready.clear()
+        self._waiting.clear()
+        self.bodies.clear()
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def find(self, scope: Scope, name: str, kind: str, digest: str = "") -> tuple[int, Entry | None]:
+        """The place of the next use of a name, and what is recorded there."""
+        if self.evicted or self._stop is not None:
+            raise Evicted
+        n = scope.count(name, kind)
+        entry = self.machine.lookup(key_of(scope.prefix, name, n))
+        if entry is None:
+            return n, None
+        if entry.kind != kind:
+            self.diverge(entry.key, f"a {entry.kind}", f"a {kind}")
+        if digest and entry.digest != digest:
+            entry = self._same_input(scope, name, digest, entry)
+        self._visited.add(entry.id)
+        return n, entry
+
+    def _same_input(self, scope: Scope, name: str, digest: str, entry: Entry) -> Entry:
+        """Calls of one name may have been reordered: an unvisited entry with this very input is the one that is meant."""
+        n = 1
+        while (other := self.machine.lookup(key_of(scope.prefix, name, n))) is not None:
+            if other.digest == digest and other.id not in self._visited:
+                return other
+            n += 1
+        recorded = f"other arguments ({entry.digest})"
+        if not self.outside.tolerant:
+            self.diverge(entry.key, recorded, f"({digest})")
+        log.warning(
+            "weft: %s: %s has a recorded result for other arguments; it is used", self.machine.state.run_id, entry.key
+        )
+        return entry
+
+    def diverge(self, location: str, recorded: str, asked: str) -> None:
+        """The code asks for what the log does not hold: stop for a person."""
+        self._stop = Diverged(
+            f"{self.machine.state.run_id} stopped for you: at `{location}` it has recorded {recorded}, the code now asks for {asked}. "
+            "Nothing was undone.",
+            hint=f"Old code: weft resume {self.machine.state.run_id} after putting it back. On purpose: `await ctx.version(…)`, "
+            f"or weft retry {self.machine.state.run_id} --from {location}.",
+            location=location,
+            recorded=recorded,
+            asked=asked,
+        )
+        raise Evicted
+
+    def ask(self, command: c.Ask) -> Entry:
+        """Record a new entry."""
+        state = self.machine.state
+        first = state.seq + 1
+        self.outside.issue(command)  # type: ignore[arg-type]
+        entry = state.entries[first]
+        self._visited.add(entry.id)
+        return entry
+
+    def told(self, entry: Entry) -> bool:
+        """Whether the code may know how this entry ended without waiting: its fact was passed, or is next and nothing else is ready."""
+        number = entry.id
+        if number in self._passed:
+            self._passed.discard(number)
+            return True
+        facts = self._facts_now()
+        if self._cursor >= len(facts) or facts[self._cursor] != number or self.loop.ready:
+            return False
+        if self._value(entry.output) is None:
+            return False
+        self._cursor += 1
+        return True
+
+    async def outcome(self, entry: Entry) -> Entry:
+        """Wait until the code may know how an entry ended."""
+        number = entry.id
+        if entry.status in ("done", "failed") and self.told(entry):
+            return entry
+        future: asyncio.Future[None] = self.loop.create_future()
+        self._waiting[number] = future
+        try:
+            await future
+        except asyncio.CancelledError:
+            self._waiting.pop(number, None)
+            if not self.evicted and entry.status == "open":
+                self.outside.issue(c.CancelEntry(EntryId(number)))
+            raise
+        return entry
+
+    def value(self, raw: Raw) -> bytes:
+        """The JSON of a recorded value; it is in memory by the time the code may know it."""
+        found = self._value(raw)
+        assert found is not None, "a fact was told before its blob was there"
+        return found
+
+    def _value(self, raw: Raw) -> bytes | None:
+        plain = bytes(raw)
+        if not values.is_ref(plain):
+            return values.unseal(plain)
+        digest = values.parse_ref(plain).digest
+        found = self.outside.blob(digest)
+        if found is None:
+            self.lacks.add(digest)
+        return found
+
+    def new_id(self) -> str:
+        return self.outside.new_id()
+
+    def unvisited(self, prefix: str) -> bool:
+        """Whether the scope holds records that the code has not come to (again)."""
+        scope = self.machine.index.scopes.get(prefix) if prefix else None
+        numbers = scope.entries if scope is not None else (self.machine.state.entries if not prefix else ())
+        for number in numbers:
+            entry = self.machine.state.entries.get(number)
+            if entry is not None and number not in self._visited and entry.key.rfind("/") + 1 == len(prefix):
+                return True
+        return False
+
+    def settled(self) -> bool:
+        """Whether the code has come to its end or to a hold."""
+        return self._finished
+
+
+def current_scope() -> Scope | None:
+    """The scope of the code that runs now, if it is a workflow's."""
+    return CURRENT.get(None)
+
+
+def _is_foreign(error: BaseException | None) -> bool:
+    return isinstance(error, RuntimeError) and "attached to a different loop" in str(error)
+
+
+def _foreign(workflow: str, main: asyncio.Task[Any] | None, detail: str = "") -> ForeignAwait:
+    where = ""
+    coro = main.get_coro() if main is not None else None
+    frame = getattr(coro, "cr_frame", None)
+    if frame is not None:
+        while (inner := getattr(coro, "cr_await", None)) is not None and getattr(inner, "cr_frame", None) is not None:
+            coro, frame = inner, inner.cr_frame
+        where = f" at {frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+    return ForeignAwait(
+        f"{workflow} waits{where} for something Weft cannot record{f' ({detail})' if detail else ''}. After a restart it would wait again.",
+        hint='Write: await ctx.sleep("1h"); other I/O belongs in a step.',
+    )

@@ -1,0 +1,117 @@
+"""Group commit: everything decided while one commit was on its way goes into the next. No timers, no delay at low load.
+
+One batch is under way at a time, with at most one append per run. An exception out of the store means *unknown* for every append in
+the batch: each run claims itself again and reloads. If a store keeps rejecting a batch, appends go one by one and the guilty run is set aside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from weft.core.ids import HostId, RunUid
+from weft.errors import StoreError
+from weft.ports.store import Blobs, Outcome, RunLog
+from weft.runtime.draft import Draft
+
+log = logging.getLogger("weft")
+
+APPENDS_PER_BATCH_MAX = 1_000
+SOLO_ROUNDS = 50
+
+
+class Writer(Protocol):
+    """A run that has something to commit."""
+
+    uid: RunUid
+
+    def take_draft(self) -> Draft | None:
+        """What to write now; None if it has nothing after all."""
+        ...
+
+    def mail_count(self) -> int: ...
+
+    def committed(self, draft: Draft, outcome: Outcome) -> None:
+        """How its draft was judged."""
+        ...
+
+    def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
+        """Nobody knows whether its draft is in the log. ``guilty``: it failed all by itself, for a reason that will not pass."""
+        ...
+
+
+class Committer:
+    """See the module."""
+
+    def __init__(self, runs: RunLog, blobs: Blobs, host: HostId) -> None:
+        self._runs = runs
+        self._blobs = blobs
+        self._host = host
+        self._dirty: dict[RunUid, Writer] = {}
+        self._wake: asyncio.Future[None] | None = None
+        self._solo = 0
+        self._task: asyncio.Task[None] | None = None
+        self.batches = 0
+        self.appends = 0
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def submit(self, writer: Writer) -> None:
+        """This run has something to commit."""
+        self._dirty[writer.uid] = writer
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def stop(self) -> None:
+        """No commit after this; what is under way is waited for."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._dirty:
+                self._wake = loop.create_future()
+                await self._wake
+                self._wake = None
+            await self._commit(self._next_batch())
+
+    def _next_batch(self) -> list[tuple[Writer, Draft]]:
+        most = 1 if self._solo else APPENDS_PER_BATCH_MAX
+        self._solo = max(0, self._solo - 1)
+        batch: list[tuple[Writer, Draft]] = []
+        for uid in sorted(self._dirty)[:most]:
+            writer = self._dirty.pop(uid)
+            draft = writer.take_draft()
+            if draft is not None:
+                batch.append((writer, draft))
+        return batch
+
+    async def _commit(self, batch: Sequence[tuple[Writer, Draft]]) -> None:
+        if not batch:
+            return
+        try:
+            for _, draft in batch:
+                for data in draft.puts.values():
+                    await self._blobs.put(data)
+            appends = [draft.append(writer.mail_count()) for writer, draft in batch]
+            outcomes = await self._runs.commit(appends, self._host)
+        except Exception as error:  # noqa: BLE001 - any error out of a commit is "unknown"
+            self._lost(batch, error)
+            return
+        self.batches += 1
+        self.appends += len(batch)
+        for (writer, draft), outcome in zip(batch, outcomes, strict=True):
+            writer.committed(draft, outcome)
+
+    def _lost(self, batch: Sequence[tuple[Writer, Draft]], error: Exception) -> None:
+        passing = isinstance(error, StoreError)
+        if not passing and len(batch) > 1:
+            self._solo = SOLO_ROUNDS + len(batch)
+        log.warning("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)
+        for writer, draft in batch:
+            writer.unknown(draft, error, guilty=not passing and len(batch) == 1)

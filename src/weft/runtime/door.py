@@ -1,0 +1,385 @@
+"""What people and programs can ask of runs, with or without an engine in this process.
+
+With one, a run in memory here answers at once, and one at rest is taken up first. Without one, or when another host owns the run, the
+command travels as mail and its host acts on it. Either way it is durable when the call returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.code.machine import CodeMachine
+from weft.core.decider import Env
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.core.state import FOLD, OVER, CodeState
+from weft.errors import Failure, IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
+from weft.ports.clock import Clock, Ids
+from weft.ports.store import (
+    Append,
+    KeyRow,
+    Mail,
+    NewRun,
+    Outcome,
+    Page,
+    Release,
+    RunQuery,
+    RunRow,
+    Sent,
+    Store,
+    StoredEvent,
+)
+from weft.runtime.draft import Posted
+from weft.runtime.schemas import check_schema
+from weft.steps.signature import same_inputs
+
+if TYPE_CHECKING:
+    from weft.runtime.actor import Actor
+    from weft.runtime.engine import Engine
+
+EVENTS_PER_PAGE = 500
+POLL_SECONDS = 0.05
+
+
+class Started(msgspec.Struct, frozen=True):
+    """``created`` False: the run of this id was there."""
+
+    uid: RunUid
+    id: RunId
+    created: bool
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a run ended."""
+
+    status: str
+    output: bytes
+    failure: Failure | None
+    reason: str = ""
+
+
+class Door:
+    """See the module."""
+
+    def __init__(self, store: Store, clock: Clock, ids: Ids, engine: Engine | None = None) -> None:
+        self.store = store
+        self.clock = clock
+        self.ids = ids
+        self.engine = engine
+
+    # --- starting -------------------------------------------------------------------------------------------------
+
+    async def start(self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0) -> Started:
+        """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
+
+        Raises IdTaken (with the differences) if the id belongs to another workflow or input, or always with ``existing="refuse"``.
+        """
+        start = msgspec.structs.replace(start, input=msgspec.Raw(await self.keep(bytes(start.input))))
+        if chosen:
+            found = await self._row_or_none(RunId(start.run_id))
+            if found is not None:
+                return await self._attach(found, start, existing)
+        try:
+            return await self._make(start, delay_ms)
+        except IdTaken:
+            found = await self._row_or_none(RunId(start.run_id))
+            if found is None:
+                raise
+            return await self._attach(found, start, existing)
+
+    async def _make(self, start: c.StartRun, delay_ms: int) -> Started:
+        run_id = RunId(start.run_id)
+        if self.engine is not None and self.engine.running and not delay_ms:
+            return Started(await self.engine.begin(start), run_id, created=True)
+        uid = RunUid(self.ids.new())
+        now = self.clock.now_ms()
+        new = NewRun(
+            uid=uid,
+            id=run_id,
+            workflow=start.workflow,
+            version=start.version,
+            style=start.style,
+            created_at=now,
+            attributes=start.attributes,
+            start=c.encode(start),
+            wake_at=Millis(now + delay_ms) if delay_ms else None,
+        )
+        (outcome,) = await self.store.log.create([new])
+        if outcome is Outcome.ID_TAKEN:
+            raise IdTaken(f"{run_id} exists already.", run_id=run_id)
+        if self.engine is not None:
+            self.engine.keeper.nudge()
+        return Started(uid, run_id, created=True)
+
+    async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> Started:
+        hint = "Choose another id, or omit it for a new run."
+        if existing == "refuse":
+            raise IdTaken(f"{row.id} exists already.", hint=hint, run_id=row.id)
+        if row.workflow != start.workflow:
+            raise IdTaken(
+                f"{row.id} exists as a run of {row.workflow}, not of {start.workflow}.", hint=hint, run_id=row.id
+            )
+        there = await self.load(bytes((await self.started_with(row)).input))
+        differences = same_inputs(there, await self.load(bytes(start.input)))
+        if differences:
+            shown = ", ".join(
+                f"{k}: {values.shown(a)} there, {values.shown(b)} here" for k, (a, b) in differences.items()
+            )
+            raise IdTaken(f"{row.id} exists with another input ({shown}).", hint=hint, run_id=row.id)
+        return Started(row.uid, row.id, created=False)
+
+    async def started_with(self, row: RunRow) -> c.StartRun | e.RunStarted:
+        """How the run was started: its first event, or the mail that waits to become it."""
+        events = await self.store.log.events(row.uid, after=Seq(0), limit=1)
+        if events:
+            first = e.decode(events[0].body)
+            assert isinstance(first, e.RunStarted)
+            return first
+        for mail in await self.store.log.inbox(row.uid):
+            command = c.decode(mail.body)
+            if isinstance(command, c.StartRun):
+                return command
+        return await self.started_with(await self.row(row.id))
+
+    # --- commands -------------------------------------------------------------------------------------------------
+
+    async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
+        """Give a run a command. Durable when it returns; the same key twice changes nothing."""
+        row = await self.row(run_id)
+        token = None
+        if key is not None:
+            token = KeyRow(key, values.digest(c.encode(_without_id(command))), Seq(row.seq + 1))
+            known = await self.store.directory.key(row.uid, key)
+            if known is not None:
+                if known.digest != token.digest:
+                    raise KeyReused(f'The key "{key}" was used for another command to {run_id}.')
+                return
+        actor = await self._actor(row)
+        if actor is not None and self.engine is not None:
+            await self.engine.tell(actor, command, posted=Posted(command, key=token))
+            return
+        if row.status in OVER:
+            raise finished(row, command, self.clock.now_ms())
+        await self._check(row, command)
+        mail = Mail(
+            id=self.ids.new(),
+            to=row.uid,
+            body=c.encode(command),
+            at=self.clock.now_ms(),
+            key=key,
+            digest=token.digest if token is not None else "",
+        )
+        (sent,) = await self.store.log.send([mail])
+        if sent is Sent.OVER:
+            raise finished(await self.row(run_id), command, self.clock.now_ms())
+        if sent is Sent.KEY_REUSED:
+            raise KeyReused(f'The key "{key}" was used for another command to {run_id}.')
+        if self.engine is not None:
+            self.engine.keeper.nudge()
+
+    async def _actor(self, row: RunRow) -> Actor | None:
+        """The run in memory here; one at rest that this host can run is taken up."""
+        engine = self.engine
+        if engine is None or not engine.running:
+            return None
+        actor = engine.actors.get(row.uid)
+        if actor is None and row.owner is None and row.status not in OVER and row.fault is None and row.seq:
+            if (row.workflow, row.version) in engine.catalogue.programs():
+                await engine.recovery.take([row])
+                actor = engine.actors.get(row.uid)
+        return actor if actor is not None and actor.ready else None
+
+    async def _check(self, row: RunRow, command: c.Mailed) -> None:
+        """Mail is not answered, so what can be refused is refused here, by the state as it is now."""
+        if isinstance(command, c.DeliverMessage | c.CancelRun):
+            return
+        machine = await self.machine(row)
+        now = self.clock.now_ms()
+        machine.decide(command, _env(now))
+
+    async def retry(self, run_id: RunId, *, start: str = "") -> None:
+        """Try a failed run again: nobody owns it, so whoever asks claims it, writes that, and lets it go for a host to take up."""
+        row = await self.row(run_id)
+        host = HostId(f"retry-{self.ids.new()}")
+        if row.status not in OVER and row.status != "held":
+            raise NotAllowed(
+                f"{run_id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
+            )
+        actor = self.engine.actors.get(row.uid) if self.engine is not None else None
+        command = c.RetryRun(start)
+        if actor is not None and self.engine is not None:
+            await self.engine.tell(actor, command)
+            return
+        if row.owner is not None:
+            await self._check(row, command)
+            await self.store.log.send(
+                [Mail(id=self.ids.new(), to=row.uid, body=c.encode(command), at=self.clock.now_ms())]
+            )
+            return
+        machine = await self.machine(row)
+        now = Millis(max(self.clock.now_ms(), machine.state.at))
+        decided = machine.decide(command, _env(now))
+        claimed = await self.store.log.claim([row.uid], host, expected={row.uid: row.epoch})
+        if not claimed:
+            raise NotAllowed(f"{run_id} is being tried again by somebody else.")
+        await self._write(machine, decided, claimed[0], now, host)
+        if self.engine is not None:
+            self.engine.keeper.nudge()
+
+    async def _write(
+        self, machine: CodeMachine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis, host: HostId
+    ) -> None:
+        events = []
+        for event in decided:
+            machine.evolve(event, at=now)
+            events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+        append = Append(uid=row.uid, epoch=row.epoch, seq=row.seq, events=events, status="running")
+        (outcome,) = await self.store.log.commit([append], host)
+        seq = Seq(row.seq + len(events)) if outcome is Outcome.ACCEPTED else row.seq
+        await self.store.log.release(
+            [Release(uid=row.uid, epoch=Epoch(row.epoch), seq=seq, mail_taken=row.mail, wake_at=now)]
+        )
+        if outcome is not Outcome.ACCEPTED:
+            raise NotAllowed(f"{row.id} could not be tried again ({outcome}).")
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    async def row(self, run_id: RunId) -> RunRow:
+        """The run of this id. Raises NotFound."""
+        found = await self._row_or_none(run_id)
+        if found is None:
+            raise NotFound(
+                f"No run {run_id!r} in {self.store.url}.",
+                hint="weft list shows what is there; --url names another store.",
+            )
+        return found
+
+    async def _row_or_none(self, run_id: RunId) -> RunRow | None:
+        return await self.store.directory.find(run_id)
+
+    async def by_prefix(self, prefix: str) -> RunRow:
+        """The run of this id, or the only one whose id begins so. Raises NotFound, UsageError."""
+        found = await self._row_or_none(RunId(prefix))
+        if found is not None:
+            return found
+        page = await self.store.directory.search(RunQuery(id_prefix=prefix, limit=6))
+        if len(page.rows) == 1:
+            return page.rows[0]
+        if page.rows:
+            names = ", ".join(row.id for row in page.rows[:5])
+            raise UsageError(
+                f"{prefix!r} could be {names}{' …' if len(page.rows) > 5 else ''}.", hint="Type more of the id."
+            )
+        return await self.row(RunId(prefix))
+
+    async def search(self, query: RunQuery) -> Page:
+        return await self.store.directory.search(query)
+
+    async def machine(self, row: RunRow) -> CodeMachine:
+        """The run as its committed log says it is: a copy to look at."""
+        loaded = await self.store.log.load(row.uid, fold=FOLD)
+        if loaded is None:
+            raise NotFound(f"No run {row.id!r} in {self.store.url}.")
+        machine = CodeMachine.restore(loaded.snapshot.body) if loaded.snapshot else CodeMachine.fresh(row.uid)
+        for stored in loaded.events:
+            machine.evolve(e.decode(stored.body), at=stored.at)
+        return machine
+
+    async def state(self, row: RunRow) -> CodeState:
+        return (await self.machine(row)).state
+
+    async def events(self, row: RunRow, *, after: int = 0, follow: bool = False) -> AsyncIterator[StoredEvent]:
+        """Committed events in order; with ``follow`` also those to come, until the run is over."""
+        seq = Seq(after)
+        while True:
+            page = await self.store.log.events(row.uid, after=seq, limit=EVENTS_PER_PAGE)
+            for event in page:
+                yield event
+                seq = event.seq
+            if len(page) == EVENTS_PER_PAGE:
+                continue
+            if not follow:
+                return
+            now = await self.store.directory.row(row.uid)
+            if now is None or (now.ended_at is not None and now.seq <= seq):
+                return
+            if now.seq <= seq:
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def ending(self, row: RunRow, *, timeout: float | None = None) -> Ending:
+        """How the run ended, waiting for it. Raises TimeoutError."""
+        if row.ended_at is None:
+            await self._wait(row, timeout)
+        last = await self.store.directory.row(row.uid)
+        if last is None:
+            raise NotFound(f"{row.id} was deleted.")
+        (stored,) = await self.store.log.events(last.uid, after=Seq(last.seq - 1), limit=1)
+        match e.decode(stored.body):
+            case e.RunCompleted(output=output):
+                return Ending("completed", await self.load(bytes(output)), None)
+            case e.RunFailed(failure=failure):
+                return Ending("failed", b"null", failure)
+            case e.RunCancelled(reason=reason):
+                return Ending("cancelled", b"null", None, reason)
+        return await self.ending(row, timeout=timeout)
+
+    async def _wait(self, row: RunRow, timeout: float | None) -> None:
+        if self.engine is not None and self.engine.running:
+            await self.engine.ended(row.uid, timeout=timeout)
+            return
+        async with asyncio.timeout(timeout):
+            while True:
+                now = await self.store.directory.row(row.uid)
+                if now is None or now.ended_at is not None:
+                    return
+                await asyncio.sleep(POLL_SECONDS)
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    async def keep(self, raw: bytes) -> bytes:
+        """A value for the log, large ones as references to blobs."""
+        sealed = values.seal(raw)
+        if len(sealed) <= values.INLINE_BYTES_MAX:
+            return sealed
+        return values.ref_for(await self.store.blobs.put(raw), len(raw))
+
+    async def load(self, raw: bytes) -> bytes:
+        """The JSON that a value in the log stands for."""
+        if values.is_ref(raw):
+            return await self.store.blobs.get(values.parse_ref(raw).digest)
+        return values.unseal(raw)
+
+
+def finished(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
+    """The refusal of a command to a run that is over, in words."""
+    what = (
+        f'the message "{command.name}" was not delivered'
+        if isinstance(command, c.DeliverMessage)
+        else "nothing was changed"
+    )
+    when = ago(now - (row.ended_at or now))
+    return RunFinished(f"{row.id} {row.status} {when}; {what}.", run_id=row.id)
+
+
+def ago(ms: int) -> str:
+    """How long ago, for people."""
+    seconds = max(0, ms // 1000)
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
+def _without_id(command: c.Mailed) -> c.Mailed:
+    return msgspec.structs.replace(command, id="") if isinstance(command, c.DeliverMessage) else command
+
+
+def _env(now: int) -> Env:
+    return Env(now=now, check=check_schema)

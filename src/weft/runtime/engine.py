@@ -1,0 +1,400 @@
+"""The engine of one host: runs in memory, their commits, their tasks and timers, and the door through which commands come.
+
+``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and what a durable event asks of the world
+goes out from here. What another part does is in its own file: recovery reads runs back, the keeper looks after time, mail and rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import values
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
+from weft.core.state import CodeState
+from weft.errors import IdTaken, LimitExceeded, WeftError
+from weft.ports.clock import Clock, Ids
+from weft.ports.store import Mail, NewRun, Outcome, Store
+from weft.runtime.actor import Actor
+from weft.runtime.blob_cache import BlobCache
+from weft.runtime.catalogue import Catalogue
+from weft.runtime.committer import Committer
+from weft.runtime.draft import Draft, Posted
+from weft.runtime.inline import InlineStep
+from weft.runtime.keeper import Keeper
+from weft.runtime.recovery import Recovery
+from weft.runtime.schemas import check_schema
+from weft.runtime.settings import Settings
+from weft.runtime.timers import Timers
+from weft.runtime.worker import Flight, Report, Worker
+from weft.steps.base import Executor, StepBody
+
+log = logging.getLogger("weft")
+
+Published = Callable[[RunUid, int, str], None]
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """All that an engine takes from outside."""
+
+    store: Store
+    clock: Clock
+    ids: Ids
+    executor: Executor
+    settings: Settings = Settings()
+
+
+class Engine:
+    """See the module."""
+
+    def __init__(self, world: World, catalogue: Catalogue) -> None:
+        self.store = world.store
+        self.clock = world.clock
+        self.ids = world.ids
+        self.settings = world.settings
+        self.catalogue = catalogue
+        self.host = HostId(world.ids.new())
+        self.actors: dict[RunUid, Actor] = {}
+        self.by_id: dict[RunId, Actor] = {}
+        self.blob_cache = BlobCache(world.settings.blob_cache_bytes)
+        self.check_schema = check_schema
+        self.committer = Committer(world.store.log, world.store.blobs, self.host)
+        self.timers = Timers(world.clock, self._due)
+        self.worker = Worker(
+            catalogue,
+            world.executor,
+            world.clock,
+            slots=world.settings.slots,
+            report=self._reported,
+            load=self.load_value,
+            keep=self.keep_value,
+        )
+        self.recovery = Recovery(self)
+        self.keeper = Keeper(self)
+        self.running = False
+        self.closing = False
+        self._waiting: dict[RunUid, list[asyncio.Future[None]]] = {}
+        self._watchers: list[Published] = []
+        self._side: set[asyncio.Task[Any]] = set()
+
+    # --- life -----------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Join the store, take up what nobody works on, and begin to look after it."""
+        await self.store.hosts.join(self.host, lease_ms=int(self.settings.lease_seconds * 1000))
+        self.running = True
+        self.committer.start()
+        await self.recovery.scan()
+        self.keeper.start()
+
+    async def stop(self) -> None:
+        """Drain, then hand over: running steps may finish, idle runs go to rest, the rest is for whoever comes next."""
+        if not self.running:
+            return
+        self.closing = True
+        await self.keeper.stop()
+        left = await self.worker.drain(self.settings.drain_seconds)
+        if left:
+            log.warning("weft: %d steps did not end in time; whoever goes on performs them again", left)
+        await self.settle()
+        await self.keeper.release(list(self.actors.values()))
+        await self.kill()
+        await self.store.hosts.leave(self.host)
+
+    async def settle(self) -> None:
+        """Wait until everything decided is committed."""
+        while any(not actor.is_idle() and actor.ready for actor in self.actors.values()):
+            await asyncio.sleep(0.001)
+
+    async def kill(self) -> None:
+        """Stop at once: nothing more is written, memory is let go."""
+        self.running = False
+        self.timers.close()
+        self.worker.abandon()
+        await self.keeper.stop()
+        for task in list(self._side):
+            task.cancel()
+        await self.committer.stop()
+        for actor in list(self.actors.values()):
+            actor.close()
+        self.actors.clear()
+        self.by_id.clear()
+
+    def aside(self, coro: Any) -> None:
+        """Do something that takes its time, beside the turns of runs."""
+        task = asyncio.get_running_loop().create_task(coro)
+        self._side.add(task)
+        task.add_done_callback(self._aside_done)
+
+    def _aside_done(self, task: asyncio.Task[Any]) -> None:
+        self._side.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("weft: an internal task failed", exc_info=task.exception())
+
+    # --- the door -------------------------------------------------------------------------------------------------
+
+    async def begin(self, start: c.StartRun, *, uid: RunUid | None = None) -> RunUid:
+        """Make a run and take its first steps; returns when it is durable. Raises IdTaken."""
+        if len(self.actors) > self.settings.resident_max + self.settings.starts_max:
+            raise LimitExceeded("Too many runs are starting at once.", hint="Wait for some of them, then start more.")
+        run_id = RunId(start.run_id)
+        if run_id in self.by_id:
+            raise _taken(run_id)
+        actor = Actor(self, uid or RunUid(self.ids.new()), run_id, Epoch(1))
+        self.keep_actor(actor)
+        actor.ready = True
+        actor.begin_turn()
+        draft = actor.new_draft()
+        draft.create = NewRun(
+            uid=actor.uid,
+            id=run_id,
+            workflow=start.workflow,
+            version=start.version,
+            style=start.style,
+            created_at=actor.now_ms,
+            owner=self.host,
+            attributes=start.attributes,
+        )
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        actor.post(Posted(start, reply=_resolve(done)))
+        await done
+        return actor.uid
+
+    async def tell(self, actor: Actor, command: c.Mailed, *, posted: Posted | None = None) -> None:
+        """Give a run in memory a command; returns when what it decided is durable. Raises its rejection."""
+        if len(actor.mailbox) >= self.settings.mailbox_max:
+            raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        item = posted or Posted(command)
+        item.reply = _resolve(done)
+        actor.post(item)
+        await done
+
+    async def deliver(self, uid: RunUid, posted: Posted) -> None:
+        """Give a command to a run wherever it is: in memory here, or by mail."""
+        actor = self.actors.get(uid)
+        if actor is not None:
+            actor.post(posted)
+            return
+        mail = Mail(id=self.ids.new(), to=uid, body=c.encode(posted.command), at=self.clock.now_ms())
+        await self.store.log.send([mail])
+        if posted.flight is not None:
+            self.worker.answered(posted.flight)
+        if posted.reply is not None:
+            posted.reply(None)
+        self.keeper.nudge()
+
+    async def ended(self, uid: RunUid, *, timeout: float | None = None) -> None:
+        """Wait until a run is over, whoever owns it. Raises TimeoutError."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(uid, []).append(future)
+        try:
+            row = await self.store.directory.row(uid)
+            if row is not None and row.ended_at is not None:
+                return
+            async with asyncio.timeout(timeout):
+                await future
+        finally:
+            waiting = self._waiting.get(uid, [])
+            if future in waiting:
+                waiting.remove(future)
+            if not waiting:
+                self._waiting.pop(uid, None)
+
+    def waited_for(self) -> list[RunUid]:
+        """Runs whose end somebody here waits for."""
+        return list(self._waiting)
+
+    def over(self, uid: RunUid) -> None:
+        """A run has ended: tell who waits."""
+        for future in self._waiting.pop(uid, []):
+            if not future.done():
+                future.set_result(None)
+
+    def watch(self, watcher: Published) -> Callable[[], None]:
+        """Call back with (uid, last number, status) after every commit here; the answer ends it."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    def published(self, actor: Actor, draft: Draft) -> None:
+        for watcher in self._watchers:
+            watcher(actor.uid, actor.committed_seq, actor.machine.state.status)
+
+    # --- runs in memory -------------------------------------------------------------------------------------------
+
+    def keep_actor(self, actor: Actor) -> None:
+        self.actors[actor.uid] = actor
+        self.by_id[actor.id] = actor
+
+    def forget(self, actor: Actor) -> None:
+        """The run leaves memory."""
+        actor.close()
+        if self.actors.get(actor.uid) is actor:
+            del self.actors[actor.uid]
+        if self.by_id.get(actor.id) is actor:
+            del self.by_id[actor.id]
+
+    def disarm(self, actor: Actor) -> None:
+        """Its timers are set again by whoever reads it back."""
+        for key in actor.machine.timer_keys():
+            self.timers.disarm((actor.uid, key))
+
+    def state_of(self, uid: RunUid) -> CodeState | None:
+        actor = self.actors.get(uid)
+        return actor.machine.state if actor is not None and actor.ready else None
+
+    # --- effects --------------------------------------------------------------------------------------------------
+
+    def let_out(self, actor: Actor, effect: AnyEffect) -> None:
+        """Do what a durable event asks of the world."""
+        match effect:
+            case PerformTask():
+                self._hand_out(actor, effect)
+            case ArmTimer(entry=entry, due=due):
+                self.timers.arm((actor.uid, entry), due)
+            case DisarmTimer(entry=entry):
+                self.timers.disarm((actor.uid, entry))
+            case StopTask(task=task):
+                self.timers.disarm((actor.uid, task))
+                self.worker.stop(actor.uid, task)
+            case EndRun():
+                self._end(actor)
+
+    def _hand_out(self, actor: Actor, effect: PerformTask) -> None:
+        if effect.due and effect.due > self.clock.now_ms():
+            self.timers.arm((actor.uid, effect.task), effect.due)
+            return
+        body: StepBody | None
+        if effect.inline:
+            inline = actor.driver.bodies.get(effect.task) if actor.driver is not None else None
+            if inline is None:
+                self.timers.arm((actor.uid, effect.task), self.clock.now_ms() + 1000)
+                return
+            body = InlineStep(effect.step, inline)
+        else:
+            body = self.catalogue.step(effect.step)
+        self.worker.hand_out(Flight(actor.uid, actor.id, effect, body, None))
+
+    def _end(self, actor: Actor) -> None:
+        self.worker.stop_all(actor.uid)
+        self.forget(actor)
+        self.over(actor.uid)
+
+    def _due(self, key: Hashable) -> None:
+        uid, entry = key  # type: ignore[misc]
+        actor = self.actors.get(uid)
+        if actor is None or not actor.ready:
+            return
+        state = actor.machine.state
+        if entry in state.tasks:
+            if state.status != "paused":
+                self._hand_out(actor, actor.machine.perform(entry))
+        elif entry in state.timers or entry == 0:
+            actor.post(Posted(c.FireTimer(EntryId(entry))))
+        else:
+            self.aside(self._due_after_mail(actor, EntryId(entry)))
+
+    async def _due_after_mail(self, actor: Actor, entry: EntryId) -> None:
+        """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
+        await self.recovery.read_mail(actor)
+        actor.post(Posted(c.FireTimer(entry)))
+
+    def _reported(self, flight: Flight, report: Report) -> None:
+        actor = self.actors.get(flight.uid)
+        posted = Posted(report, flight=flight)
+        if actor is None:
+            self.aside(self.deliver(flight.uid, posted))
+        else:
+            actor.post(posted)
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    async def keep_value(self, raw: bytes) -> bytes:
+        """A value for the log: itself, or a reference to a blob that is durable now."""
+        sealed = values.seal(raw)
+        if len(sealed) <= values.INLINE_BYTES_MAX:
+            return sealed
+        digest = await self.store.blobs.put(raw)
+        self.blob_cache.add(digest, raw)
+        return values.ref_for(digest, len(raw))
+
+    async def load_value(self, raw: bytes) -> bytes:
+        """The JSON that a value in the log stands for."""
+        if not values.is_ref(raw):
+            return values.unseal(raw)
+        digest = values.parse_ref(raw).digest
+        found = self.blob_cache.get(digest)
+        if found is None:
+            found = await self.store.blobs.get(digest)
+            self.blob_cache.add(digest, found)
+        return found
+
+    def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
+        """The code cannot be told its next fact before these are here."""
+        self.aside(self._fetch(actor, digests))
+
+    async def _fetch(self, actor: Actor, digests: set[str]) -> None:
+        for digest in sorted(digests):
+            if self.blob_cache.get(digest) is None:
+                self.blob_cache.add(digest, await self.store.blobs.get(digest))
+        driver = actor.driver
+        if driver is not None and actor.ready:
+            driver.lacks.clear()
+            asyncio.get_running_loop().call_soon(actor.resume_code)
+
+    # --- other runs -----------------------------------------------------------------------------------------------
+
+    def post_local(self, mail: Mail) -> None:
+        """Mail that was just committed: if its run is in memory here, it need not be looked for."""
+        actor = self.actors.get(mail.to)
+        if actor is not None and actor.ready:
+            actor.post(Posted(c.decode(mail.body), mail_id=mail.id))
+        else:
+            self.keeper.nudge()
+
+    def adopt(self, child: NewRun) -> None:
+        """A child run that was just committed, at rest with its start in the inbox."""
+        self.keeper.nudge()
+
+    # --- when a commit did not go through -------------------------------------------------------------------------
+
+    def refused_append(self, actor: Actor, draft: Draft, outcome: Outcome) -> None:
+        if outcome is Outcome.ID_TAKEN:
+            self.forget(actor)
+            actor.flying = None
+            self._reject(draft, _taken(actor.id))
+            return
+        self.aside(self.recovery.reload(actor, draft, outcome))
+
+    def lost_append(self, actor: Actor, draft: Draft, error: Exception, *, guilty: bool) -> None:
+        if guilty:
+            self.aside(self.recovery.set_aside(actor, error))
+        else:
+            self.aside(self.recovery.reload(actor, draft, None))
+
+    def _reject(self, draft: Draft, error: WeftError) -> None:
+        for posted in draft.posted:
+            if posted.reply is not None:
+                posted.reply(error)
+
+
+def _taken(run_id: RunId) -> IdTaken:
+    return IdTaken(f"{run_id} exists already.", hint="Choose another id, or omit it for a new run.", run_id=run_id)
+
+
+def _resolve(future: asyncio.Future[None]) -> Callable[[WeftError | None], None]:
+    def reply(error: WeftError | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    return reply

@@ -1,0 +1,41 @@
+"""Threads and processes for step bodies, made when the first one is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import multiprocessing
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class PoolExecutor:
+    """A pool of each kind. A body that outlives its timeout keeps its thread until it returns: Python cannot stop it."""
+
+    def __init__(self, *, threads_max: int = 64, processes_max: int | None = None) -> None:
+        self._threads_max = threads_max
+        self._processes_max = processes_max
+        self._threads: ThreadPoolExecutor | None = None
+        self._processes: ProcessPoolExecutor | None = None
+
+    async def in_thread(self, body: Callable[[], T]) -> T:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._threads_max, thread_name_prefix="weft-step")
+        context = contextvars.copy_context()
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(context.run, body))
+
+    async def in_process(self, body: Callable[..., T], arguments: dict[str, Any]) -> T:
+        if self._processes is None:
+            self._processes = ProcessPoolExecutor(self._processes_max, mp_context=multiprocessing.get_context("spawn"))
+        return await asyncio.get_running_loop().run_in_executor(self._processes, partial(body, **arguments))
+
+    def close(self) -> None:
+        """Let go of the pools; bodies that still run are not waited for."""
+        for pool in (self._threads, self._processes):
+            if pool is not None:
+                pool.shutdown(wait=False, cancel_futures=True)
+        self._threads = self._processes = None

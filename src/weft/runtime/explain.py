@@ -1,0 +1,165 @@
+"""Why a run is where it is: what it waits for, since when, and what would unblock it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.core.durations import format_ms
+from weft.core.state import CodeState
+from weft.ports.store import RunRow
+
+if TYPE_CHECKING:
+    from weft.runtime.door import Door
+
+
+class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing a run waits for."""
+
+    kind: str
+    location: str
+    what: str
+    since: datetime
+    until: datetime | None = None
+    unblock: str = ""
+
+
+class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer to "why is it not done?"."""
+
+    run: str
+    workflow: str
+    status: str
+    summary: str
+    waiting: list[Waiting]
+    steps_done: int
+    hint: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.run} ({self.workflow}) is {self.status}: {self.summary}"]
+        for item in self.waiting:
+            until = f", until {item.until:%Y-%m-%d %H:%M:%S}" if item.until is not None else ""
+            lines.append(f"  {item.location}: {item.what} since {item.since:%Y-%m-%d %H:%M:%S}{until}")
+            if item.unblock:
+                lines.append(f"      {item.unblock}")
+        if self.hint:
+            lines.append(f"  {self.hint}")
+        return "\n".join(lines)
+
+
+async def explain(door: Door, row: RunRow) -> Explanation:
+    """Explain a run by its committed log."""
+    if row.fault is not None:
+        return Explanation(row.id, row.workflow, "held", f"its log cannot be read: {row.fault}", [], 0)
+    if not row.seq:
+        waiting = "it was started and no host has taken it up yet"
+        return Explanation(row.id, row.workflow, row.status, waiting, [], 0, hint=_host_hint(row))
+    machine = await door.machine(row)
+    state = machine.state
+    waiting = [
+        *_tasks(state, machine.location, door.clock.now_ms()),
+        *_timers(state),
+        *_messages(state),
+        *_questions(state),
+        *_children(state),
+    ]
+    hint = state.held.message if state.held is not None else _host_hint(row)
+    return Explanation(row.id, row.workflow, row.status, _summary(state, waiting), waiting, state.steps_done, hint)
+
+
+def _summary(state: CodeState, waiting: list[Waiting]) -> str:
+    done = f"{state.steps_done} step{'s' if state.steps_done != 1 else ''} recorded"
+    match state.status:
+        case "completed":
+            return f"{done}, nothing is left to do"
+        case "failed":
+            return f"{state.failure.type}: {state.failure.message}" if state.failure is not None else "it failed"
+        case "cancelled":
+            return f"it was cancelled{f' ({state.cancelled})' if state.cancelled else ''}"
+        case "held" if state.held is not None:
+            return f"it stopped for you at {state.held.location or 'its code'} ({state.held.code})"
+        case "paused":
+            return f"{done}; it waits until somebody resumes it (weft resume {state.run_id})"
+    if not waiting:
+        return f"{done}; it has something to do and is about to do it"
+    return f"{done}; it waits for {', '.join(item.what for item in waiting[:3])}{' …' if len(waiting) > 3 else ''}"
+
+
+def _host_hint(row: RunRow) -> str:
+    if row.ended_at is not None or row.owner is not None or row.status in ("paused", "held"):
+        return ""
+    return (
+        "No host has it in memory. If nothing happens when it is due, no process hosts this workflow: weft serve app.py"
+    )
+
+
+def _key(state: CodeState, number: int) -> str:
+    entry = state.entries.get(number)
+    return entry.key if entry is not None else f"!{number}"
+
+
+def _time(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+def _tasks(state: CodeState, location: object, now: int) -> list[Waiting]:
+    found = []
+    for number, task in state.tasks.items():
+        where = location(number)  # type: ignore[operator]
+        if task.due > now and task.last is not None:
+            what = f"attempt {task.attempt} of {task.policy.attempts_max} of {task.step}"
+            why = f"attempt {task.attempt - 1} failed: {task.last.type}: {task.last.message}"
+            found.append(Waiting("retry", where, what, _time(task.since), _time(task.due), why))
+        else:
+            age = format_ms(max(0, now - task.since))
+            what = f"step {task.step}"
+            unblock = f"attempt {task.attempt}, out for {age}" + (
+                "" if task.policy.timeout_ms else "; it has no timeout"
+            )
+            found.append(Waiting("step", where, what, _time(task.since), None, unblock))
+    return found
+
+
+def _timers(state: CodeState) -> list[Waiting]:
+    return [
+        Waiting("sleep", _key(state, number), "time to pass", _time(state.at), _time(due), "it goes on by itself")
+        for number, due in state.timers.items()
+    ]
+
+
+def _messages(state: CodeState) -> list[Waiting]:
+    found = []
+    for number, wait in state.waits.items():
+        names = " or ".join(f'"{name}"' for name in wait.names) or "any name"
+        name = wait.names[0] if wait.names else "NAME"
+        until = _time(wait.due) if wait.due else None
+        unblock = f"weft send {state.run_id} {name} BODY"
+        found.append(Waiting("message", _key(state, number), f"a message {names}", _time(wait.since), until, unblock))
+    return found
+
+
+def _questions(state: CodeState) -> list[Waiting]:
+    found = []
+    for number, ask in state.asks.items():
+        key = _key(state, number)
+        who = f" of {', '.join(ask.of)}" if ask.of else ""
+        until = _time(ask.due) if ask.due else None
+        unblock = f"weft decide {state.run_id}:{key} approve|reject"
+        found.append(Waiting("ask", key, f'an answer{who} to "{ask.title}"', _time(ask.since), until, unblock))
+    return found
+
+
+def _children(state: CodeState) -> list[Waiting]:
+    return [
+        Waiting(
+            "child",
+            _key(state, number),
+            f"the run {child.run_id} of {child.workflow}",
+            _time(child.since),
+            _time(child.due) if child.due else None,
+            f"weft explain {child.run_id}",
+        )
+        for number, child in state.children.items()
+    ]

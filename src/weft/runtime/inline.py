@@ -1,0 +1,47 @@
+"""Steps written in place: ``ctx.step("name", lambda: …)``. The body lives only as long as the code that wrote it is in memory."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from weft.errors import BadValue, Critical, LimitExceeded, Rollback
+from weft.steps.base import Executor
+from weft.steps.codec import Codec
+
+
+class InlineStep:
+    """A body without arguments: plain (in a thread) or giving an awaitable."""
+
+    __slots__ = ("_body", "name")
+
+    def __init__(self, name: str, body: InlineBody) -> None:
+        self.name = name
+        self._body = body
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        return await self._body.perform(self.name, executor)
+
+    def is_final(self, error: BaseException) -> bool:
+        return isinstance(error, (Critical, Rollback, BadValue, LimitExceeded))
+
+
+class InlineBody:
+    """What the code wrote, and the type it said the result has."""
+
+    __slots__ = ("_asynchronous", "_fn", "_result")
+
+    def __init__(self, fn: Callable[[], Any], result: Codec[Any]) -> None:
+        self._fn = fn
+        self._result = result
+        self._asynchronous = inspect.iscoroutinefunction(fn)
+
+    async def perform(self, name: str, executor: Executor) -> bytes:
+        if self._asynchronous:
+            value = await self._fn()
+        else:
+            value = await executor.in_thread(self._fn)
+            if inspect.isawaitable(value):
+                value = await value
+        return self._result.encode(value, what=f"{name} returned")

@@ -1,0 +1,179 @@
+"""The host's periodic duties: say that it lives, hear of what other processes wrote, take up what nobody works on, put idle runs to rest.
+
+Polling is the truth and hints only make it sooner: a nudge from inside (a child was made, mail was sent) runs the next look at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from weft.core.ids import Millis
+from weft.core.state import FOLD
+from weft.errors import StoreError
+from weft.ports.store import Outcome, Release, Snapshot
+from weft.runtime.actor import Actor
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+RELEASES_PER_ROUND = 500
+MAIL_PER_ROUND = 1_000
+SNAPSHOT_BYTES_MIN = 4 * 1024
+
+
+class Keeper:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._task: asyncio.Task[None] | None = None
+        self._nudged: asyncio.Event | None = None
+        self._beat_at = 0.0
+        self._scan_at = 0.0
+        self._wake_at: Millis | None = None
+
+    def start(self) -> None:
+        self._nudged = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def nudge(self) -> None:
+        """There is something to look at now."""
+        if self._nudged is not None:
+            self._nudged.set()
+
+    async def _run(self) -> None:
+        assert self._nudged is not None
+        while True:
+            nudged = await self._pause(self._nudged)
+            try:
+                await self.look(nudged=nudged)
+            except StoreError as error:
+                log.warning("weft: the store does not answer (%s); trying again", error)
+                await asyncio.sleep(0.5)
+
+    async def _pause(self, nudged: asyncio.Event) -> bool:
+        try:
+            async with asyncio.timeout(self._engine.settings.poll_seconds):
+                await nudged.wait()
+        except TimeoutError:
+            return False
+        nudged.clear()
+        return True
+
+    async def look(self, *, nudged: bool) -> None:
+        """One round of duties."""
+        engine = self._engine
+        now = engine.clock.monotonic()
+        if now >= self._beat_at:
+            self._beat_at = now + engine.settings.lease_seconds / 3
+            await engine.store.hosts.beat(engine.host)
+        changed = nudged or await engine.store.hosts.changed()
+        if changed:
+            await self._read_mail()
+            await self._tell_waiters()
+        due = self._wake_at is not None and self._wake_at <= engine.clock.now_ms()
+        if changed or due or now >= self._scan_at:
+            self._scan_at = now + engine.settings.scan_seconds
+            await engine.recovery.scan()
+            self._wake_at = await engine.store.directory.next_wake(engine.catalogue.programs())
+        await self._rest(now)
+
+    async def _read_mail(self) -> None:
+        engine = self._engine
+        for uid in await engine.store.directory.with_mail(engine.host, limit=MAIL_PER_ROUND):
+            actor = engine.actors.get(uid)
+            if actor is not None and actor.ready:
+                await engine.recovery.read_mail(actor)
+
+    async def _tell_waiters(self) -> None:
+        engine = self._engine
+        for uid in engine.waited_for():
+            if uid in engine.actors:
+                continue
+            row = await engine.store.directory.row(uid)
+            if row is None or row.ended_at is not None:
+                engine.over(uid)
+
+    # --- rest -----------------------------------------------------------------------------------------------------
+
+    async def _rest(self, now: float) -> None:
+        """Runs idle for long leave memory; above the limit, those idle longest leave at once."""
+        engine = self._engine
+        surplus = len(engine.actors) - engine.settings.resident_max
+        limit = now - engine.settings.idle_seconds
+        if surplus <= 0 and (not engine.actors or next(iter(engine.actors.values())).idle_since > limit):
+            return
+        idle = [actor for actor in engine.actors.values() if self._may_rest(actor)]
+        idle.sort(key=lambda actor: actor.idle_since)
+        leaving = [actor for i, actor in enumerate(idle) if i < surplus or actor.idle_since <= limit]
+        for start in range(0, len(leaving), RELEASES_PER_ROUND):
+            await self.release(leaving[start : start + RELEASES_PER_ROUND])
+            await asyncio.sleep(0)
+
+    def _may_rest(self, actor: Actor) -> bool:
+        return actor.is_idle() and not self._engine.worker.is_busy(actor.uid)
+
+    async def release(self, actors: Sequence[Actor]) -> None:
+        """Put these to rest; one that got something to do meanwhile stays."""
+        engine = self._engine
+        leaving = [actor for actor in actors if self._may_rest(actor)]
+        if not leaving:
+            return
+        for actor in leaving:
+            actor.ready = False
+        outcomes = await engine.store.log.release([self._release(actor) for actor in leaving])
+        for actor, outcome in zip(leaving, outcomes, strict=True):
+            if outcome is Outcome.ACCEPTED:
+                self._let_go(actor)
+                continue
+            actor.ready = True
+            actor.schedule()
+            if outcome is Outcome.MAIL_WAITING:
+                await engine.recovery.read_mail(actor)
+            else:
+                await engine.recovery.reload(actor, None, outcome)
+
+    def _release(self, actor: Actor) -> Release:
+        snapshot = None
+        if actor.tail_bytes >= SNAPSHOT_BYTES_MIN:
+            snapshot = Snapshot(actor.committed_seq, FOLD, actor.machine.snapshot())
+        return Release(
+            uid=actor.uid,
+            epoch=actor.epoch,
+            seq=actor.committed_seq,
+            mail_taken=actor.mail_taken,
+            wake_at=_wake_at(actor),
+            snapshot=snapshot,
+        )
+
+    def _let_go(self, actor: Actor) -> None:
+        engine = self._engine
+        engine.disarm(actor)
+        wake = _wake_at(actor)
+        if wake is not None and (self._wake_at is None or wake < self._wake_at):
+            self._wake_at = wake
+        waiting = list(actor.mailbox)
+        engine.forget(actor)
+        for posted in waiting:
+            engine.aside(engine.deliver(actor.uid, posted))
+
+
+def _wake_at(actor: Actor) -> Millis | None:
+    """The earliest time at which something happens by itself."""
+    dues = [due for effect in actor.machine.outstanding() if (due := getattr(effect, "due", 0)) or _is_task(effect)]
+    return Millis(min(dues)) if dues else None
+
+
+def _is_task(effect: object) -> bool:
+    return isinstance(getattr(effect, "task", None), int)

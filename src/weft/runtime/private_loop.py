@@ -1,0 +1,216 @@
+"""The event loop of one code run: first in, first out, no clock, no I/O.
+
+The code of a workflow runs here and nowhere else, so that ``asyncio.gather``, ``TaskGroup`` and ``wait`` do the same thing every time. It
+is pumped from a callback of the process's own loop until nothing is ready. Anything that only a real loop could give (time, sockets,
+threads) is a typed error that says what to write instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import sys
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
+from pathlib import PurePath
+from typing import Any, NoReturn
+
+from weft.errors import ForeignAwait, LimitExceeded, UsageError
+from weft.runtime.scopes import CURRENT, Scope
+
+TURNS_MAX = 2_000_000
+"""More callbacks than this without coming to rest: the code spins."""
+
+_get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name, and what asyncio itself uses
+_set_running = asyncio._set_running_loop  # noqa: SLF001
+
+
+class ScopedTask(asyncio.Task[Any]):
+    """A task of a workflow. Its hash is its number, so that a set of tasks has the same order in every process."""
+
+    def __init__(self, coro: Any, *, number: int, loop: PrivateLoop, context: contextvars.Context) -> None:
+        self.number = number
+        super().__init__(coro, loop=loop, context=context)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class PrivateLoop(asyncio.AbstractEventLoop):
+    """See the module."""
+
+    def __init__(self, seed: int) -> None:
+        """``seed`` spreads the numbers of different runs; it must be the same wherever the run is replayed."""
+        self.ready: deque[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = deque()
+        self.tasks: dict[int, ScopedTask] = {}
+        self.foreign: ForeignAwait | None = None
+        self._made = seed
+        self._turns = 0
+
+    def pump(self) -> None:
+        """Run until nothing is ready."""
+        ready = self.ready
+        if not ready:
+            return
+        outer = _get_running()
+        _set_running(self)
+        self._turns = 0
+        try:
+            while ready:
+                callback, args, context = ready.popleft()
+                context.run(callback, *args)
+                self._turns += 1
+                if self._turns > TURNS_MAX:
+                    raise LimitExceeded(
+                        "The workflow goes round and round without waiting for anything.",
+                        hint="A loop that only awaits asyncio.sleep(0) never ends; wait with ctx.sleep or ctx.receive.",
+                        code="code.spinning",
+                    )
+        finally:
+            _set_running(outer)
+
+    def spawn(self, coro: Coroutine[Any, Any, Any], scope: Scope) -> ScopedTask:
+        """A task that runs in this scope."""
+        context = contextvars.copy_context()
+        context.run(CURRENT.set, scope)
+        return self._task(coro, context)
+
+    def _task(self, coro: Coroutine[Any, Any, Any], context: contextvars.Context) -> ScopedTask:
+        self._made += 1
+        task = ScopedTask(coro, number=self._made, loop=self, context=context)
+        self.tasks[task.number] = task
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self.tasks.pop(task.__hash__(), None)
+
+    # --- what asyncio asks of a loop ------------------------------------------------------------------------------
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Any:
+        self.ready.append((callback, args, context if context is not None else contextvars.copy_context()))
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, Any] | Coroutine[Any, Any, Any],
+        *,
+        name: object = None,
+        context: contextvars.Context | None = None,
+        **_: Any,
+    ) -> asyncio.Task[Any]:
+        _refuse_unordered(sys._getframe(1))  # noqa: SLF001
+        scope = CURRENT.get()
+        inner = context if context is not None else contextvars.copy_context()
+        inner.run(CURRENT.set, scope.for_task())
+        return self._task(coro, inner)  # type: ignore[arg-type]
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return _get_running() is self
+
+    def is_closed(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Say nothing: what a lost task raised is the code's own affair, as in ``asyncio.gather``."""
+
+    async def shutdown_asyncgens(self) -> None:
+        """Asynchronous generators end with the code that made them."""
+
+    def _foreign(self, what: str, instead: str) -> NoReturn:
+        where = _user_line()
+        error = ForeignAwait(
+            f"The workflow waits{where} for something Weft cannot record: {what}. After a restart it would wait again.",
+            hint=instead,
+        )
+        self.foreign = self.foreign or error
+        raise error
+
+    def call_later(self, delay: float, callback: object, *args: object, context: object = None) -> NoReturn:
+        self._foreign(
+            f"asyncio.sleep({delay:g}) or a timeout",
+            f'Write: await ctx.sleep("{delay:g}s"); deadlines: timeout=… on the call.',
+        )
+
+    def call_at(self, when: float, callback: object, *args: object, context: object = None) -> NoReturn:
+        self._foreign(
+            "a timer of asyncio", 'Write: await ctx.sleep("1h"), or give timeout=… to the call that may take too long.'
+        )
+
+    def time(self) -> NoReturn:
+        self._foreign(
+            "the clock of asyncio", "Write: await ctx.now(), or timeout=… on the call that may take too long."
+        )
+
+    def run_in_executor(self, executor: object, func: object, *args: object) -> NoReturn:
+        self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
+
+    def call_soon_threadsafe(self, callback: object, *args: object, context: object = None) -> NoReturn:
+        self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in _OUTSIDE:
+            object.__getattribute__(self, "_foreign")(f"{name} of asyncio", "Other I/O belongs in a step.")
+        return object.__getattribute__(self, name)
+
+
+_OUTSIDE = frozenset(
+    {
+        "create_connection",
+        "create_server",
+        "create_unix_connection",
+        "create_unix_server",
+        "create_datagram_endpoint",
+        "getaddrinfo",
+        "getnameinfo",
+        "sendfile",
+        "start_tls",
+        "sock_recv",
+        "sock_recv_into",
+        "sock_sendall",
+        "sock_connect",
+        "sock_accept",
+        "sock_sendfile",
+        "add_reader",
+        "add_writer",
+        "add_signal_handler",
+        "subprocess_exec",
+        "subprocess_shell",
+        "connect_read_pipe",
+        "connect_write_pipe",
+        "run_until_complete",
+        "run_forever",
+    }
+)
+
+
+def _refuse_unordered(frame: Any) -> None:
+    """``asyncio.as_completed`` puts bare coroutines into a set, whose order differs from process to process."""
+    for _ in range(3):
+        if frame is None or frame.f_globals.get("__name__") != "asyncio.tasks":
+            return
+        if "completed" in frame.f_code.co_qualname.lower():
+            raise UsageError(
+                "asyncio.as_completed over coroutines has no fixed order, so it cannot be replayed.",
+                hint="Make tasks first: asyncio.as_completed([asyncio.create_task(c) for c in calls]).",
+                code="code.unordered",
+            )
+        frame = frame.f_back
+
+
+def _user_line() -> str:
+    """Where the user's code stands: the innermost frame outside asyncio and Weft."""
+    frame = sys._getframe(2)  # noqa: SLF001
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith(("asyncio", "weft.", "contextlib")):
+            return f" at {PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return ""

@@ -1,0 +1,252 @@
+"""Reading runs back: after a start, after a death, after a commit whose fate is unknown.
+
+Recovery only ever claims, loads and hands over what is open; it never runs anything by itself. A run is claimed by raising its epoch, which also
+fences the commit that was lost; then the log says what is true, and commands that it does not contain are offered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.code.machine import CodeMachine
+from weft.core.ids import EntryId, HostId, RunUid, Seq
+from weft.core.state import FOLD
+from weft.errors import Corrupt, StoreError, WeftError
+from weft.ports.store import Loaded, Mail, Outcome, RunRow
+from weft.runtime.actor import Actor
+from weft.runtime.draft import Draft, Posted
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+CLAIMS_PER_SCAN = 500
+PAUSE_SECONDS_MAX = 2.0
+
+
+class Recovery:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._taking: set[RunUid] = set()
+        self._again: dict[RunUid, list[str]] = {}
+
+    # --- runs that nobody works on --------------------------------------------------------------------------------
+
+    async def scan(self) -> int:
+        """Claim what nobody works on and this host can run; how many."""
+        engine = self._engine
+        dead = await engine.store.hosts.dead(monotonic=engine.clock.monotonic())
+        total = 0
+        while not engine.closing:
+            rows = await engine.store.directory.claimable(
+                engine.catalogue.programs(), dead=dead, now=engine.clock.now_ms(), limit=CLAIMS_PER_SCAN
+            )
+            fresh = [row for row in rows if row.uid not in self._taking and row.uid not in engine.actors]
+            taken = await self.take(fresh, dead=dead)
+            total += taken
+            if not taken or len(rows) < CLAIMS_PER_SCAN:
+                break
+        return total
+
+    async def take(self, rows: Sequence[RunRow], *, dead: Sequence[HostId] = ()) -> int:
+        """Claim these runs and go on with them."""
+        engine = self._engine
+        if not rows:
+            return 0
+        owners = {row.uid: row.owner for row in rows}
+        self._taking.update(owners)
+        try:
+            expected = {row.uid: row.epoch for row in rows}
+            claimed = await engine.store.log.claim(list(owners), engine.host, expected=expected)
+            for row in claimed:
+                await self.go_on(row, died=owners[row.uid] is not None)
+        finally:
+            self._taking.difference_update(owners)
+        return len(claimed)
+
+    async def go_on(self, row: RunRow, *, died: bool) -> Actor | None:
+        """Load a run that is ours and let it go on. ``died``: its tasks were in the hands of somebody who is gone."""
+        engine = self._engine
+        actor = Actor(engine, row.uid, row.id, row.epoch)
+        engine.keep_actor(actor)
+        try:
+            loaded = await engine.store.log.load(row.uid, fold=FOLD)
+        except Corrupt as error:
+            await self.set_aside(actor, error)
+            return None
+        if loaded is None:
+            engine.forget(actor)
+            return None
+        self._restore(actor, loaded, died=died)
+        return actor
+
+    def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
+        engine = self._engine
+        machine = CodeMachine.restore(loaded.snapshot.body) if loaded.snapshot else CodeMachine.fresh(actor.uid)
+        for stored in loaded.events:
+            machine.evolve(e.decode(stored.body), at=stored.at)
+            actor.tail_bytes += len(stored.body)
+        actor.machine = machine
+        actor.committed_seq = Seq(machine.state.seq)
+        actor.mail_taken = loaded.row.mail - len(loaded.inbox)
+        actor.ready = True
+        actor.begin_turn()
+        lost = self._lost_tasks(actor) if died else []
+        open_effects = [effect for effect in machine.outstanding() if getattr(effect, "task", 0) not in lost]
+        for number in lost:
+            task = machine.state.tasks[number]
+            actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
+            self._again.setdefault(actor.uid, []).append(_call_shown(task.step, bytes(task.input)))
+        for mail in loaded.inbox:
+            actor.post(posted_mail(mail))
+        # The code hears its past from a callback of the loop: its private loop may not be pumped inside a task.
+        asyncio.get_running_loop().call_soon(self._wake, actor, open_effects)
+
+    def _wake(self, actor: Actor, open_effects: Sequence[object]) -> None:
+        if not actor.ready:
+            return
+        actor.resume_code()
+        for effect in open_effects:
+            self._engine.let_out(actor, effect)  # type: ignore[arg-type]
+
+    def performed_again(self, uid: RunUid) -> list[str]:
+        """Calls of this run that had no result when it was taken up."""
+        return self._again.pop(uid, [])
+
+    def _lost_tasks(self, actor: Actor) -> list[int]:
+        """Tasks that had been handed out and are in nobody's hands now."""
+        now = actor.now_ms
+        return [
+            number
+            for number, task in actor.machine.state.tasks.items()
+            if task.due <= now and not self._engine.worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
+        ]
+
+    # --- mail -----------------------------------------------------------------------------------------------------
+
+    async def read_mail(self, actor: Actor) -> None:
+        """Take in what waits in the inbox."""
+        for mail in await self._engine.store.log.inbox(actor.uid):
+            if actor.ready:
+                actor.post(posted_mail(mail))
+
+    # --- commits whose fate is not known --------------------------------------------------------------------------
+
+    async def reload(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> None:
+        """Throw the run's memory away, read it again, and offer what the log does not contain. ``None``: unknown."""
+        engine = self._engine
+        engine.disarm(actor)
+        actor.close()
+        while engine.running:
+            try:
+                if await self._read_again(actor, draft, outcome):
+                    return
+            except StoreError as error:
+                log.warning("weft: %s cannot be read again yet: %s", actor.id, error)
+            await asyncio.sleep(PAUSE_SECONDS_MAX / 4)
+
+    async def _read_again(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> bool:
+        engine = self._engine
+        row = await engine.store.directory.row(actor.uid)
+        if row is None:
+            return self._start_again(actor)
+        if (
+            outcome is not Outcome.STALE_EPOCH
+            and outcome is not Outcome.MAIL_WAITING
+            and outcome is not Outcome.KEY_TAKEN
+        ):
+            claimed = await engine.store.log.claim([actor.uid], engine.host, expected={actor.uid: actor.epoch})
+            row = claimed[0] if claimed else await engine.store.directory.row(actor.uid)
+        if row is None:
+            return True
+        pending = actor.unanswered()
+        if draft is not None and await self._is_applied(draft):
+            pending = _without(pending, draft)
+            actor.answer(draft)
+        engine.forget(actor)
+        if row.owner != engine.host:
+            await self._pass_on(row, pending)
+            return True
+        successor = await self.go_on(row, died=False)
+        if successor is not None:
+            for posted in pending:
+                if not posted.mail_id:
+                    successor.post(posted)
+        return True
+
+    def _start_again(self, actor: Actor) -> bool:
+        """The run was never made: nothing of it exists, so its start is offered again."""
+        engine = self._engine
+        pending = actor.unanswered()
+        engine.forget(actor)
+        start = next((posted for posted in pending if isinstance(posted.command, c.StartRun)), None)
+        if start is None or not isinstance(start.command, c.StartRun):
+            return True
+        engine.aside(_begin_again(engine, start, start.command, actor.uid))
+        return True
+
+    async def _is_applied(self, draft: Draft) -> bool:
+        """Whether the log holds this very append."""
+        if not draft.events:
+            return False
+        found = await self._engine.store.log.events(draft.uid, after=draft.base, limit=1)
+        return bool(found) and found[0].body == draft.events[0].body and found[0].at == draft.events[0].at
+
+    async def _pass_on(self, row: RunRow, pending: Sequence[Posted]) -> None:
+        """Another host owns the run now: what it has not heard of reaches it as mail."""
+        for posted in pending:
+            if not posted.mail_id:
+                await self._engine.deliver(row.uid, posted)
+
+    async def set_aside(self, actor: Actor, error: Exception) -> None:
+        """This one run cannot be written or read: it stands still for a person, and no other is disturbed."""
+        engine = self._engine
+        log.error("weft: %s is set aside: %s", actor.id, error)
+        pending = actor.unanswered()
+        engine.forget(actor)
+        engine.worker.stop_all(actor.uid)
+        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot be written: {error}.")
+        await engine.store.log.mark_fault(actor.uid, str(reason))
+        for posted in pending:
+            if posted.reply is not None:
+                posted.reply(reason)
+
+
+def _call_shown(step: str, given: bytes) -> str:
+    """A call for people: ``pack("pasta")``."""
+    if values.is_ref(given):
+        return f"{step}(…)"
+    arguments = msgspec.json.decode(values.unseal(given))
+    return f"{step}({', '.join(values.shown(value) for value in arguments.values())})"
+
+
+def posted_mail(mail: Mail) -> Posted:
+    """A piece of mail as a command."""
+    return Posted(c.decode(mail.body), mail_id=mail.id)
+
+
+def _without(pending: Sequence[Posted], draft: Draft) -> list[Posted]:
+    known = {id(posted) for posted in draft.posted} | {id(posted) for posted, _ in draft.refused}
+    return [posted for posted in pending if id(posted) not in known]
+
+
+async def _begin_again(engine: Engine, posted: Posted, start: c.StartRun, uid: RunUid) -> None:
+    try:
+        await engine.begin(start, uid=uid)
+    except WeftError as error:
+        if posted.reply is not None:
+            posted.reply(error)
+        return
+    if posted.reply is not None:
+        posted.reply(None)

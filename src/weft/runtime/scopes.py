@@ -1,0 +1,54 @@
+"""Where in a workflow the code is: every asyncio task has a scope of its own, and counts what it names.
+
+The scope is a context variable, so whichever ``ctx`` the code uses, and from whichever task, is the right one.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from weft.errors import NameTaken
+
+if TYPE_CHECKING:
+    from weft.runtime.code_driver import CodeDriver
+
+
+class Scope:
+    """A place below which names are counted. ``prefix`` is readable and ends in a slash, or is empty at the root."""
+
+    __slots__ = ("counts", "driver", "kinds", "prefix", "tasks")
+
+    def __init__(self, driver: CodeDriver, prefix: str) -> None:
+        self.driver = driver
+        self.prefix = prefix
+        self.counts: dict[str, int] = {}
+        self.kinds: dict[str, str] = {}
+        self.tasks = 0
+
+    def count(self, name: str, kind: str) -> int:
+        """The how-manieth use of this name here. One name is for one kind of thing."""
+        n = self.counts.get(name, 0) + 1
+        self.counts[name] = n
+        if n == 1:
+            self.kinds[name] = kind
+        elif self.kinds[name] != kind:
+            raise NameTaken(
+                f'"{self.prefix}{name}" names a {self.kinds[name]} and now a {kind}.',
+                hint="Names identify recorded results. Give one of them another name.",
+            )
+        return n
+
+    def for_task(self) -> Scope:
+        """The scope of the next asyncio task made here."""
+        inner = Scope(self.driver, f"{self.prefix}&{self.tasks}/")
+        self.tasks += 1
+        return inner
+
+    def inside(self, name: str, n: int) -> Scope:
+        """The scope of what a named operation contains."""
+        place = name if n == 1 else f"{name}#{n}"
+        return Scope(self.driver, f"{self.prefix}{place}/")
+
+
+CURRENT: ContextVar[Scope] = ContextVar("weft_scope")

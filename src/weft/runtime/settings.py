@@ -1,0 +1,31 @@
+"""The numbers an engine lives by. Users set none of them; tests and simulated worlds do."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds, unless the name says otherwise."""
+
+    lease_seconds: float = 10.0
+    """A host whose heartbeat stood still for this long may be dead; its runs may be claimed."""
+    poll_seconds: float = 0.05
+    """How often to ask whether another process wrote."""
+    scan_seconds: float = 5.0
+    """How often to look for runs that nobody works on."""
+    idle_seconds: float = 30.0
+    """A run with nothing to do here leaves memory after this."""
+    resident_max: int = 5_000
+    """More runs in memory than this: those idle longest leave at once."""
+    slots: int = 1_000
+    """Step bodies at once."""
+    mailbox_max: int = 10_000
+    """Commands from outside that may wait for one run; more are refused."""
+    starts_max: int = 20_000
+    """Runs that may be starting at once; more have to wait their turn."""
+    drain_seconds: float = 10.0
+    """How long a shutdown waits for running steps."""
+    blob_cache_bytes: int = 64 * 1024 * 1024
+    tolerant: bool = False
+    """Divergence in arguments is only reported."""

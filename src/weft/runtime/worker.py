@@ -1,0 +1,200 @@
+"""Performs tasks in this process and reports how they ended.
+
+The table of what is in flight outlives everything that happens to a run meanwhile (a reset, a reload): handing out what is in it does
+nothing, and an entry stays until its report was taken. Slots are bounded; what has none waits in line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core.effects import PerformTask
+from weft.core.ids import EntryId, RunUid
+from weft.errors import Failure, UnknownStep
+from weft.ports.clock import Clock
+from weft.runtime.catalogue import Catalogue
+from weft.steps.base import CURRENT_TASK, Executor, StepBody, Task
+from weft.steps.failures import failure_of
+
+log = logging.getLogger("weft")
+
+Report = c.ReportTaskSucceeded | c.ReportTaskFailed
+_NONE: dict[EntryId, "Flight"] = {}
+
+
+class Flight(msgspec.Struct, eq=False):
+    """One hand-out that has not been answered for."""
+
+    uid: RunUid
+    run_id: str
+    effect: PerformTask
+    body: StepBody | None
+    given: bytes | None
+    running: asyncio.Task[None] | None = None
+    stopped: bool = False
+
+
+class Worker:
+    """See the module."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        executor: Executor,
+        clock: Clock,
+        *,
+        slots: int,
+        report: Callable[[Flight, Report], None],
+        load: Callable[[bytes], Any],
+        keep: Callable[[bytes], Any],
+    ) -> None:
+        self._catalogue = catalogue
+        self._executor = executor
+        self._clock = clock
+        self._report = report
+        self._load = load
+        self._keep = keep
+        self._free = slots
+        self._line: deque[Flight] = deque()
+        self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
+
+    def hand_out(self, flight: Flight) -> None:
+        """Perform it as soon as there is a slot. What is in flight already is not performed again."""
+        flights = self.flights.setdefault(flight.uid, {})
+        present = flights.get(flight.effect.task)
+        if present is not None:
+            known = present.effect
+            if (known.attempt, known.delivery) == (flight.effect.attempt, flight.effect.delivery):
+                return
+            self._stop(present)
+        flights[flight.effect.task] = flight
+        if self._free > 0:
+            self._start(flight)
+        else:
+            self._line.append(flight)
+
+    def answered(self, flight: Flight) -> None:
+        """Its report was taken (or refused for good)."""
+        if self._of(flight.uid).get(flight.effect.task) is flight:
+            self._forget(flight.uid, flight.effect.task)
+
+    def stop(self, uid: RunUid, task: EntryId) -> None:
+        """Nobody waits for it: cancel what can be cancelled; an answer that still comes is dropped."""
+        flight = self._of(uid).get(task)
+        if flight is not None:
+            self._forget(uid, task)
+            self._stop(flight)
+
+    def stop_all(self, uid: RunUid) -> None:
+        """The run is over, or no longer ours."""
+        for task in list(self._of(uid)):
+            self.stop(uid, task)
+
+    def has(self, uid: RunUid, task: EntryId, attempt: int, delivery: int) -> bool:
+        """Whether this very hand-out is in flight here."""
+        flight = self._of(uid).get(task)
+        return flight is not None and (flight.effect.attempt, flight.effect.delivery) == (attempt, delivery)
+
+    def is_busy(self, uid: RunUid) -> bool:
+        """Whether anything of this run is in flight here."""
+        return uid in self.flights
+
+    def _of(self, uid: RunUid) -> dict[EntryId, Flight]:
+        return self.flights.get(uid, _NONE)
+
+    def _forget(self, uid: RunUid, task: EntryId) -> None:
+        flights = self.flights[uid]
+        del flights[task]
+        if not flights:
+            del self.flights[uid]
+
+    def _stop(self, flight: Flight) -> None:
+        flight.stopped = True
+        if flight.running is not None:
+            flight.running.cancel()
+
+    def _start(self, flight: Flight) -> None:
+        self._free -= 1
+        flight.running = asyncio.get_running_loop().create_task(self._perform(flight))
+
+    def _next(self) -> None:
+        self._free += 1
+        while self._free > 0 and self._line:
+            waiting = self._line.popleft()
+            if not waiting.stopped:
+                self._start(waiting)
+
+    async def _perform(self, flight: Flight) -> None:
+        try:
+            report = await self._attempt(flight)
+        except asyncio.CancelledError:
+            return
+        finally:
+            self._next()
+        if not flight.stopped:
+            self._report(flight, report)
+
+    async def _attempt(self, flight: Flight) -> Report:
+        effect = flight.effect
+        body = flight.body
+        CURRENT_TASK.set(Task(key=effect.key, attempt=effect.attempt, run_id=flight.run_id, step=effect.step))
+        try:
+            if body is None:
+                raise UnknownStep(
+                    f'No step "{effect.step}" is registered here.',
+                    hint="Import the module that has it before the engine starts.",
+                )
+            given = flight.given if flight.given is not None else await self._load(bytes(effect.input))
+            timeout_ms = effect.policy.timeout_ms
+            if timeout_ms:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    output = await body.perform(given, self._executor)
+            else:
+                output = await body.perform(given, self._executor)
+            return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(await self._keep(output)))
+        except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
+            return self._failed(effect, body, error)
+
+    def _failed(self, effect: PerformTask, body: StepBody | None, error: Exception) -> c.ReportTaskFailed:
+        failure = failure_of(error, step=effect.step, location=effect.location, attempts=effect.attempt)
+        if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not str(error):
+            failure = _timed_out(failure, effect)
+        retryable = body is not None and not body.is_final(error)
+        return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable)
+
+    async def drain(self, seconds: float) -> int:
+        """Wait for what runs, at most that long; how many are left."""
+        self._line.clear()
+        running = [
+            flight.running
+            for flights in self.flights.values()
+            for flight in flights.values()
+            if flight.running is not None
+        ]
+        if running:
+            await asyncio.wait(running, timeout=seconds)
+        return sum(1 for task in running if not task.done())
+
+    def abandon(self) -> None:
+        """Stop everything now; unanswered tasks are for whoever comes next."""
+        for uid in list(self.flights):
+            self.stop_all(uid)
+        self._line.clear()
+
+
+def _timed_out(failure: Failure, effect: PerformTask) -> Failure:
+    unknown = effect.policy.effect == "irreversible"
+    return msgspec.structs.replace(
+        failure,
+        type="OutcomeUnknown" if unknown else "TimedOut",
+        message=f"{effect.step} took longer than {effect.policy.timeout_ms} ms",
+        code="step.outcome_unknown" if unknown else "step.timed_out",
+    )

@@ -1,0 +1,46 @@
+"""A store that is gone with its process: for tests, for the simulator, and for trying things out.
+
+It starts no thread, and none of its methods suspends, so whoever calls it decides the order of everything. What it
+holds survives the end of an engine: hand the same object, or a share of it, to the next one.
+"""
+
+from __future__ import annotations
+
+from weft.stores.memory.blobs import MemoryBlobs
+from weft.stores.memory.content import Content
+from weft.stores.memory.definitions import MemoryDefinitions
+from weft.stores.memory.directory import MemoryDirectory
+from weft.stores.memory.hosts import MemoryHosts
+from weft.stores.memory.log import MemoryLog
+from weft.stores.memory.tasks import MemoryTasks
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore:
+    """All ports over one :class:`Content`."""
+
+    def __init__(self, url: str = "memory://") -> None:
+        self.url = url
+        self._bind(Content())
+
+    def _bind(self, content: Content) -> None:
+        self.content = content
+        self.log = MemoryLog(content)
+        self.directory = MemoryDirectory(content)
+        self.hosts = MemoryHosts(content)
+        self.blobs = MemoryBlobs(content)
+        self.tasks = MemoryTasks(content)
+        self.definitions = MemoryDefinitions(content)
+
+    def share(self) -> MemoryStore:
+        """The same content as another process sees it: with an idea of its own of who is alive."""
+        other = MemoryStore(self.url)
+        other._bind(self.content)
+        return other
+
+    async def open(self) -> None:
+        """Nothing to connect to."""
+
+    async def close(self) -> None:
+        """The content stays: what was committed survives the one who wrote it."""

@@ -1,0 +1,156 @@
+"""What a memory store holds. Plain data; the ports beside it read and change it.
+
+It survives the death of an engine, as a file would: the simulator drops the engine and keeps this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.ports.store import (
+    OPEN_STATUSES,
+    Definition,
+    KeyRow,
+    Mail,
+    NewRun,
+    RunRow,
+    Sent,
+    Snapshot,
+    StoredEvent,
+    TaskOffer,
+)
+from weft.stores.rules import plain, start_mail
+
+TaskKey = tuple[RunUid, int, int, int]
+
+
+class Run(msgspec.Struct, kw_only=True):
+    """A run's row, and all that belongs to it."""
+
+    new: NewRun
+    id: RunId
+    status: str = "running"
+    seq: Seq = Seq(0)
+    epoch: Epoch = Epoch(0)
+    owner: HostId | None = None
+    mail: int = 0
+    wake_at: Millis | None = None
+    updated_at: Millis = Millis(0)
+    ended_at: Millis | None = None
+    attributes: dict[str, Any] = {}
+    fault: str | None = None
+    events: list[StoredEvent] = []
+    inbox: dict[str, Mail] = {}
+    posted: set[str] = set()
+    """Ids of all mail that was ever accepted: the same id is one piece of mail, also after it was taken."""
+    keys: dict[str, KeyRow] = {}
+    snapshots: dict[int, Snapshot] = {}
+
+    @property
+    def is_open(self) -> bool:
+        return self.status in OPEN_STATUSES
+
+    def row(self) -> RunRow:
+        new = self.new
+        return RunRow(
+            uid=new.uid,
+            id=self.id,
+            workflow=new.workflow,
+            version=new.version,
+            style=new.style,
+            status=self.status,
+            seq=self.seq,
+            epoch=self.epoch,
+            owner=self.owner,
+            mail=self.mail,
+            wake_at=self.wake_at,
+            format=new.format,
+            parent=new.parent,
+            created_at=new.created_at,
+            updated_at=self.updated_at,
+            ended_at=self.ended_at,
+            attributes=dict(self.attributes),
+            fault=self.fault,
+        )
+
+
+class Host(msgspec.Struct):
+    """An announced host: how often it beat, and how long it may stand still."""
+
+    lease_ms: int
+    beats: int = 0
+
+
+class Task(msgspec.Struct):
+    """An offered task, and who has it."""
+
+    offer: TaskOffer
+    host: HostId | None = None
+
+
+class Blob(msgspec.Struct):
+    """Content, and since when nobody touched it; None: it was touched after the last sweep."""
+
+    data: bytes
+    touched: Millis | None = None
+
+
+class Content:
+    """Everything in one memory store."""
+
+    def __init__(self) -> None:
+        self.runs: dict[RunUid, Run] = {}
+        self.open: dict[RunUid, Run] = {}
+        """Those that are not over, so that looking for work does not cost what has long ended."""
+        self.ids: dict[RunId, RunUid] = {}
+        self.hosts: dict[HostId, Host] = {}
+        self.tasks: dict[TaskKey, Task] = {}
+        self.blobs: dict[str, Blob] = {}
+        self.refs: dict[str, set[RunUid]] = {}
+        self.definitions: dict[tuple[str, str], Definition] = {}
+        self.tags: dict[tuple[str, str], str] = {}
+
+    def add(self, new: NewRun, id: RunId) -> Run:
+        """Make the row of a new run under this id, which must be free."""
+        run = Run(
+            new=new,
+            id=id,
+            epoch=Epoch(0 if new.owner is None else 1),
+            owner=new.owner,
+            wake_at=new.wake_at,
+            updated_at=new.created_at,
+            attributes=plain(new.attributes),
+        )
+        self.runs[new.uid] = self.open[new.uid] = run
+        self.ids[id] = new.uid
+        mail = start_mail(new)
+        if mail is not None:
+            self.deliver(mail)
+        return run
+
+    def deliver(self, mail: Mail) -> Sent:
+        """Put mail into its run's inbox, once. Keys come before the state: a duplicate is one after the end too."""
+        run = self.runs.get(mail.to)
+        if run is None:
+            return Sent.UNKNOWN_RUN
+        known = None if mail.key is None else run.keys.get(mail.key)
+        if known is not None:
+            return Sent.DUPLICATE if known.digest == mail.digest else Sent.KEY_REUSED
+        if mail.id in run.posted:
+            return Sent.DUPLICATE
+        if not run.is_open:
+            return Sent.OVER
+        if mail.key is not None:
+            run.keys[mail.key] = KeyRow(mail.key, mail.digest, Seq(0))
+        run.posted.add(mail.id)
+        run.inbox[mail.id] = mail
+        run.mail += 1
+        return Sent.ACCEPTED
+
+    def refer(self, uid: RunUid, digests: Sequence[str]) -> None:
+        for digest in digests:
+            self.refs.setdefault(digest, set()).add(uid)

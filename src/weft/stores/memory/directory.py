@@ -1,0 +1,107 @@
+"""Finding runs in memory, by looking at all that are open."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.ports.store import KeyRow, Page, RunQuery, RunRow
+from weft.stores.memory.content import Content, Run
+from weft.stores.rules import canonical, cursor_of, position
+
+
+class MemoryDirectory:
+    """The directory of a memory store."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+
+    async def find(self, id: RunId) -> RunRow | None:
+        uid = self._content.ids.get(id)
+        return None if uid is None else self._content.runs[uid].row()
+
+    async def row(self, uid: RunUid) -> RunRow | None:
+        run = self._content.runs.get(uid)
+        return None if run is None else run.row()
+
+    async def search(self, query: RunQuery) -> Page:
+        start = None if query.after is None else position(query.after)
+        where = {name: canonical(value) for name, value in query.where.items()}
+        found = sorted(
+            (run for run in self._content.runs.values() if _matches(run, query, where)), key=_newness, reverse=True
+        )
+        rest = found if start is None else [run for run in found if _newness(run) < start]
+        rows = [run.row() for run in rest[: query.limit]]
+        more = len(rest) > query.limit
+        return Page(rows, cursor_of(rows[-1].created_at, rows[-1].uid) if more else None)
+
+    async def key(self, uid: RunUid, key: str) -> KeyRow | None:
+        run = self._content.runs.get(uid)
+        return None if run is None else run.keys.get(key)
+
+    async def claimable(
+        self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
+    ) -> Sequence[RunRow]:
+        wanted, gone = set(workflows), set(dead)
+        waiting = []
+        for run in self._content.open.values():
+            since = _waits_since(run, gone, now)
+            if since is not None and (run.new.workflow, run.new.version) in wanted:
+                waiting.append((since, run.new.created_at, run.new.uid, run))
+        waiting.sort(key=lambda one: one[:3])
+        return [run.row() for *_, run in waiting[:limit]]
+
+    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
+        waiting = [
+            (next(iter(run.inbox.values())).at, run.new.uid)
+            for run in self._content.open.values()
+            if run.owner == host and run.inbox
+        ]
+        return [uid for _, uid in sorted(waiting)[:limit]]
+
+    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
+        wanted = set(workflows)
+        times = [
+            run.wake_at
+            for run in self._content.open.values()
+            if run.wake_at is not None
+            and run.owner is None
+            and run.fault is None
+            and run.status != "held"
+            and (run.new.workflow, run.new.version) in wanted
+        ]
+        return min(times, default=None)
+
+    async def counts(self) -> Mapping[str, int]:
+        return dict(Counter(run.status for run in self._content.runs.values()))
+
+
+def _newness(run: Run) -> tuple[int, str]:
+    return run.new.created_at, run.new.uid
+
+
+def _matches(run: Run, query: RunQuery, where: Mapping[str, str]) -> bool:
+    new = run.new
+    return (
+        (query.workflow is None or new.workflow == query.workflow)
+        and (query.status is None or run.status == query.status)
+        and (query.since is None or new.created_at >= query.since)
+        and (query.parent is None or new.parent == query.parent)
+        and (query.id_prefix is None or run.id.startswith(query.id_prefix))
+        and all(name in run.attributes and canonical(run.attributes[name]) == value for name, value in where.items())
+    )
+
+
+def _waits_since(run: Run, dead: set[HostId], now: Millis) -> Millis | None:
+    """Since when an open run waits for somebody to claim it; None: nobody has to."""
+    if run.fault is not None or (run.status == "held" and not run.inbox):
+        return None
+    if run.owner is not None:
+        return run.updated_at if run.owner in dead else None
+    reasons = []
+    if run.wake_at is not None and run.wake_at <= now:
+        reasons.append(run.wake_at)
+    if run.inbox:
+        reasons.append(next(iter(run.inbox.values())).at)
+    return min(reasons, default=None)

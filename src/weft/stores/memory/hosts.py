@@ -1,0 +1,42 @@
+"""Hosts in memory. There is no lock to lose, so death shows by leaving or by a counter that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.ids import HostId
+from weft.stores.memory.content import Content, Host
+from weft.stores.suspicion import Suspicion
+
+
+class MemoryHosts:
+    """The hosts of a memory store, as one observer sees them."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+        self._suspicion = Suspicion()
+
+    async def join(self, host: HostId, *, lease_ms: int) -> None:
+        self._content.hosts[host] = Host(lease_ms)
+
+    async def beat(self, host: HostId) -> None:
+        known = self._content.hosts.get(host)
+        if known is not None:
+            known.beats += 1
+
+    async def dead(self, *, monotonic: float) -> Sequence[HostId]:
+        listed = self._content.hosts
+        busy = {run.owner for run in self._content.open.values()} | {task.host for task in self._content.tasks.values()}
+        gone = {host for host in busy if host is not None and host not in listed}
+        for host, row in listed.items():
+            if self._suspicion.is_due(host, beats=row.beats, lease_ms=row.lease_ms, monotonic=monotonic):
+                gone.add(host)
+        return sorted(gone)
+
+    async def leave(self, host: HostId) -> None:
+        self._content.hosts.pop(host, None)
+        self._suspicion.forget(host)
+
+    async def changed(self) -> bool:
+        """Always yes: one store may serve several simulated processes, and it cannot tell which of them asks."""
+        return True

@@ -1,0 +1,167 @@
+"""The logs in memory. Each method happens at once: it judges first, writes then, and never suspends in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.errors import Corrupt
+from weft.ports.store import (
+    OVER_STATUSES,
+    Append,
+    KeyRow,
+    Loaded,
+    Mail,
+    NewRun,
+    Outcome,
+    Release,
+    RunRow,
+    Sent,
+    Snapshot,
+    StoredEvent,
+)
+from weft.stores.memory.content import Content, Run
+from weft.stores.rules import check_numbering, free_id, merge_attributes
+
+
+class MemoryLog:
+    """The run log of a memory store."""
+
+    def __init__(self, content: Content) -> None:
+        self._content = content
+
+    async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
+        check_numbering(batch)
+        return [self._commit(append, host) for append in batch]
+
+    async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
+        run = self._content.runs.get(uid)
+        if run is None:
+            return None
+        snapshot = run.snapshots.get(fold)
+        after = 0 if snapshot is None else snapshot.seq
+        if len(run.events) != run.seq:
+            raise Corrupt(f"The log of run {run.id} has {len(run.events)} events and must have {run.seq}.", uid=uid)
+        return Loaded(row=run.row(), snapshot=snapshot, events=run.events[after:], inbox=list(run.inbox.values()))
+
+    async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
+        run = self._content.runs.get(uid)
+        return [] if run is None else run.events[after : after + limit]
+
+    async def claim(
+        self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
+    ) -> Sequence[RunRow]:
+        rows = []
+        for uid in uids:
+            run = self._content.open.get(uid)
+            if run is None or run.epoch != expected.get(uid):
+                continue
+            run.owner, run.epoch, run.wake_at = host, Epoch(run.epoch + 1), None
+            rows.append(run.row())
+        return rows
+
+    async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
+        return [self._release(release) for release in releases]
+
+    async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
+        return [self._content.deliver(piece) for piece in mail]
+
+    async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
+        return [self._create(new) for new in runs]
+
+    async def inbox(self, uid: RunUid) -> Sequence[Mail]:
+        run = self._content.runs.get(uid)
+        return [] if run is None else list(run.inbox.values())
+
+    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
+        run = self._content.runs.get(uid)
+        if run is not None:
+            run.fault = fault
+
+    def _create(self, new: NewRun) -> Outcome:
+        if new.id in self._content.ids or new.uid in self._content.runs:
+            return Outcome.ID_TAKEN
+        self._content.add(new, new.id)
+        return Outcome.ACCEPTED
+
+    def _release(self, release: Release) -> Outcome:
+        run = self._content.open.get(release.uid)
+        if run is None or run.epoch != release.epoch or run.owner is None:
+            return Outcome.STALE_EPOCH
+        if run.seq != release.seq:
+            return Outcome.STALE_SEQ
+        if run.mail != release.mail_taken:
+            return Outcome.MAIL_WAITING
+        run.owner, run.wake_at = None, release.wake_at
+        _keep(run, release.snapshot)
+        return Outcome.ACCEPTED
+
+    def _commit(self, append: Append, host: HostId) -> Outcome:
+        if append.create is not None:
+            outcome = self._create(append.create)
+        else:
+            outcome = _judge(self._content.open.get(append.uid), append, host)
+        if outcome is Outcome.ACCEPTED:
+            self._write(self._content.runs[append.uid], append)
+        return outcome
+
+    def _write(self, run: Run, append: Append) -> None:
+        if append.events:
+            run.events.extend(append.events)
+            run.seq = append.events[-1].seq
+            run.updated_at = append.events[-1].at
+        _take(run, append)
+        if append.attributes is not None:
+            run.attributes = merge_attributes(run.attributes, append.attributes)
+        _keep(run, append.snapshot)
+        self._content.refer(append.uid, append.refs)
+        if append.status is not None:
+            run.status = append.status
+            if append.status in OVER_STATUSES:
+                run.owner, run.wake_at, run.ended_at = None, None, run.updated_at
+                del self._content.open[append.uid]
+        for child in append.children:
+            if child.uid not in self._content.runs:
+                self._content.add(child, free_id(child, self._content.ids.__contains__))
+        for mail in append.mail:
+            self._content.deliver(mail)
+
+
+def _judge(run: Run | None, append: Append, host: HostId) -> Outcome:
+    if run is None or run.epoch != append.epoch or run.owner != host:
+        return Outcome.STALE_EPOCH
+    if run.seq != append.seq:
+        return Outcome.STALE_SEQ
+    if any(_is_taken(run, key, append) for key in append.keys):
+        return Outcome.KEY_TAKEN
+    if append.status in OVER_STATUSES and run.mail != append.mail_taken:
+        return Outcome.MAIL_WAITING
+    return Outcome.ACCEPTED
+
+
+def _is_taken(run: Run, row: KeyRow, append: Append) -> bool:
+    """A key that came by mail may be written once more: with the events that consume that very mail."""
+    known = run.keys.get(row.key)
+    if known is None:
+        return False
+    return known.seq != 0 or known.digest != row.digest or row.key not in _taken_keys(run, append)
+
+
+def _taken_keys(run: Run, append: Append) -> set[str | None]:
+    return {run.inbox[name].key for name in append.taken if name in run.inbox}
+
+
+def _take(run: Run, append: Append) -> None:
+    """Consume mail. A key that its mail brought and that no event uses is free again: a rejection uses up no key."""
+    for key in _taken_keys(run, append):
+        if key is not None:
+            run.keys.pop(key, None)
+    for name in append.taken:
+        run.inbox.pop(name, None)
+    for row in append.keys:
+        run.keys[row.key] = row
+
+
+def _keep(run: Run, snapshot: Snapshot | None) -> None:
+    if snapshot is not None:
+        run.snapshots[snapshot.fold] = snapshot

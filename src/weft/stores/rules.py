@@ -1,0 +1,88 @@
+"""What every store decides the same way. Pure.
+
+Two stores that answer differently are two databases; these are the places where they would drift apart first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.core.ids import Millis, RunId, RunUid
+from weft.errors import Conflict, UsageError
+from weft.ports.store import Append, Mail, NewRun
+
+START_MAIL = "start"
+"""The id of the mail that a run is made with."""
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def check_numbering(batch: Sequence[Append]) -> None:
+    """Raise Conflict, before anything is written, if events do not go on where their append says that the log ends."""
+    for append in batch:
+        for seq, event in enumerate(append.events, append.seq + 1):
+            if event.seq != seq:
+                raise Conflict(
+                    f"Event {event.seq} of run {append.uid} stands where {seq} must be.",
+                    uid=append.uid,
+                    seq=event.seq,
+                )
+
+
+def start_mail(run: NewRun) -> Mail | None:
+    """The first piece of mail of a new run, if it is made with one."""
+    if run.start is None:
+        return None
+    return Mail(id=START_MAIL, to=run.uid, body=run.start, at=run.created_at)
+
+
+def free_id(child: NewRun, taken: Callable[[RunId], bool]) -> RunId:
+    """The id under which a child's row is made: its own, or one that nobody else can have."""
+    if not taken(child.id):
+        return child.id
+    short = RunId(f"{child.id}~{child.uid[:8]}")
+    return RunId(f"{child.id}~{child.uid}") if taken(short) else short
+
+
+def merge_attributes(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes after a change, as JSON gives them back; None removes a name."""
+    merged = {**old, **plain(changes)}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes as JSON gives them back: tuples are lists, and nothing is shared with the caller."""
+    if not attributes:
+        return {}
+    return msgspec.json.decode(msgspec.json.encode(attributes), type=dict[str, Any])
+
+
+def canonical(value: Any) -> str:
+    """One text per JSON value: 1 and 1.0 are the same, 1 and true are not, the order of names says nothing."""
+    return _encode(_whole_numbers(value)).decode()
+
+
+def _whole_numbers(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list | tuple):
+        return [_whole_numbers(part) for part in value]
+    if isinstance(value, Mapping):
+        return {name: _whole_numbers(part) for name, part in value.items()}
+    return value
+
+
+def cursor_of(created_at: Millis, uid: RunUid) -> str:
+    """Where a page ends, so that the next one goes on there even if runs were added meanwhile."""
+    return f"{created_at}.{uid}"
+
+
+def position(cursor: str) -> tuple[int, str]:
+    """What ``cursor_of`` was made from. Raises UsageError for anything else."""
+    created_at, dot, uid = cursor.partition(".")
+    if not dot or not created_at.removeprefix("-").isdigit():
+        raise UsageError(f"{cursor!r} is not a cursor.", hint="Pass the cursor of the previous page as it came.")
+    return int(created_at), uid

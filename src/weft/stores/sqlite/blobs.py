@@ -1,0 +1,69 @@
+"""Blobs in the database file itself, so that one file is all there is. Deleting one is a single transaction."""
+
+from __future__ import annotations
+
+import hashlib
+
+import apsw
+
+from weft.core.ids import Millis
+from weft.errors import Corrupt, NotFound
+from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.writer import Writer
+
+NEAR_BYTES_MAX = 64 * 1024
+"""Larger ones are hashed, written and read on another thread."""
+
+
+class SqliteBlobs:
+    """The blobs of a SQLite store."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def put(self, data: bytes) -> str:
+        def work(connection: apsw.Connection) -> str:
+            digest = hashlib.sha256(data).hexdigest()
+            connection.execute("UPDATE blobs SET touched = NULL WHERE hash = ?", (digest,))
+            if not connection.changes():
+                connection.execute("INSERT INTO blobs (hash, data) VALUES (?, ?)", (digest, data))
+            return digest
+
+        return await (self._writer.small(work) if len(data) <= NEAR_BYTES_MAX else self._writer.large(work))
+
+    async def get(self, digest: str) -> bytes:
+        size = self._reader.here(lambda connection: _size(connection, digest))
+        if size <= NEAR_BYTES_MAX:
+            return self._reader.here(lambda connection: _content(connection, digest))
+        return await self._reader.aside(lambda connection: _content(connection, digest))
+
+    async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
+        """A put knows no time, so the first sweep after it starts the count: kept rather too long than too short."""
+
+        def work(connection: apsw.Connection) -> int:
+            connection.execute("UPDATE blobs SET touched = ? WHERE touched IS NULL", (now,))
+            connection.execute(
+                "DELETE FROM blobs WHERE touched <= ? AND NOT EXISTS (SELECT 1 FROM refs WHERE refs.hash = blobs.hash)",
+                (now - untouched_ms,),
+            )
+            return connection.changes()
+
+        return await self._writer.large(work)
+
+
+def _size(connection: apsw.Connection, digest: str) -> int:
+    row = connection.execute("SELECT length(data) FROM blobs WHERE hash = ?", (digest,)).fetchone()
+    if row is None:
+        raise NotFound(f"No blob has the digest {digest}.", digest=digest)
+    return int(row[0])
+
+
+def _content(connection: apsw.Connection, digest: str) -> bytes:
+    row = connection.execute("SELECT data FROM blobs WHERE hash = ?", (digest,)).fetchone()
+    if row is None:
+        raise NotFound(f"No blob has the digest {digest}.", digest=digest)
+    data: bytes = row[0]
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise Corrupt(f"The content of blob {digest} does not match its name.", digest=digest)
+    return data

@@ -1,0 +1,76 @@
+"""Checkpoints beside the commits: what the WAL holds is carried into the database by a thread of its own.
+
+SQLite would do it inside whatever commit makes the WAL a thousand pages long, and that one would take many times as
+long as the others. A checkpoint that others write past never ends, and the WAL would only grow; so what was written
+meanwhile is carried over with the writer held, which is short, and the WAL starts again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
+
+import apsw
+
+from weft.errors import StoreError
+
+PAGES = 1_000
+"""The length of the WAL that asks for a checkpoint: 4 MiB. Commits are slow while the file grows, and quick afterwards."""
+
+
+class Checkpointer:
+    """Makes a checkpoint when the WAL has grown by ``PAGES``."""
+
+    def __init__(
+        self,
+        open_connection: Callable[[], apsw.Connection],
+        writer: apsw.Connection,
+        lock: AbstractContextManager[object],
+    ) -> None:
+        self._open = open_connection
+        self._writer = writer
+        self._lock = lock
+        self._wanted = threading.Event()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+        self._threshold = PAGES
+        writer.set_wal_hook(self._grown)
+
+    def _grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        """Called by SQLite after every commit, with the lock held."""
+        if pages < self._threshold:
+            if pages < PAGES:
+                self._threshold = PAGES
+        else:
+            self._threshold = pages + PAGES
+            self._ask()
+        return apsw.SQLITE_OK
+
+    def _ask(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="weft-sqlite-checkpoint", daemon=True)
+            self._thread.start()
+        self._wanted.set()
+
+    def close(self) -> None:
+        self._closing = True
+        self._wanted.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while self._wanted.wait() and not self._closing:
+            self._wanted.clear()
+            # One that fails loses nothing: the WAL still has it all, and the next one may succeed.
+            with suppress(apsw.Error, StoreError):
+                self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        connection = self._open()
+        try:
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        finally:
+            connection.close()
+        with self._lock:
+            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -1,0 +1,183 @@
+"""Writing a batch: each append is judged by itself, under the writer's lock, before anything of it is written.
+
+A plain append (events and nothing else) is the hop that decides the engine's speed: one guarded UPDATE, and its events
+in one INSERT together with those of all others.
+"""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from weft.core.ids import HostId, RunId, RunUid
+from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
+from weft.stores.rules import free_id, merge_attributes
+from weft.stores.sqlite.hop import is_plain
+from weft.stores.sqlite.mail import Taken, deliver, is_key_taken, read_taken, take, write_key
+from weft.stores.sqlite.rows import (
+    event_crc,
+    index_attributes,
+    insert_run,
+    json_text,
+    snapshot_crc,
+    uid_crc,
+    unindex_attributes,
+)
+
+Numbers = dict[str, tuple[int, int]]
+NUMBERS_MAX = 100_000
+
+_ADVANCE = "UPDATE runs SET seq = ?, updated_at = ? WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
+_EVENTS = "INSERT INTO events (run, seq, at, body, crc) VALUES (?, ?, ?, ?, ?)"
+
+
+class _Head(msgspec.Struct):
+    """What a run's row says before the append."""
+
+    num: int
+    of_uid: int
+    updated_at: int
+    attributes: str
+    taken: list[Taken] = []
+
+
+class Batch:
+    """One transaction's appends, from one host."""
+
+    def __init__(self, connection: apsw.Connection, host: HostId, numbers: Numbers) -> None:
+        self._connection = connection
+        self._host = host
+        self._numbers = numbers
+        self._events: list[tuple[int, int, int, str, int]] = []
+
+    def write(self, appends: Sequence[Append]) -> list[Outcome]:
+        outcomes = [
+            self._plain(append) if append.events and is_plain(append) else self._rich(append) for append in appends
+        ]
+        if self._events:
+            self._connection.executemany(_EVENTS, self._events)
+        return outcomes
+
+    def _plain(self, append: Append) -> Outcome:
+        found = self._numbers.get(append.uid) or self._number(append.uid)
+        if found is None:
+            return Outcome.STALE_EPOCH
+        num, of_uid = found
+        last = append.events[-1]
+        self._connection.execute(_ADVANCE, (last.seq, last.at, num, append.epoch, append.seq, self._host))
+        if not self._connection.changes():
+            return self._refusal(append, num)
+        self._add_events(append, num, of_uid)
+        return Outcome.ACCEPTED
+
+    def _refusal(self, append: Append, num: int) -> Outcome:
+        row = self._connection.execute("SELECT epoch, owner FROM runs WHERE num = ?", (num,)).fetchone()
+        return Outcome.STALE_SEQ if row == (append.epoch, self._host) else Outcome.STALE_EPOCH
+
+    def _rich(self, append: Append) -> Outcome:
+        head = self._judge(append) if append.create is None else self._create(append.create)
+        if isinstance(head, Outcome):
+            return head
+        self._add_events(append, head.num, head.of_uid)
+        self._advance(append, head)
+        for row in append.keys:
+            write_key(self._connection, head.num, row)
+        if append.refs:
+            self._connection.executemany(
+                "INSERT OR IGNORE INTO refs (hash, run) VALUES (?, ?)", [(digest, head.num) for digest in append.refs]
+            )
+        write_snapshot(self._connection, head.num, head.of_uid, append.snapshot)
+        for child in append.children:
+            self._add_child(child)
+        for mail in append.mail:
+            deliver(self._connection, mail)
+        return Outcome.ACCEPTED
+
+    def _judge(self, append: Append) -> _Head | Outcome:
+        row = self._connection.execute(
+            "SELECT num, epoch, owner, seq, mail, updated_at, attributes FROM runs WHERE uid = ?", (append.uid,)
+        ).fetchone()
+        # A run that is over or at rest has no owner, so nobody appends to it.
+        if row is None or row[1:3] != (append.epoch, self._host):
+            return Outcome.STALE_EPOCH
+        num, _, _, seq, mail, updated_at, attributes = row
+        if seq != append.seq:
+            return Outcome.STALE_SEQ
+        taken = read_taken(self._connection, num, append.taken)
+        if is_key_taken(self._connection, num, append, taken):
+            return Outcome.KEY_TAKEN
+        if append.status in OVER_STATUSES and mail != append.mail_taken:
+            return Outcome.MAIL_WAITING
+        return _Head(num, self._remember(append.uid, num)[1], updated_at, attributes, taken)
+
+    def _create(self, new: NewRun) -> _Head | Outcome:
+        num = insert_run(self._connection, new, new.id)
+        if num is None:
+            return Outcome.ID_TAKEN
+        return _Head(num, self._remember(new.uid, num)[1], new.created_at, json_text(dict(new.attributes)))
+
+    def _advance(self, append: Append, head: _Head) -> None:
+        """Change the row, naming only the columns that change: each of the others would cost its index."""
+        changes: dict[str, Any] = {}
+        updated_at = head.updated_at
+        if append.events:
+            updated_at = append.events[-1].at
+            changes |= {"seq": append.events[-1].seq, "updated_at": updated_at}
+        if head.taken:
+            changes["mail_at"] = take(self._connection, head.num, head.taken, append.keys)
+        if append.attributes is not None:
+            changes["attributes"] = self._change_attributes(append, head)
+        if append.status is not None:
+            changes["status"] = append.status
+            if append.status in OVER_STATUSES:
+                changes |= {"owner": None, "wake_at": None, "mail_at": None, "ended_at": updated_at}
+        if changes:
+            columns = ", ".join(f"{name} = ?" for name in changes)
+            self._connection.execute(f"UPDATE runs SET {columns} WHERE num = ?", (*changes.values(), head.num))
+
+    def _change_attributes(self, append: Append, head: _Head) -> str:
+        old = msgspec.json.decode(head.attributes, type=dict[str, Any])
+        merged = merge_attributes(old, append.attributes or {})
+        unindex_attributes(self._connection, head.num, old)
+        index_attributes(self._connection, head.num, merged)
+        return json_text(merged)
+
+    def _add_child(self, child: NewRun) -> None:
+        if self._has("uid", child.uid):
+            return
+        insert_run(self._connection, child, free_id(child, self._is_id_taken))
+
+    def _is_id_taken(self, id: RunId) -> bool:
+        return self._has("id", id)
+
+    def _has(self, column: str, value: str) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM runs WHERE {column} = ?", (value,)).fetchone() is not None
+
+    def _add_events(self, append: Append, num: int, of_uid: int) -> None:
+        for event in append.events:
+            body = event.body
+            crc = event_crc(of_uid, event.seq, event.at, body)
+            self._events.append((num, event.seq, event.at, body.decode(), crc))
+
+    def _number(self, uid: RunUid) -> tuple[int, int] | None:
+        row = self._connection.execute("SELECT num FROM runs WHERE uid = ?", (uid,)).fetchone()
+        return None if row is None else self._remember(uid, row[0])
+
+    def _remember(self, uid: RunUid, num: int) -> tuple[int, int]:
+        if len(self._numbers) >= NUMBERS_MAX:
+            self._numbers.clear()
+        found = self._numbers[uid] = (num, uid_crc(uid))
+        return found
+
+
+def write_snapshot(connection: apsw.Connection, num: int, of_uid: int, snapshot: Snapshot | None) -> None:
+    """Keep the newest snapshot of each fold number."""
+    if snapshot is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO snapshots (run, fold, seq, crc, body) VALUES (?, ?, ?, ?, ?)",
+            (num, snapshot.fold, snapshot.seq, snapshot_crc(of_uid, snapshot), snapshot.body),
+        )

@@ -1,0 +1,140 @@
+"""Finding runs in SQLite. Single rows are read at once; whatever may look at many runs is read on another thread."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.ports.store import OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
+from weft.stores.rules import canonical, cursor_of, position
+from weft.stores.sqlite.mail import read_key
+from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
+
+_LAST_CHARACTER = "\U0010ffff"
+
+_OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
+_WANTED = (
+    "(workflow, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:workflows)) "
+    f"AND fault IS NULL AND status IN ({_OPEN})"
+)
+_UNLESS_HELD = "(status <> 'held' OR mail_at IS NOT NULL)"
+
+# Three ways to wait for a claim, each with its index: three statements, not one with OR, so that each stops at LIMIT.
+_OF_THE_DEAD = (
+    f"SELECT updated_at, {RUN_COLUMNS} FROM runs WHERE owner IN (SELECT value FROM json_each(:dead)) "
+    f"AND {_WANTED} AND {_UNLESS_HELD} ORDER BY updated_at, created_at, uid LIMIT :limit"
+)
+_DUE = (
+    f"SELECT wake_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_due WHERE wake_at <= :now AND owner IS NULL "
+    f"AND {_WANTED} AND {_UNLESS_HELD} ORDER BY wake_at LIMIT :limit"
+)
+_WITH_MAIL = (
+    f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner IS NULL "
+    f"AND {_WANTED} ORDER BY mail_at LIMIT :limit"
+)
+
+
+class SqliteDirectory:
+    """The directory of a SQLite store."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    async def find(self, id: RunId) -> RunRow | None:
+        return self._reader.here(lambda connection: _one(connection, "id", id))
+
+    async def row(self, uid: RunUid) -> RunRow | None:
+        return self._reader.here(lambda connection: _one(connection, "uid", uid))
+
+    async def search(self, query: RunQuery) -> Page:
+        conditions, values = _conditions(query)
+        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
+        text = f"SELECT {RUN_COLUMNS} FROM runs {where} ORDER BY created_at DESC, uid DESC LIMIT ?"
+        rows = await self._reader.aside(
+            lambda connection: [run_row(row) for row in connection.execute(text, (*values, query.limit + 1))]
+        )
+        page = rows[: query.limit]
+        return Page(page, cursor_of(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
+
+    async def key(self, uid: RunUid, key: str) -> KeyRow | None:
+        def work(connection: apsw.Connection) -> KeyRow | None:
+            row = connection.execute("SELECT num FROM runs WHERE uid = ?", (uid,)).fetchone()
+            return None if row is None else read_key(connection, row[0], key)
+
+        return self._reader.here(work)
+
+    async def claimable(
+        self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
+    ) -> Sequence[RunRow]:
+        values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": limit}
+
+        def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
+            return [row for text in (_OF_THE_DEAD, _DUE, _WITH_MAIL) for row in connection.execute(text, values)]
+
+        return _longest_waiting(await self._reader.aside(work), limit)
+
+    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
+        text = "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = ? ORDER BY mail_at, uid LIMIT ?"
+        return self._reader.here(lambda connection: [uid for (uid,) in connection.execute(text, (host, limit))])
+
+    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
+        text = (
+            f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
+            f"AND {_WANTED} AND status <> 'held' ORDER BY wake_at LIMIT 1"
+        )
+        values = {"workflows": _json(workflows)}
+        row = await self._reader.aside(lambda connection: connection.execute(text, values).fetchone())
+        return None if row is None else Millis(row[0])
+
+    async def counts(self) -> Mapping[str, int]:
+        text = "SELECT status, count(*) FROM runs GROUP BY status"
+        rows = await self._reader.aside(lambda connection: connection.execute(text).fetchall())
+        return {str(status): int(str(count)) for status, count in rows}
+
+
+def _one(connection: apsw.Connection, column: str, value: str) -> RunRow | None:
+    row = connection.execute(f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = ?", (value,)).fetchone()
+    return None if row is None else run_row(row)
+
+
+def _json(value: Sequence[Any]) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
+    parts: list[tuple[str, tuple[Any, ...]]] = []
+    if query.workflow is not None:
+        parts.append(("workflow = ?", (query.workflow,)))
+    if query.status is not None:
+        parts.append(("status = ?", (query.status,)))
+    if query.since is not None:
+        parts.append(("created_at >= ?", (query.since,)))
+    if query.parent is not None:
+        parts.append(("parent = ?", (query.parent,)))
+    if query.id_prefix is not None:
+        # A range, not LIKE: the id's index finds it, and its characters mean themselves.
+        parts.append(("id >= ? AND id < ?", (query.id_prefix, query.id_prefix + _LAST_CHARACTER)))
+    for name, value in query.where.items():
+        found = "num IN (SELECT run FROM attributes WHERE name = ? AND value = ?)"
+        parts.append((found, (name, canonical(value))))
+    if query.after is not None:
+        parts.append(("(created_at, uid) < (?, ?)", position(query.after)))
+    return [text for text, _ in parts], [value for _, values in parts for value in values]
+
+
+def _longest_waiting(rows: Sequence[tuple[Any, ...]], limit: int) -> list[RunRow]:
+    """Rows of (waiting since, *columns), each run once, by its oldest reason."""
+    waiting: dict[str, tuple[Any, ...]] = {}
+    for row in rows:
+        known = waiting.get(row[1])
+        if known is None or row[0] < known[0]:
+            waiting[row[1]] = row
+    created_at = 1 + RUN_COLUMNS.split(", ").index("created_at")
+    first = sorted(waiting.values(), key=lambda row: (row[0], row[created_at], row[1]))
+    return [run_row(row[1:]) for row in first[:limit]]

@@ -1,0 +1,67 @@
+"""The plain append of one run, where it is asked for, in one call of SQLite.
+
+This is the hop that decides how fast a single run goes. After a commit the processor's caches are cold, so every line
+of Python costs several times what it seems to; here are as few as the rules allow. Whatever is not plain, or is refused,
+goes the long way (``commit.py``), which judges it by the same guard.
+"""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.ids import HostId
+from weft.ports.store import Append
+from weft.stores.sqlite.rows import event_crc
+from weft.stores.sqlite.writer import Writer
+
+EVENTS_MAX = 4
+"""More are rare in a hop, and cost more than the long way."""
+
+
+def _text(events: int) -> str:
+    return (
+        "BEGIN IMMEDIATE; "
+        "UPDATE runs SET seq = ?, updated_at = ? WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?; "
+        "INSERT INTO events (run, seq, at, body, crc) "
+        f"SELECT * FROM (VALUES {', '.join(['(?, ?, ?, ?, ?)'] * events)}) WHERE changes() = 1; "
+        "COMMIT"
+    )
+
+
+_TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
+
+
+def try_hop(writer: Writer, append: Append, host: HostId) -> bool:
+    """Commit a plain append now. False: nothing was written; take the long way."""
+    events = append.events
+    count = len(events)
+    if not 0 < count <= EVENTS_MAX or not is_plain(append) or not writer.try_acquire():
+        return False
+    try:
+        found = writer.numbers.get(append.uid)
+        if found is None:
+            return False
+        num, of_uid = found
+        seq = int(append.seq)
+        values: list[Any] = [seq + count, events[-1].at, num, append.epoch, seq, host]
+        for event in events:
+            seq += 1
+            if event.seq != seq:
+                return False
+            at, body = event.at, event.body
+            values += (num, seq, at, body.decode(), event_crc(of_uid, seq, at, body))
+        return writer.run_text(_TEXTS[count - 1], values) == count
+    finally:
+        writer.lock.release()
+
+
+def is_plain(append: Append) -> bool:
+    """Whether there are events and nothing else."""
+    return (
+        append.status is None
+        and append.create is None
+        and not (append.taken or append.keys or append.mail or append.refs or append.children)
+        and append.attributes is None
+        and append.snapshot is None
+    )

@@ -1,0 +1,128 @@
+"""A lock file per host beside the database. The operating system lets go of it the moment the process is gone.
+
+Where there is no ``flock`` (Windows), nothing is locked and nobody is found dead by it: the heartbeat alone tells.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from weft.core.ids import HostId
+from weft.errors import Unavailable
+
+if sys.platform != "win32":
+    import fcntl
+
+TRIES = 50
+PAUSE_S = 0.002
+
+
+class LockFiles:
+    """The lock files of one database: those held here, and a way to look at the others."""
+
+    def __init__(self, database: Path) -> None:
+        self.folder = database.with_name(f"{database.name}-hosts")
+        self._held: dict[HostId, int] = {}
+        _all_of_this_process.add(self)
+
+    def take(self, host: HostId) -> None:
+        """Hold the lock of a host of this process. Raises Unavailable if another one has it."""
+        if sys.platform == "win32" or host in self._held:
+            return
+        # Whoever looks at the lock, or removes what a dead host left, is in the way for a moment only.
+        for _ in range(TRIES):
+            with suppress(FileNotFoundError):
+                self.folder.mkdir(exist_ok=True)
+                descriptor = os.open(self._path(host), os.O_RDWR | os.O_CREAT, 0o644)
+                if _lock(descriptor) and self._is_file_of(host, descriptor):
+                    self._held[host] = descriptor
+                    return
+                os.close(descriptor)
+            time.sleep(PAUSE_S)
+        raise Unavailable(f"Host {host} runs already.", hint="Every host needs a name of its own.")
+
+    def drop(self, host: HostId) -> None:
+        """Let go of a host's lock and remove its file."""
+        descriptor = self._held.pop(host, None)
+        if descriptor is not None:
+            self._unlink(host)
+            os.close(descriptor)
+
+    def is_gone(self, host: HostId) -> bool:
+        """Whether the host's process is known to be gone. Without locks nothing is known."""
+        if sys.platform == "win32" or host in self._held:
+            return False
+        try:
+            descriptor = os.open(self._path(host), os.O_RDWR)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        try:
+            # Shared, so that two who look at once do not take each other for the host.
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        else:
+            return True
+        finally:
+            os.close(descriptor)
+
+    def discard(self, host: HostId) -> None:
+        """Remove the file of a host that is gone, under its lock: one that comes back under this name is not robbed."""
+        if sys.platform == "win32" or host in self._held:
+            return
+        with suppress(OSError):
+            descriptor = os.open(self._path(host), os.O_RDWR)
+            if _lock(descriptor):
+                self._unlink(host)
+            os.close(descriptor)
+
+    def close(self) -> None:
+        for host in list(self._held):
+            self.drop(host)
+
+    def abandon(self) -> None:
+        """In a forked child: these locks are the parent's, and must not outlive it here."""
+        for descriptor in self._held.values():
+            os.close(descriptor)
+        self._held.clear()
+
+    def _path(self, host: HostId) -> Path:
+        return self.folder / f"{quote(host, safe='')}.lock"
+
+    def _is_file_of(self, host: HostId, descriptor: int) -> bool:
+        return os.path.samestat(os.fstat(descriptor), self._path(host).stat())
+
+    def _unlink(self, host: HostId) -> None:
+        with suppress(OSError):
+            self._path(host).unlink()
+        with suppress(OSError):
+            self.folder.rmdir()
+
+
+def _lock(descriptor: int) -> bool:
+    if sys.platform != "win32":
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+_all_of_this_process: weakref.WeakSet[LockFiles] = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for files in list(_all_of_this_process):
+        files.abandon()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_abandon_all)

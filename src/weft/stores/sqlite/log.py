@@ -1,0 +1,189 @@
+"""The logs in SQLite."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import apsw
+
+from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.store import (
+    OPEN_STATUSES,
+    Append,
+    Loaded,
+    Mail,
+    NewRun,
+    Outcome,
+    Release,
+    RunRow,
+    Sent,
+    Snapshot,
+    StoredEvent,
+)
+from weft.stores.rules import check_numbering
+from weft.stores.sqlite.commit import Batch, write_snapshot
+from weft.stores.sqlite.hop import try_hop
+from weft.stores.sqlite.mail import deliver
+from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.rows import (
+    RUN_COLUMNS,
+    check_end,
+    checked_events,
+    insert_run,
+    mail_of,
+    run_row,
+    snapshot_crc,
+    uid_crc,
+)
+from weft.stores.sqlite.writer import Writer
+
+NEAR_EVENTS_MAX = 500
+"""A longer tail is read on another thread."""
+
+_OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
+_CLAIM = (
+    f"UPDATE runs SET owner = ?, epoch = epoch + 1, wake_at = NULL WHERE uid = ? AND epoch = ? AND status IN ({_OPEN}) "
+    f"RETURNING {RUN_COLUMNS}"
+)
+_RELEASE = (
+    "UPDATE runs SET owner = NULL, wake_at = ? "
+    "WHERE uid = ? AND epoch = ? AND seq = ? AND mail = ? AND owner IS NOT NULL RETURNING num"
+)
+
+
+_ACCEPTED = (Outcome.ACCEPTED,)
+
+
+class SqliteLog:
+    """The run log of a SQLite store."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
+        if len(batch) == 1 and try_hop(self._writer, batch[0], host):
+            return _ACCEPTED
+        check_numbering(batch)
+        numbers = self._writer.numbers
+
+        def work(connection: apsw.Connection) -> list[Outcome]:
+            return Batch(connection, host, numbers).write(batch)
+
+        return await (self._writer.small(work) if len(batch) == 1 else self._writer.large(work))
+
+    async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
+        found = self._reader.here(lambda connection: _load(connection, uid, fold, NEAR_EVENTS_MAX))
+        if found is not _TOO_LONG:
+            return found
+        return await self._reader.aside(lambda connection: _load(connection, uid, fold, None))
+
+    async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
+        if limit > NEAR_EVENTS_MAX:
+            return await self._reader.aside(lambda connection: _events(connection, uid, after, limit))
+        return self._reader.here(lambda connection: _events(connection, uid, after, limit))
+
+    async def claim(
+        self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
+    ) -> Sequence[RunRow]:
+        def work(connection: apsw.Connection) -> list[RunRow]:
+            found = (connection.execute(_CLAIM, (host, uid, expected.get(uid))).fetchone() for uid in uids)
+            return [run_row(row) for row in found if row is not None]
+
+        return await (self._writer.small(work) if len(uids) == 1 else self._writer.large(work))
+
+    async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
+        def work(connection: apsw.Connection) -> list[Outcome]:
+            return [_release(connection, release) for release in releases]
+
+        return await (self._writer.small(work) if len(releases) == 1 else self._writer.large(work))
+
+    async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
+        def work(connection: apsw.Connection) -> list[Sent]:
+            return [deliver(connection, piece) for piece in mail]
+
+        return await (self._writer.small(work) if len(mail) == 1 else self._writer.large(work))
+
+    async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
+        def work(connection: apsw.Connection) -> list[Outcome]:
+            made = [insert_run(connection, new, new.id) for new in runs]
+            return [Outcome.ID_TAKEN if num is None else Outcome.ACCEPTED for num in made]
+
+        return await (self._writer.small(work) if len(runs) == 1 else self._writer.large(work))
+
+    async def inbox(self, uid: RunUid) -> Sequence[Mail]:
+        return self._reader.here(lambda connection: _inbox(connection, uid))
+
+    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
+        def work(connection: apsw.Connection) -> None:
+            connection.execute("UPDATE runs SET fault = ? WHERE uid = ?", (fault, uid))
+
+        await self._writer.small(work)
+
+
+_TOO_LONG: Any = object()
+"""Stands for a run whose tail is not to be read on this thread."""
+
+
+def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int | None) -> Loaded | None:
+    found = connection.execute(f"SELECT num, {RUN_COLUMNS} FROM runs WHERE uid = ?", (uid,)).fetchone()
+    if found is None:
+        return None
+    num, row = found[0], run_row(found[1:])
+    snapshot = _snapshot(connection, num, uid, fold)
+    after = Seq(0) if snapshot is None else snapshot.seq
+    if events_max is not None and row.seq - after > events_max:
+        too_long: Loaded = _TOO_LONG
+        return too_long
+    events = checked_events(
+        uid,
+        after,
+        connection.execute(
+            "SELECT seq, at, CAST(body AS BLOB), crc FROM events WHERE run = ? AND seq > ? ORDER BY seq", (num, after)
+        ),
+    )
+    check_end(uid, after + len(events), row.seq)
+    return Loaded(row=row, snapshot=snapshot, events=events, inbox=_inbox(connection, uid))
+
+
+def _snapshot(connection: apsw.Connection, num: int, uid: RunUid, fold: int) -> Snapshot | None:
+    row = connection.execute(
+        "SELECT seq, fold, body, crc FROM snapshots WHERE run = ? AND fold = ?", (num, fold)
+    ).fetchone()
+    if row is None:
+        return None
+    snapshot = Snapshot(*row[:3])
+    # A snapshot is a cache: a damaged one is no damage, the log has everything.
+    return snapshot if snapshot_crc(uid_crc(uid), snapshot) == row[3] else None
+
+
+def _events(connection: apsw.Connection, uid: RunUid, after: Seq, limit: int) -> list[StoredEvent]:
+    rows = connection.execute(
+        "SELECT e.seq, at, CAST(body AS BLOB), crc FROM runs r JOIN events e ON e.run = r.num "
+        "WHERE r.uid = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
+        (uid, after, limit),
+    )
+    return checked_events(uid, after, rows)
+
+
+def _inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:
+    rows = connection.execute(
+        "SELECT i.id, body, at, key, digest FROM runs r JOIN inbox i ON i.run = r.num WHERE r.uid = ? ORDER BY n",
+        (uid,),
+    )
+    return mail_of(uid, rows)
+
+
+def _release(connection: apsw.Connection, release: Release) -> Outcome:
+    row = connection.execute(
+        _RELEASE, (release.wake_at, release.uid, release.epoch, release.seq, release.mail_taken)
+    ).fetchone()
+    if row is not None:
+        write_snapshot(connection, row[0], uid_crc(release.uid), release.snapshot)
+        return Outcome.ACCEPTED
+    found = connection.execute("SELECT epoch, owner, seq FROM runs WHERE uid = ?", (release.uid,)).fetchone()
+    if found is None or found[0] != release.epoch or found[1] is None:
+        return Outcome.STALE_EPOCH
+    return Outcome.STALE_SEQ if found[2] != release.seq else Outcome.MAIL_WAITING

@@ -1,0 +1,61 @@
+"""Connections that only read. A reader never waits for a writer, and sees all that was committed before it began.
+
+Short reads run where they are asked for; listings, which may look at every run, have a thread and a connection of
+their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from weft.stores.sqlite.connection import speaking_of
+from weft.stores.sqlite.lane import Lane
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], T]
+
+
+class Reader:
+    """Runs reads, each over one unchanging state of the file."""
+
+    def __init__(self, path: Path, near: apsw.Connection, far: apsw.Connection) -> None:
+        self._path = path
+        self._near, self._near_lock = near, threading.Lock()
+        self._far, self._far_lock = far, threading.Lock()
+        self._lane = Lane("weft-sqlite-reader")
+        for connection in (near, far):
+            connection.execute("PRAGMA query_only = on")
+
+    def here(self, work: Work[T]) -> T:
+        """A read of a few rows, at once."""
+        with self._near_lock:
+            return self._read(self._near, work)
+
+    async def aside(self, work: Work[T]) -> T:
+        """A read of any length, on another thread."""
+        return await self._lane.run(lambda: self._read_far(work))
+
+    def close(self) -> None:
+        self._lane.stop()
+        with self._near_lock, self._far_lock:
+            self._near.close()
+            self._far.close()
+
+    def _read_far(self, work: Work[T]) -> T:
+        with self._far_lock:
+            return self._read(self._far, work)
+
+    def _read(self, connection: apsw.Connection, work: Work[T]) -> T:
+        with speaking_of(self._path, connection):
+            connection.execute("BEGIN")
+            try:
+                return work(connection)
+            finally:
+                # After some errors SQLite has ended it already.
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")

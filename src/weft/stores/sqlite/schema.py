@@ -1,0 +1,54 @@
+"""The schema: numbered files in ``schema/``, applied in order, each in a transaction with its number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from weft.errors import Corrupt, NewerSchema
+
+FILES = sorted((Path(__file__).parent / "schema").glob("*.sql"))
+NEWEST = int(FILES[-1].stem)
+APPLICATION_ID = 0x57454654  # "WEFT", in the file's header
+
+
+def migrate(connection: apsw.Connection, path: Path) -> None:
+    """Bring the file to this version's schema. Raises NewerSchema; Corrupt if it is another program's database."""
+    if _version(connection) == NEWEST and connection.pragma("application_id") == APPLICATION_ID:
+        return
+    # Another process may be at it too: what was read outside the transaction says nothing yet.
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        _check_owner(connection, path)
+        _apply(connection, path)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _apply(connection: apsw.Connection, path: Path) -> None:
+    version = _version(connection)
+    if version > NEWEST:
+        raise NewerSchema(
+            f"{path} was written by a newer Weft (schema {version}; this one knows {NEWEST}).",
+            hint="Upgrade Weft here: pip install -U weft",
+        )
+    for file in FILES[version:]:
+        connection.execute(file.read_text("utf-8"))
+    connection.execute(f"PRAGMA user_version = {NEWEST}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _check_owner(connection: apsw.Connection, path: Path) -> None:
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if tables and connection.pragma("application_id") != APPLICATION_ID:
+        raise Corrupt(
+            f"{path} is the database of another program.", hint="Name another file; this one was left as it is."
+        )
+
+
+def _version(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))

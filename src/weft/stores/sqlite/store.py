@@ -1,0 +1,86 @@
+"""A store in one SQLite file, for one machine and several processes.
+
+What was committed survives loss of power (``durability="full"``); with ``"fast"`` it survives the process, and after a
+loss of power the last commits may be missing, but never one from the middle. Not for network file systems.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+
+from weft.errors import UsageError
+from weft.stores.sqlite.blobs import SqliteBlobs
+from weft.stores.sqlite.checkpoint import Checkpointer
+from weft.stores.sqlite.connection import connect, path_of, speaking_of
+from weft.stores.sqlite.definitions import SqliteDefinitions
+from weft.stores.sqlite.directory import SqliteDirectory
+from weft.stores.sqlite.hosts import SqliteHosts
+from weft.stores.sqlite.lockfile import LockFiles
+from weft.stores.sqlite.log import SqliteLog
+from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.schema import migrate
+from weft.stores.sqlite.tasks import SqliteTasks
+from weft.stores.sqlite.writer import Writer
+
+_SYNCHRONOUS = {"full": "full", "fast": "normal"}
+
+
+class SqliteStore:
+    """All ports over one file."""
+
+    log: SqliteLog
+    directory: SqliteDirectory
+    hosts: SqliteHosts
+    blobs: SqliteBlobs
+    tasks: SqliteTasks
+    definitions: SqliteDefinitions
+
+    def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
+        if durability not in _SYNCHRONOUS:
+            raise UsageError(f"durability is {durability!r}.", hint='Use "full" (the default) or "fast".')
+        path_of(url)
+        self.url = url
+        self._synchronous = _SYNCHRONOUS[durability]
+        self._parts: tuple[Checkpointer, Writer, Reader, LockFiles] | None = None
+
+    async def open(self) -> None:
+        if self._parts is not None:
+            return
+        path = path_of(self.url)
+        connection = connect(path, self._synchronous)
+        try:
+            with speaking_of(path, connection):
+                migrate(connection, path)
+            reader = Reader(path, self._connect(path), self._connect(path))
+        except BaseException:
+            connection.close()
+            raise
+        writer = Writer(path, connection)
+        checkpointer = Checkpointer(lambda: self._connect(path), connection, writer.lock)
+        locks = LockFiles(path)
+        self._parts = (checkpointer, writer, reader, locks)
+        self._bind(writer, reader, locks)
+
+    async def close(self) -> None:
+        if self._parts is None:
+            return
+        checkpointer, writer, reader, locks = self._parts
+        self._parts = None
+        checkpointer.close()
+        reader.close()
+        # The last to close carries the WAL over and removes it, and only the writer may.
+        writer.close()
+        locks.close()
+
+    def _connect(self, path: Path) -> apsw.Connection:
+        return connect(path, self._synchronous)
+
+    def _bind(self, writer: Writer, reader: Reader, locks: LockFiles) -> None:
+        self.log = SqliteLog(writer, reader)
+        self.directory = SqliteDirectory(reader)
+        self.hosts = SqliteHosts(writer, reader, locks)
+        self.blobs = SqliteBlobs(writer, reader)
+        self.tasks = SqliteTasks(writer, reader)
+        self.definitions = SqliteDefinitions(writer, reader)

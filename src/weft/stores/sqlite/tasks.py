@@ -1,0 +1,134 @@
+"""The task queue in SQLite."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from weft.core.ids import HostId, Millis, RunUid
+from weft.ports.store import OVER_STATUSES, Mail, TaskOffer
+from weft.stores.sqlite.mail import deliver
+from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.writer import Writer
+
+_OVER = ", ".join(f"'{status}'" for status in OVER_STATUSES)
+_OFFER = (
+    "INSERT INTO tasks (run, task, attempt, delivery, step, queue, body, epoch, not_before) "
+    "SELECT num, ?, ?, ?, ?, ?, ?, epoch, ? FROM runs "
+    f"WHERE uid = ? AND epoch = ? AND status NOT IN ({_OVER}) ON CONFLICT DO NOTHING"
+)
+_COLUMNS = "task, attempt, delivery, step, queue, body, tasks.epoch, not_before, (SELECT uid FROM runs WHERE num = run)"
+_FREE = (
+    "SELECT num FROM tasks WHERE host IS NULL AND queue IN (SELECT value FROM json_each(?)) "
+    "AND step IN (SELECT value FROM json_each(?)) AND not_before <= ? ORDER BY num LIMIT ?"
+)
+_MINE = "run = (SELECT num FROM runs WHERE uid = ?) AND task = ? AND attempt = ? AND delivery = ? AND host = ?"
+
+
+class SqliteTasks:
+    """The task queue of a SQLite store."""
+
+    def __init__(self, writer: Writer, reader: Reader) -> None:
+        self._writer = writer
+        self._reader = reader
+
+    async def offer(self, tasks: Sequence[TaskOffer]) -> None:
+        def work(connection: apsw.Connection) -> None:
+            connection.executemany(_OFFER, [_values(task) for task in tasks])
+
+        await (self._writer.small(work) if len(tasks) == 1 else self._writer.large(work))
+
+    async def take(
+        self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
+    ) -> Sequence[TaskOffer]:
+        wanted = (_json(queues), _json(steps), now, limit)
+        # Workers look often and mostly find nothing: a look costs no write transaction.
+        if not self._reader.here(lambda connection: connection.execute(_FREE, wanted).fetchone()):
+            return []
+
+        def work(connection: apsw.Connection) -> list[TaskOffer]:
+            nums = connection.execute(_FREE, wanted).fetchall()
+            claim = f"UPDATE tasks SET host = ? WHERE num = ? RETURNING {_COLUMNS}"
+            return [_offer(row) for (num,) in nums for row in connection.execute(claim, (host, num))]
+
+        return await self._writer.small(work)
+
+    async def renew(self, host: HostId, tasks: Sequence[TaskOffer]) -> Sequence[bool]:
+        def work(connection: apsw.Connection) -> list[bool]:
+            text = f"SELECT 1 FROM tasks WHERE {_MINE}"
+            return [connection.execute(text, _identity(task, host)).fetchone() is not None for task in tasks]
+
+        return self._reader.here(work)
+
+    async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
+        def work(connection: apsw.Connection) -> bool:
+            connection.execute(f"DELETE FROM tasks WHERE {_MINE}", _identity(task, host))
+            if not connection.changes():
+                return False
+            deliver(connection, report)
+            return True
+
+        return await self._writer.small(work)
+
+    async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
+        def work(connection: apsw.Connection) -> None:
+            connection.executemany(
+                "DELETE FROM tasks WHERE run = (SELECT num FROM runs WHERE uid = ?) AND task = ?",
+                [(uid, task) for task in tasks],
+            )
+
+        await self._writer.small(work)
+
+    async def expired(self, *, dead: Sequence[HostId], limit: int) -> Sequence[TaskOffer]:
+        lost = "SELECT num FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
+        wanted = (_json(dead), limit)
+        if not self._reader.here(lambda connection: connection.execute(lost, wanted).fetchone()):
+            return []
+
+        def work(connection: apsw.Connection) -> list[TaskOffer]:
+            nums = connection.execute(lost, wanted).fetchall()
+            remove = f"DELETE FROM tasks WHERE num = ? RETURNING {_COLUMNS}"
+            return [_offer(row) for num in nums for row in connection.execute(remove, num)]
+
+        return await self._writer.small(work)
+
+
+def _values(task: TaskOffer) -> tuple[Any, ...]:
+    return (
+        task.task,
+        task.attempt,
+        task.delivery,
+        task.step,
+        task.queue,
+        task.body.decode(),
+        task.not_before,
+        task.uid,
+        task.epoch,
+    )
+
+
+def _offer(row: Sequence[Any]) -> TaskOffer:
+    task, attempt, delivery, step, queue, body, epoch, not_before, uid = row
+    return TaskOffer(
+        uid=uid,
+        task=task,
+        attempt=attempt,
+        delivery=delivery,
+        step=step,
+        queue=queue,
+        body=body.encode(),
+        epoch=epoch,
+        not_before=not_before,
+    )
+
+
+def _identity(task: TaskOffer, host: HostId) -> tuple[Any, ...]:
+    return task.uid, task.task, task.attempt, task.delivery, host
+
+
+def _json(value: Sequence[str]) -> str:
+    return msgspec.json.encode(value).decode()

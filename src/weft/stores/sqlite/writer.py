@@ -1,0 +1,151 @@
+"""The one connection that writes. Every write is a transaction that began IMMEDIATE; an error from it means *unknown*.
+
+Small transactions run where they are asked for, without a thread, while commits are quick (ENGINE 17): a hop to a
+thread and back costs as much as a third of a commit. Everything else, and everything that meets another process's lock,
+runs on the writer's own thread. The connection is used by one side at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+
+from weft.stores.sqlite.connection import BUSY_MS, meaning
+from weft.stores.sqlite.lane import Lane
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], T]
+
+PACE_S_MAX = 0.001
+"""Above this, small commits leave the loop's thread."""
+SAMPLE_S_MAX = 0.004
+"""One slow commit (a checkpoint, a busy disk) must not count for more than a few."""
+PACE_SHARE = 1 / 8
+
+
+class Writer:
+    """Runs write transactions, on the caller's thread or on its own."""
+
+    def __init__(self, path: Path, connection: apsw.Connection) -> None:
+        self._path = path
+        self._connection = connection
+        self._lane = Lane("weft-sqlite-writer")
+        self.lock = threading.Lock()
+        """Held by whoever uses the connection."""
+        self.numbers: dict[str, tuple[int, int]] = {}
+        """Of runs by uid: the number inside, and the CRC-32 of the uid. Only for who holds the lock."""
+        self._pace_s = 0.0
+        self._busy_ms = BUSY_MS
+
+    async def small(self, work: Work[T]) -> T:
+        """A transaction that takes about as long as its commit."""
+        if self.try_acquire():
+            try:
+                return self._timed(work)
+            except apsw.BusyError:
+                # Another process writes: wait for it where nobody else has to.
+                pass
+            finally:
+                self.lock.release()
+        return await self._lane.run(lambda: self._locked(self._timed, work))
+
+    def try_acquire(self) -> bool:
+        """Take the lock to write on this thread, if commits are quick and nobody has it. The caller releases it."""
+        if self._pace_s >= PACE_S_MAX or not self.lock.acquire(blocking=False):
+            return False
+        self._wait_ms(0)
+        return True
+
+    def run_text(self, text: str, values: Sequence[Any]) -> int:
+        """A transaction that is one text from BEGIN to COMMIT; how many rows it changed last. The caller has the lock.
+
+        0 also if another process writes: nothing was begun then.
+        """
+        began = time.perf_counter()
+        try:
+            self._connection.execute(text, values)
+        except BaseException as error:
+            if isinstance(error, apsw.BusyError) and not self._connection.in_transaction:
+                return 0
+            raise self._undone(error) from error
+        self._note(time.perf_counter() - began)
+        return self._connection.changes()
+
+    async def large(self, work: Work[T]) -> T:
+        """A transaction of any length."""
+        return await self._lane.run(lambda: self._locked(self._transact, work))
+
+    async def look(self, work: Work[T]) -> T:
+        """Read what only this connection can tell, outside of a transaction."""
+        if self.lock.acquire(blocking=False):
+            try:
+                return self._translated(work)
+            finally:
+                self.lock.release()
+        return await self._lane.run(lambda: self._locked(self._translated, work))
+
+    def close(self) -> None:
+        self._lane.stop()
+        with self.lock:
+            self._connection.close()
+
+    def _locked(self, how: Callable[[Work[T]], T], work: Work[T]) -> T:
+        with self.lock:
+            self._wait_ms(BUSY_MS)
+            try:
+                return how(work)
+            except apsw.BusyError as error:
+                raise meaning(error, self._path) from error
+
+    def _wait_ms(self, busy_ms: int) -> None:
+        if self._busy_ms != busy_ms:
+            self._connection.set_busy_timeout(busy_ms)
+            self._busy_ms = busy_ms
+
+    def _timed(self, work: Work[T]) -> T:
+        began = time.perf_counter()
+        result = self._transact(work)
+        self._note(time.perf_counter() - began)
+        return result
+
+    def _note(self, took_s: float) -> None:
+        self._pace_s += (min(took_s, SAMPLE_S_MAX) - self._pace_s) * PACE_SHARE
+
+    def _transact(self, work: Work[T]) -> T:
+        """One transaction. Raises apsw.BusyError only if nothing was begun."""
+        connection = self._connection
+        execute = connection.execute
+        try:
+            execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            raise
+        except apsw.Error as error:
+            raise meaning(error, self._path, connection) from error
+        try:
+            result = work(connection)
+            execute("COMMIT")
+            return result
+        except BaseException as error:
+            raise self._undone(error) from error
+
+    def _undone(self, error: BaseException) -> BaseException:
+        """Leave the connection as if the transaction had not been; what its end means."""
+        # Said before the ROLLBACK, which overwrites the number of the operating system's error.
+        failure = meaning(error, self._path, self._connection) if isinstance(error, apsw.Error) else error
+        # Numbers that this transaction gave out are void, and which they were is not worth knowing.
+        self.numbers.clear()
+        # After some errors SQLite has rolled back already.
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        return failure
+
+    def _translated(self, work: Work[T]) -> T:
+        try:
+            return work(self._connection)
+        except apsw.Error as error:
+            raise meaning(error, self._path, self._connection) from error
