@@ -1,0 +1,58 @@
+"""The floors Weft must keep, each as one figure over the medians of the same benchmark run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# The median of (system, workload, metric, n), or None if it was not measured.
+Look = Callable[[str, str, str, int | None], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """``value`` is what was found; it is met when it keeps to ``limit`` in the direction of ``sign``."""
+
+    text: str
+    sign: str
+    limit: float
+    value: float | None
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None:
+            return "not measured"
+        met = self.value >= self.limit if self.sign == "≥" else self.value <= self.limit
+        return "met" if met else "MISSED"
+
+
+def bars(look: Look) -> list[Bar]:
+    def ratio(metric: str, workload: str, other: str) -> float | None:
+        return _divided(look("weft", workload, metric, None), look(other, workload, metric, None))
+
+    def weft(workload: str, metric: str, n: int | None = None) -> float | None:
+        return look("weft", workload, metric, n)
+
+    return [
+        Bar("W1 steps/s, times DBOS", "≥", 7, ratio("steps_per_s", "W1", "dbos")),
+        Bar("W1 steps/s, times Restate", "≥", 2, ratio("steps_per_s", "W1", "restate")),
+        Bar("W1 steps/s, of raw commits/s", "≥", 0.4, ratio("steps_per_s", "W1", "raw")),
+        Bar("W2 runs/s, times DBOS", "≥", 40, ratio("runs_per_s", "W2", "dbos")),
+        Bar("W2 runs/s, times Restate", "≥", 4, ratio("runs_per_s", "W2", "restate")),
+        Bar("W2 p50 of one run, of Restate's", "≤", 0.5, ratio("p50_ms", "W2", "restate")),
+        Bar("W3 seconds, of Restate's", "≤", 0.5, ratio("seconds", "W3", "restate")),
+        Bar("W4 replay, µs per recorded step", "≤", 20, weft("W4", "us_per_step")),
+        Bar("W5 seconds until all slept", "≤", 1.5, weft("W5", "seconds", 2000)),
+        Bar("W6 dearest over cheapest step, 100 to 20,000", "≤", 1.2, _spread(look)),
+        Bar("W7 MB with 5,000 suspended", "≤", 120, weft("W7", "rss_mb", 5000)),
+        Bar("W7 idle, % of a core, 5,000 suspended", "≤", 2, weft("W7", "idle_cpu_percent", 5000)),
+        Bar("W7 MB with 100,000 suspended", "≤", 250, weft("W7", "rss_mb", 100_000)),
+    ]
+
+
+def _spread(look: Look) -> float | None:
+    costs = [look("weft", "W6", "us_per_step", n) for n in (100, 1000, 5000, 20000)]
+    known = [cost for cost in costs if cost is not None]
+    return max(known) / min(known) if len(known) == len(costs) else None
+
+
+def _divided(over: float | None, under: float | None) -> float | None:
+    return over / under if over is not None and under else None
