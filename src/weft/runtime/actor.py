@@ -23,6 +23,7 @@ from weft.core.decider import Env, Letter
 from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import WeftError
+from weft.ports.boundary import boundary
 from weft.ports.store import (
     BYTES_PER_APPEND_MAX,
     EVENTS_PER_APPEND_MAX,
@@ -301,6 +302,7 @@ class Actor:
         self.tail_bytes += draft.bytes
         engine = self.engine
         for effect in draft.effects:
+            boundary("effect.before")
             engine.let_out(self, effect)
         for mail in draft.mail:
             engine.post_local(mail)

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from weft.core.ids import HostId, RunUid
 from weft.errors import StoreError
+from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, Outcome, RunLog
 from weft.runtime.draft import Draft
 
@@ -98,11 +99,14 @@ class Committer:
             for _, draft in batch:
                 for data in draft.puts.values():
                     await self._blobs.put(data)
+                    boundary("blob.put")
+            boundary("commit.before")
             appends = [draft.append(writer.mail_count()) for writer, draft in batch]
             outcomes = await self._runs.commit(appends, self._host)
         except Exception as error:  # noqa: BLE001 - any error out of a commit is "unknown"
             self._lost(batch, error)
             return
+        boundary("commit.after")
         self.batches += 1
         self.appends += len(batch)
         for (writer, draft), outcome in zip(batch, outcomes, strict=True):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from weft.core.ids import Millis
 from weft.core.state import FOLD
 from weft.errors import StoreError
+from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, Snapshot
 from weft.runtime.actor import Actor
 
@@ -132,6 +133,7 @@ class Keeper:
             return
         for actor in leaving:
             actor.ready = False
+        boundary("release.before")
         outcomes = await engine.store.log.release([self._release(actor) for actor in leaving])
         for actor, outcome in zip(leaving, outcomes, strict=True):
             if outcome is Outcome.ACCEPTED:

@@ -20,6 +20,7 @@ from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import Corrupt, StoreError, WeftError
+from weft.ports.boundary import boundary
 from weft.ports.store import Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
 from weft.runtime.draft import Draft, Posted
@@ -69,6 +70,7 @@ class Recovery:
         try:
             expected = {row.uid: row.epoch for row in rows}
             claimed = await engine.store.log.claim(list(owners), engine.host, expected=expected)
+            boundary("recovery.claimed")
             for row in claimed:
                 await self.go_on(row, died=owners[row.uid] is not None)
         finally:
@@ -88,6 +90,7 @@ class Recovery:
         if loaded is None:
             engine.forget(actor)
             return None
+        boundary("recovery.loaded")
         self._restore(actor, loaded, died=died)
         return actor
 

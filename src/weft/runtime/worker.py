@@ -7,6 +7,7 @@ nothing, and an entry stays until its report was taken. Slots are bounded; what 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
 from weft.errors import Failure, UnknownStep
+from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.runtime.catalogue import Catalogue
 from weft.steps.base import CURRENT_TASK, Executor, StepBody, Task
@@ -63,6 +65,7 @@ class Worker:
         self._load = load
         self._keep = keep
         self._free = slots
+        self._context = contextvars.copy_context()
         self._line: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
 
@@ -123,7 +126,8 @@ class Worker:
 
     def _start(self, flight: Flight) -> None:
         self._free -= 1
-        flight.running = asyncio.get_running_loop().create_task(self._perform(flight))
+        # A context of its own: a body must not see the scope of the workflow whose turn happens to hand it out.
+        flight.running = asyncio.get_running_loop().create_task(self._perform(flight), context=self._context.copy())
 
     def _next(self) -> None:
         self._free += 1
@@ -140,6 +144,7 @@ class Worker:
         finally:
             self._next()
         if not flight.stopped:
+            boundary("step.after")
             self._report(flight, report)
 
     async def _attempt(self, flight: Flight) -> Report:
@@ -153,6 +158,7 @@ class Worker:
                     hint="Import the module that has it before the engine starts.",
                 )
             given = flight.given if flight.given is not None else await self._load(bytes(effect.input))
+            boundary("step.before")
             timeout_ms = effect.policy.timeout_ms
             if timeout_ms:
                 async with asyncio.timeout(timeout_ms / 1000):
