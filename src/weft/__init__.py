@@ -2,7 +2,7 @@
 
 from weft.authoring.app import App
 from weft.authoring.client import Client
-from weft.authoring.context import Context, context
+from weft.authoring.context import Call, Context, context
 from weft.authoring.group import Group
 from weft.authoring.handles import ChildHandle, Event, Handle
 from weft.authoring.policies import Duration, Retry
@@ -66,6 +66,7 @@ __all__ = [
     "BadPlan",
     "BadValue",
     "BranchesFailed",
+    "Call",
     "ChildHandle",
     "Client",
     "Conflict",

@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import tomllib
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, overload
@@ -30,6 +30,7 @@ from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door, Started
 from weft.runtime.engine import Engine, World
 from weft.runtime.executor import PoolExecutor
+from weft.runtime.garbage import calm
 from weft.runtime.settings import Settings
 from weft.steps.base import StepBody
 from weft.steps.codec import Codec
@@ -62,6 +63,7 @@ class App(Group):
         self._door: Door | None = None
         self._engine: Engine | None = None
         self._executor: PoolExecutor | None = None
+        self._restore_gc: Callable[[], None] = lambda: None
 
     @property
     def url(self) -> str:
@@ -89,6 +91,7 @@ class App(Group):
 
     async def _open(self, store: Store) -> None:
         await store.open()
+        self._restore_gc = calm()
         self._executor = PoolExecutor()
         settings = Settings(tolerant=self._replay == "tolerant")
         world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=self._executor, settings=settings)
@@ -97,6 +100,7 @@ class App(Group):
         try:
             await self._engine.start()
         except BaseException:
+            self._restore_gc()
             await self._engine.kill()
             await store.close()
             self._engine = self._door = None
@@ -110,6 +114,7 @@ class App(Group):
         try:
             await engine.stop()
         finally:
+            self._restore_gc()
             await engine.store.close()
             if self._executor is not None:
                 self._executor.close()

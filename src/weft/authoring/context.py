@@ -191,11 +191,11 @@ class Context:
     # --- messages and people --------------------------------------------------------------------------------------
 
     @overload
-    async def receive(self, name: str, type: type[T] = ..., *, timeout: Duration | None = None) -> T: ...
+    async def receive(self, name: str, type: type[T], *, timeout: Duration | None = None) -> T: ...
     @overload
-    async def receive(
-        self, name: str, type: type[T] = ..., *, timeout: Duration | None = None, default: D
-    ) -> T | D: ...
+    async def receive(self, name: str, type: type[T], *, timeout: Duration | None = None, default: D) -> T | D: ...
+    @overload
+    async def receive(self, name: str, *, timeout: Duration | None = None, default: Any = ...) -> Any: ...
     async def receive(
         self, name: str, type: Any = Any, *, timeout: Duration | None = None, default: Any = _MISSING
     ) -> Any:
@@ -361,13 +361,23 @@ class Context:
     @overload
     async def call(
         self,
-        workflow: Workflow[..., R] | str,
+        workflow: Workflow[..., R],
         input: Mapping[str, Any] = ...,
         /,
         *,
         id: str | None = None,
         timeout: Duration | None = None,
     ) -> R: ...
+    @overload
+    async def call(
+        self,
+        workflow: str,
+        input: Mapping[str, Any] = ...,
+        /,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+    ) -> Any: ...
     async def call(
         self,
         call: Any,
@@ -386,8 +396,12 @@ class Context:
     async def spawn(self, call: Call[R], /, *, id: str | None = None) -> ChildHandle[R]: ...
     @overload
     async def spawn(
-        self, workflow: Workflow[..., R] | str, input: Mapping[str, Any] = ..., /, *, id: str | None = None
+        self, workflow: Workflow[..., R], input: Mapping[str, Any] = ..., /, *, id: str | None = None
     ) -> ChildHandle[R]: ...
+    @overload
+    async def spawn(
+        self, workflow: str, input: Mapping[str, Any] = ..., /, *, id: str | None = None
+    ) -> ChildHandle[Any]: ...
     async def spawn(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
         """Start a child and go on."""
         scope = _scope()

@@ -48,10 +48,9 @@ class Handle(Generic[R]):
 
     async def result(self, *, timeout: Duration | None = None) -> R:
         """Wait for the end and return what the run returned. Raises RunFailed, RunCancelled, TimedOut."""
-        row = await self._door.row(RunId(self.id))
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
-            ending = await self._door.ending(row, timeout=seconds)
+            ending = await self._door.ending(RunId(self.id), timeout=seconds)
         except TimeoutError as error:
             raise TimedOut(f"{self.id} did not end in time; it goes on.", code="wait.timed_out") from error
         return self.read(ending)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import typing
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
@@ -38,27 +39,55 @@ def branch(inner: Scope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask
     return inner.driver.loop.spawn(call, Scope(inner.driver, f"{inner.prefix}{key}/"))
 
 
+class Finish:
+    """Tells in which order tasks end, at a cost per task that does not depend on how many there are."""
+
+    __slots__ = ("_ended", "_waiter")
+
+    def __init__(self) -> None:
+        self._ended: deque[ScopedTask] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+
+    def add(self, task: ScopedTask) -> None:
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Future[Any]) -> None:
+        self._ended.append(task)  # type: ignore[arg-type]  # only tasks of this loop are added
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self) -> ScopedTask:
+        """The next task that ended."""
+        while not self._ended:
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._ended.popleft()
+
+
 async def wait_for(inner: Scope, tasks: Mapping[str, ScopedTask], timeout_ms: int, *, first: bool) -> bool:
     """Wait for the branches (``first``: for one that succeeded, or for all); False when the time was up before."""
-    pending: set[asyncio.Future[Any]] = set(tasks.values())
-    clock: ScopedTask | None = None
-    if timeout_ms:
-        clock = branch(inner, "!timeout", sleep_ms(inner, timeout_ms))
-        pending.add(clock)
+    finish = Finish()
+    for task in tasks.values():
+        finish.add(task)
+    clock = branch(inner, "!timeout", sleep_ms(timeout_ms)) if timeout_ms else None
+    if clock is not None:
+        finish.add(clock)
+    left = len(tasks)
     try:
-        while any(task in pending for task in tasks.values()):
-            finished, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            if first and any(not t.cancelled() and t.exception() is None for t in finished if t is not clock):
-                return True
-            if clock is not None and clock in finished:
+        while left:
+            ended = await finish.next()
+            if ended is clock:
                 return False
+            if first and not ended.cancelled() and ended.exception() is None:
+                return True
+            left -= 1
     finally:
         if clock is not None:
             await _end([clock])
     return True
 
 
-async def sleep_ms(inner: Scope, timeout_ms: int) -> None:
+async def sleep_ms(timeout_ms: int) -> None:
     """A sleep that belongs to an operation, not to the user's names."""
     scope = CURRENT.get()
     driver = scope.driver
@@ -144,7 +173,7 @@ async def _replay_race(
     """Only the winner's branch is gone through again: nothing is left of the others."""
     _close(call for key, call in calls.items() if key != winner)
     if not winner:
-        await branch(inner, "!timeout", sleep_ms(inner, timeout_ms))
+        await branch(inner, "!timeout", sleep_ms(timeout_ms))
         raise _race_timed_out(name)
     if winner not in calls:
         inner.driver.diverge(inner.prefix, f"the winner {winner!r}", f"a race of {', '.join(calls)}")
@@ -167,23 +196,23 @@ async def map_items(
     running: dict[ScopedTask, int] = {}
     following = 0
     failed: dict[str, ScopedTask] = {}
+    finish = Finish()
     try:
-        while following < len(todo) or running:
+        while (following < len(todo) or running) and not failed:
             while following < len(todo) and len(running) < width:
-                running[branch(inner, f"~{following}", fn(todo[following]))] = following
+                task = branch(inner, f"~{following}", fn(todo[following]))
+                finish.add(task)
+                running[task] = following
                 following += 1
-            finished, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for task in sorted(finished, key=hash):
-                index = running.pop(task)  # type: ignore[call-overload]
-                error = None if task.cancelled() else task.exception()
-                if task.cancelled() or (error is not None and not isinstance(error, Exception)):
-                    raise error or asyncio.CancelledError
-                if error is not None and raising:
-                    failed[f"~{index}"] = task  # type: ignore[assignment]
-                    continue
-                results[index] = _outcome(task, error) if not raising else task.result()
-            if failed and raising:
-                break
+            task = await finish.next()
+            index = running.pop(task)
+            error = None if task.cancelled() else task.exception()
+            if task.cancelled() or (error is not None and not isinstance(error, Exception)):
+                raise error or asyncio.CancelledError
+            if error is not None and raising:
+                failed[f"~{index}"] = task
+            else:
+                results[index] = task.result() if raising else _outcome(task, error)
     finally:
         await _end(running)
     if failed:

@@ -19,7 +19,7 @@ from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD, OVER, CodeState
-from weft.errors import Failure, IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
+from weft.errors import IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     Append,
@@ -36,6 +36,7 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.runtime.draft import Posted
+from weft.runtime.engine import Ending
 from weft.runtime.schemas import check_schema
 from weft.steps.signature import same_inputs
 
@@ -55,15 +56,6 @@ class Started(msgspec.Struct, frozen=True):
     created: bool
 
 
-class Ending(msgspec.Struct, frozen=True):
-    """How a run ended."""
-
-    status: str
-    output: bytes
-    failure: Failure | None
-    reason: str = ""
-
-
 class Door:
     """See the module."""
 
@@ -81,7 +73,7 @@ class Door:
         Raises IdTaken (with the differences) if the id belongs to another workflow or input, or always with ``existing="refuse"``.
         """
         start = msgspec.structs.replace(start, input=msgspec.Raw(await self.keep(bytes(start.input))))
-        if chosen:
+        if chosen and (self.engine is None or delay_ms):
             found = await self._row_or_none(RunId(start.run_id))
             if found is not None:
                 return await self._attach(found, start, existing)
@@ -312,13 +304,19 @@ class Door:
             if now.seq <= seq:
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def ending(self, row: RunRow, *, timeout: float | None = None) -> Ending:
-        """How the run ended, waiting for it. Raises TimeoutError."""
+    async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
+        """How the run ended, waiting for it; its output as JSON. Raises TimeoutError, NotFound."""
+        actor = self.engine.by_id.get(run_id) if self.engine is not None else None
+        if actor is not None and self.engine is not None:
+            seen = await self.engine.ended(actor.uid, timeout=timeout)
+            if seen is not None:
+                return msgspec.structs.replace(seen, output=await self.load(seen.output))
+        row = await self.row(run_id)
         if row.ended_at is None:
             await self._wait(row, timeout)
         last = await self.store.directory.row(row.uid)
         if last is None:
-            raise NotFound(f"{row.id} was deleted.")
+            raise NotFound(f"{run_id} was deleted.")
         (stored,) = await self.store.log.events(last.uid, after=Seq(last.seq - 1), limit=1)
         match e.decode(stored.body):
             case e.RunCompleted(output=output):
@@ -327,7 +325,7 @@ class Door:
                 return Ending("failed", b"null", failure)
             case e.RunCancelled(reason=reason):
                 return Ending("cancelled", b"null", None, reason)
-        return await self.ending(row, timeout=timeout)
+        return await self.ending(run_id, timeout=timeout)
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:
         if self.engine is not None and self.engine.running:

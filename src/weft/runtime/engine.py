@@ -18,7 +18,7 @@ from weft.core import values
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
 from weft.core.state import CodeState
-from weft.errors import IdTaken, LimitExceeded, WeftError
+from weft.errors import Failure, IdTaken, LimitExceeded, WeftError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, NewRun, Outcome, Store
 from weft.runtime.actor import Actor
@@ -50,6 +50,15 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
 
 
+class Ending(msgspec.Struct, frozen=True):
+    """How a run ended; ``output`` as the log has it."""
+
+    status: str
+    output: bytes
+    failure: Failure | None
+    reason: str = ""
+
+
 class Engine:
     """See the module."""
 
@@ -79,7 +88,7 @@ class Engine:
         self.keeper = Keeper(self)
         self.running = False
         self.closing = False
-        self._waiting: dict[RunUid, list[asyncio.Future[None]]] = {}
+        self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
         self._side: set[asyncio.Task[Any]] = set()
 
@@ -190,16 +199,19 @@ class Engine:
             posted.reply(None)
         self.keeper.nudge()
 
-    async def ended(self, uid: RunUid, *, timeout: float | None = None) -> None:
-        """Wait until a run is over, whoever owns it. Raises TimeoutError."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def ended(self, uid: RunUid, *, timeout: float | None = None) -> Ending | None:
+        """Wait until a run is over, whoever owns it; how it ended, if that was seen here. Raises TimeoutError."""
+        future: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(uid, []).append(future)
         try:
-            row = await self.store.directory.row(uid)
-            if row is not None and row.ended_at is not None:
-                return
+            if uid not in self.actors:
+                row = await self.store.directory.row(uid)
+                if row is None or row.ended_at is not None:
+                    return None
+            if timeout is None:
+                return await future
             async with asyncio.timeout(timeout):
-                await future
+                return await future
         finally:
             waiting = self._waiting.get(uid, [])
             if future in waiting:
@@ -211,11 +223,11 @@ class Engine:
         """Runs whose end somebody here waits for."""
         return list(self._waiting)
 
-    def over(self, uid: RunUid) -> None:
+    def over(self, uid: RunUid, ending: Ending | None = None) -> None:
         """A run has ended: tell who waits."""
-        for future in self._waiting.pop(uid, []):
+        for future in self._waiting.pop(uid, ()):
             if not future.done():
-                future.set_result(None)
+                future.set_result(ending)
 
     def watch(self, watcher: Published) -> Callable[[], None]:
         """Call back with (uid, last number, status) after every commit here; the answer ends it."""
@@ -284,7 +296,8 @@ class Engine:
     def _end(self, actor: Actor) -> None:
         self.worker.stop_all(actor.uid)
         self.forget(actor)
-        self.over(actor.uid)
+        state = actor.machine.state
+        self.over(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
 
     def _due(self, key: Hashable) -> None:
         uid, entry = key  # type: ignore[misc]

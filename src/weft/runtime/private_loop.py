@@ -153,40 +153,41 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     def call_soon_threadsafe(self, callback: object, *args: object, context: object = None) -> NoReturn:
         self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in _OUTSIDE:
-            object.__getattribute__(self, "_foreign")(f"{name} of asyncio", "Other I/O belongs in a step.")
-        return object.__getattribute__(self, name)
+
+def _forbid(name: str) -> None:
+    def refuse(self: PrivateLoop, *_: object, **__: object) -> NoReturn:
+        self._foreign(f"{name} of asyncio", "Other I/O belongs in a step.")  # noqa: SLF001
+
+    setattr(PrivateLoop, name, refuse)
 
 
-_OUTSIDE = frozenset(
-    {
-        "create_connection",
-        "create_server",
-        "create_unix_connection",
-        "create_unix_server",
-        "create_datagram_endpoint",
-        "getaddrinfo",
-        "getnameinfo",
-        "sendfile",
-        "start_tls",
-        "sock_recv",
-        "sock_recv_into",
-        "sock_sendall",
-        "sock_connect",
-        "sock_accept",
-        "sock_sendfile",
-        "add_reader",
-        "add_writer",
-        "add_signal_handler",
-        "subprocess_exec",
-        "subprocess_shell",
-        "connect_read_pipe",
-        "connect_write_pipe",
-        "run_until_complete",
-        "run_forever",
-    }
-)
+for _name in (
+    "create_connection",
+    "create_server",
+    "create_unix_connection",
+    "create_unix_server",
+    "create_datagram_endpoint",
+    "getaddrinfo",
+    "getnameinfo",
+    "sendfile",
+    "start_tls",
+    "sock_recv",
+    "sock_recv_into",
+    "sock_sendall",
+    "sock_connect",
+    "sock_accept",
+    "sock_sendfile",
+    "add_reader",
+    "add_writer",
+    "add_signal_handler",
+    "subprocess_exec",
+    "subprocess_shell",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "run_until_complete",
+    "run_forever",
+):
+    _forbid(_name)
 
 
 def _refuse_unordered(frame: Any) -> None:

@@ -16,7 +16,7 @@ import apsw
 from weft.errors import StoreError
 
 PAGES = 1_000
-"""The length of the WAL that asks for a checkpoint: 4 MiB. Commits are slow while the file grows, and quick afterwards."""
+"""The length of the WAL that asks for a checkpoint: 4 MiB. Commits are slow while the file grows, and quick later."""
 
 
 class Checkpointer:

@@ -1,8 +1,8 @@
 """The plain append of one run, where it is asked for, in one call of SQLite.
 
 This is the hop that decides how fast a single run goes. After a commit the processor's caches are cold, so every line
-of Python costs several times what it seems to; here are as few as the rules allow. Whatever is not plain, or is refused,
-goes the long way (``commit.py``), which judges it by the same guard.
+of Python costs several times what it seems to; here are as few as the rules allow. Whatever is not plain, or is
+refused, goes the long way (``commit.py``), which judges it by the same guard.
 """
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
