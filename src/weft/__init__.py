@@ -1,60 +1,64 @@
 """Weft: durable workflows for Python. Write a process as code; it runs to the end, whatever crashes in between."""
 
-from weft.authoring.app import App
-from weft.authoring.client import Client
-from weft.authoring.context import Call, Context, context
-from weft.authoring.group import Group
-from weft.authoring.handles import ChildHandle, Event, Handle
-from weft.authoring.policies import Duration, Retry
-from weft.authoring.results import Again, Answer, Done, Err, Message, Ok, Turn, Winner, again, done
-from weft.authoring.steps import Step
-from weft.authoring.workflows import Workflow
-from weft.errors import (
-    AlreadyDecided,
-    BadDuration,
-    BadGraph,
-    BadPlan,
-    BadValue,
-    BranchesFailed,
-    Conflict,
-    Corrupt,
-    Critical,
-    Diverged,
-    Evicted,
-    Failure,
-    Fenced,
-    ForeignAwait,
-    Full,
-    IdTaken,
-    KeyReused,
-    LimitExceeded,
-    LoopRunning,
-    NameTaken,
-    NewerSchema,
-    NoContext,
-    NotAllowed,
-    NotAsync,
-    NotFound,
-    NotRunning,
-    OutcomeUnknown,
-    Refused,
-    Rollback,
-    RunAtImport,
-    RunCancelled,
-    RunFailed,
-    RunFinished,
-    StepFailed,
-    StoreError,
-    TimedOut,
-    Unavailable,
-    UnknownStep,
-    UnknownWorkflow,
-    UsageError,
-    WeftError,
-    WorkerLost,
-)
-from weft.runtime.explain import Explanation
-from weft.steps.base import Task, task
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.authoring.app import App
+    from weft.authoring.client import Client
+    from weft.authoring.context import Call, Context, context
+    from weft.authoring.group import Group
+    from weft.authoring.handles import ChildHandle, Event, Handle
+    from weft.authoring.policies import Duration, Retry
+    from weft.authoring.results import Again, Answer, Done, Err, Message, Ok, Turn, Winner, again, done
+    from weft.authoring.steps import Step
+    from weft.authoring.workflows import Workflow
+    from weft.errors import (
+        AlreadyDecided,
+        BadDuration,
+        BadGraph,
+        BadPlan,
+        BadValue,
+        BranchesFailed,
+        Conflict,
+        Corrupt,
+        Critical,
+        Diverged,
+        Evicted,
+        Failure,
+        Fenced,
+        ForeignAwait,
+        Full,
+        IdTaken,
+        KeyReused,
+        LimitExceeded,
+        LoopRunning,
+        NameTaken,
+        NewerSchema,
+        NoContext,
+        NotAllowed,
+        NotAsync,
+        NotFound,
+        NotRunning,
+        OutcomeUnknown,
+        Refused,
+        Rollback,
+        RunAtImport,
+        RunCancelled,
+        RunFailed,
+        RunFinished,
+        StepFailed,
+        StoreError,
+        TimedOut,
+        Unavailable,
+        UnknownStep,
+        UnknownWorkflow,
+        UsageError,
+        WeftError,
+        WorkerLost,
+    )
+    from weft.runtime.explain import Explanation
+    from weft.steps.base import Task, task
 
 __all__ = [
     "Again",
@@ -126,3 +130,31 @@ __all__ = [
     "done",
     "task",
 ]
+
+if not TYPE_CHECKING:
+    # Loaded at first use: `import weft` and `weft --help` must not pay for an engine that they do not start.
+    _HOMES = (
+        "errors",
+        "steps.base",
+        "authoring.app",
+        "authoring.client",
+        "authoring.context",
+        "authoring.group",
+        "authoring.handles",
+        "authoring.policies",
+        "authoring.results",
+        "authoring.steps",
+        "authoring.workflows",
+        "runtime.explain",
+    )
+
+    def __getattr__(name: str) -> object:
+        if name in __all__:
+            for home in _HOMES:
+                module = import_module(f"weft.{home}")
+                if hasattr(module, name):
+                    return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module 'weft' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

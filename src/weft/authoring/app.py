@@ -175,7 +175,7 @@ class App(Group):
                 await notices.until_over(self.door, self._engine, started.uid)
                 return await handle.result()
             except asyncio.CancelledError:
-                await notices.remember(self.door, handle.id)
+                await notices.stop(self.door, self._engine, handle.id)
                 raise
 
     @overload
@@ -311,6 +311,12 @@ class AppCatalogue:
     def step(self, name: str) -> StepBody | None:
         found = self._app.find_step(name)
         return found.body if found is not None else None
+
+    def steps(self) -> list[str]:
+        return self._app.step_names()
+
+    def queues(self) -> list[str]:
+        return self._app.queue_names()
 
     def program(self, workflow: str, version: str) -> WorkflowProgram | None:
         return self._app.find_program(workflow, version)

@@ -433,7 +433,7 @@ class Context:
         if latest < 1:
             raise BadValue(f"version({name!r}, {latest}): versions begin at 1.", code="value.bad_policy")
         raw = self._value(
-            check_name(name), "version", lambda scope: b"1" if scope.driver.unvisited(scope.prefix) else b"%d" % latest
+            check_name(name), "version", lambda scope: b"1" if scope.driver.unvisited(scope) else b"%d" % latest
         )
         return int(raw)
 

@@ -166,6 +166,12 @@ class Group:
     def find_step(self, name: str) -> Step[Any, Any] | None:
         return self._steps.get(name)
 
+    def step_names(self) -> list[str]:
+        return list(self._steps)
+
+    def queue_names(self) -> list[str]:
+        return sorted({"default", *(step.policy.queue for step in self._steps.values())})
+
     def find_program(self, workflow: str, version: str) -> WorkflowProgram | None:
         return self._programs.get((workflow, version))
 

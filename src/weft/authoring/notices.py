@@ -10,6 +10,7 @@ from typing import NoReturn
 from weft.core.ids import RunId, RunUid
 from weft.core.state import CodeState, Held
 from weft.errors import Diverged, ForeignAwait, WeftError
+from weft.ports.store import RunRow
 from weft.runtime.door import Door, ago
 from weft.runtime.engine import Engine
 
@@ -68,31 +69,22 @@ class Notices:
         if state is not None and state.held is not None:
             _raise(state.held)
 
-    async def remember(self, door: Door, run_id: str) -> None:
-        """Where the run stands, for when Ctrl-C has ended everything."""
+    async def stop(self, door: Door, engine: Engine, run_id: str) -> None:
+        """Ctrl-C: what is being performed may end, nothing new begins; then it is known where the run stands."""
         row = await door.row(RunId(run_id))
-        if row.ended_at is not None:
-            self._last = f"{run_id} {row.status}."
-            return
-        state = await door.state(row)
-        self._last = (
-            f"{run_id} {_standing(state)} ({_steps(state)} recorded in {self._place}). Run this again and it goes on."
-        )
+        self._last = await self._standing(door, row)
+        if engine.worker.is_busy(row.uid):
+            self.say("stopping as soon as the step under way has ended. Ctrl-C again: at once.")
+        await engine.stop()
+        self._last = await self._standing(door, await door.row(RunId(run_id)))
 
-    def interrupted(self) -> None:
-        self.say(self._last or f"stopped. What was recorded is in {self._place}; run this again and it goes on.")
-
-
-def _steps(state: CodeState) -> str:
-    return f"{state.steps_done} step{'s' if state.steps_done != 1 else ''}"
-
-
-def _standing(state: CodeState) -> str:
+    async def _where(state: CodeState) -> str:
     if state.tasks:
-        return f"is in the middle of {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
+        return f"stopped at {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
     if state.timers:
         due = datetime.fromtimestamp(min(state.timers.values()) / 1000).astimezone()
-        return f"is asleep until {due:%H:%M:%S}"
+        today = due.date() == datetime.now().astimezone().date()
+        return f"is asleep until {due:%H:%M:%S}" if today else f"is asleep until {due:%Y-%m-%d %H:%M:%S}"
     if state.asks:
         return "waits for an answer"
     if state.waits:

@@ -228,11 +228,15 @@ class Actor:
                 created_at=self.now_ms,
                 parent=self.uid,
                 start=body,
+                owner=self.engine.host if self._can_run(start) else None,
             )
             draft.children.append(new)
             return
         mail_id = f"{self.uid}/{self.machine.state.seq}"
         draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=self.now_ms))
+
+    def _can_run(self, start: c.StartRun) -> bool:
+        return self.engine.catalogue.program(start.workflow, start.version) is not None
 
     def keep(self, raw: bytes) -> Raw:
         """A value of the code for the log; a large one goes to the blobs before the append does."""

@@ -14,6 +14,14 @@ class Catalogue(Protocol):
 
     def step(self, name: str) -> StepBody | None: ...
 
+    def steps(self) -> Sequence[str]:
+        """The names of all steps it can perform."""
+        ...
+
+    def queues(self) -> Sequence[str]:
+        """The queues it works for."""
+        ...
+
     def program(self, workflow: str, version: str) -> Program | None: ...
 
     def programs(self) -> Sequence[tuple[str, str]]:

@@ -91,6 +91,7 @@ class CodeDriver:
         self._main: asyncio.Task[Any] | None = None
         self._stop: WeftError | None = None
         self._finished = False
+        self._caught_up = not machine.state.facts
 
     # --- driving --------------------------------------------------------------------------------------------------
 
@@ -105,6 +106,8 @@ class CodeDriver:
                 pass
         except LimitExceeded as error:
             self._stop = self._stop or error
+        if not self._caught_up and not self.lacks:
+            self._report_unvisited()
         if self._stop is not None:
             self._hold(self._stop)
         elif self._main is not None and self._main.done():
@@ -142,6 +145,18 @@ class CodeDriver:
                 future.set_result(None)
         self._cursor += 1
         return True
+
+    def _report_unvisited(self) -> None:
+        """The code has heard its whole past: what it recorded before and did not come to again is said, and nothing more."""
+        self._caught_up = True
+        gone = [
+            entry.key
+            for entry in self.machine.state.entries.values()
+            if entry.id not in self._visited and "/" not in entry.key
+        ]
+        if gone and self._stop is None:
+            listed = ", ".join(gone[:5])
+            log.warning("weft: %s: the code no longer comes to %s", self.machine.state.run_id, listed)
 
     def _facts_now(self) -> list[int]:
         """The facts, and the cursor put right if the list was thinned since."""
@@ -313,15 +328,15 @@ class CodeDriver:
     def new_id(self) -> str:
         return self.outside.new_id()
 
-    def unvisited(self, prefix: str) -> bool:
+    def unvisited(self, scope: Scope) -> bool:
         """Whether the scope holds records that the code has not come to (again)."""
-        scope = self.machine.index.scopes.get(prefix) if prefix else None
-        numbers = scope.entries if scope is not None else (self.machine.state.entries if not prefix else ())
-        for number in numbers:
-            entry = self.machine.state.entries.get(number)
-            if entry is not None and number not in self._visited and entry.key.rfind("/") + 1 == len(prefix):
-                return True
-        return False
+        cut = len(scope.prefix)
+        return any(
+            entry.id not in self._visited
+            and entry.key.startswith(scope.prefix)
+            and not scope.has_entered(entry.key[cut:].partition("/")[0])
+            for entry in self.machine.state.entries.values()
+        )
 
     def settled(self) -> bool:
         """Whether the code has come to its end or to a hold."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -31,6 +31,7 @@ from weft.runtime.keeper import Keeper
 from weft.runtime.recovery import Recovery
 from weft.runtime.schemas import check_schema
 from weft.runtime.settings import Settings
+from weft.runtime.shared import SharedWork
 from weft.runtime.timers import Timers
 from weft.runtime.worker import Flight, Report, Worker
 from weft.steps.base import Executor, StepBody
@@ -74,7 +75,7 @@ class Engine:
         self.blob_cache = BlobCache(world.settings.blob_cache_bytes)
         self.check_schema = check_schema
         self.committer = Committer(world.store.log, world.store.blobs, self.host)
-        self.timers = Timers(world.clock, self._due)
+        self.timers = Timers(world.clock, self._due, look_seconds=world.settings.look_seconds)
         self.worker = Worker(
             catalogue,
             world.executor,
@@ -84,6 +85,7 @@ class Engine:
             load=self.load_value,
             keep=self.keep_value,
         )
+        self.shared = SharedWork(self)
         self.recovery = Recovery(self)
         self.keeper = Keeper(self)
         self.running = False
@@ -107,6 +109,7 @@ class Engine:
         if not self.running:
             return
         self.closing = True
+        self.worker.closed = True
         await self.keeper.stop()
         left = await self.worker.drain(self.settings.drain_seconds)
         if left:
@@ -254,8 +257,7 @@ class Engine:
 
     def disarm(self, actor: Actor) -> None:
         """Its timers are set again by whoever reads it back."""
-        for key in actor.machine.timer_keys():
-            self.timers.disarm((actor.uid, key))
+        self.timers.disarm_run(actor.uid)
 
     def state_of(self, uid: RunUid) -> CodeState | None:
         actor = self.actors.get(uid)
@@ -269,38 +271,42 @@ class Engine:
             case PerformTask():
                 self._hand_out(actor, effect)
             case ArmTimer(entry=entry, due=due):
-                self.timers.arm((actor.uid, entry), due)
+                self.timers.arm(actor.uid, entry, due)
             case DisarmTimer(entry=entry):
-                self.timers.disarm((actor.uid, entry))
+                self.timers.disarm(actor.uid, entry)
             case StopTask(task=task):
-                self.timers.disarm((actor.uid, task))
+                self.timers.disarm(actor.uid, task)
                 self.worker.stop(actor.uid, task)
+                self.shared.withdraw(actor.uid, [task])
             case EndRun():
                 self._end(actor)
 
     def _hand_out(self, actor: Actor, effect: PerformTask) -> None:
         if effect.due and effect.due > self.clock.now_ms():
-            self.timers.arm((actor.uid, effect.task), effect.due)
+            self.timers.arm(actor.uid, effect.task, effect.due)
             return
         body: StepBody | None
         if effect.inline:
             inline = actor.driver.bodies.get(effect.task) if actor.driver is not None else None
             if inline is None:
-                self.timers.arm((actor.uid, effect.task), self.clock.now_ms() + 1000)
+                self.timers.arm(actor.uid, effect.task, self.clock.now_ms() + 1000)
                 return
             body = InlineStep(effect.step, inline)
         else:
             body = self.catalogue.step(effect.step)
+            if body is None:
+                self.shared.offer(actor, effect)
+                return
         self.worker.hand_out(Flight(actor.uid, actor.id, effect, body, None))
 
     def _end(self, actor: Actor) -> None:
         self.worker.stop_all(actor.uid)
+        self.disarm(actor)
         self.forget(actor)
         state = actor.machine.state
         self.over(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
 
-    def _due(self, key: Hashable) -> None:
-        uid, entry = key  # type: ignore[misc]
+    def _due(self, uid: RunUid, entry: EntryId) -> None:
         actor = self.actors.get(uid)
         if actor is None or not actor.ready:
             return
@@ -309,9 +315,9 @@ class Engine:
             if state.status != "paused":
                 self._hand_out(actor, actor.machine.perform(entry))
         elif entry in state.timers or entry == 0:
-            actor.post(Posted(c.FireTimer(EntryId(entry))))
+            actor.post(Posted(c.FireTimer(entry)))
         else:
-            self.aside(self._due_after_mail(actor, EntryId(entry)))
+            self.aside(self._due_after_mail(actor, entry))
 
     async def _due_after_mail(self, actor: Actor, entry: EntryId) -> None:
         """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
@@ -319,6 +325,9 @@ class Engine:
         actor.post(Posted(c.FireTimer(entry)))
 
     def _reported(self, flight: Flight, report: Report) -> None:
+        if flight.offer is not None:
+            self.aside(self.shared.settle(flight, report))
+            return
         actor = self.actors.get(flight.uid)
         posted = Posted(report, flight=flight)
         if actor is None:
@@ -372,8 +381,16 @@ class Engine:
             self.keeper.nudge()
 
     def adopt(self, child: NewRun) -> None:
-        """A child run that was just committed, at rest with its start in the inbox."""
-        self.keeper.nudge()
+        """A child run that was just committed, with its start in the inbox: ours from birth, or for whoever has its workflow."""
+        if child.owner == self.host:
+            self.aside(self._take_up(child.uid))
+        else:
+            self.keeper.nudge()
+
+    async def _take_up(self, uid: RunUid) -> None:
+        row = await self.store.directory.row(uid)
+        if row is not None and row.owner == self.host and uid not in self.actors:
+            await self.recovery.go_on(row, died=False)
 
     # --- when a commit did not go through -------------------------------------------------------------------------
 

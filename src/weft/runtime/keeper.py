@@ -79,6 +79,7 @@ class Keeper:
         if now >= self._beat_at:
             self._beat_at = now + engine.settings.lease_seconds / 3
             await engine.store.hosts.beat(engine.host)
+            await engine.shared.renew()
         changed = nudged or await engine.store.hosts.changed()
         if changed:
             await self._read_mail()
@@ -87,6 +88,7 @@ class Keeper:
         if changed or due or now >= self._scan_at:
             self._scan_at = now + engine.settings.scan_seconds
             await engine.recovery.scan()
+            await engine.shared.take()
             self._wake_at = await engine.store.directory.next_wake(engine.catalogue.programs())
         await self._rest(now)
 

@@ -19,7 +19,7 @@ from weft.core import values
 from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.state import FOLD
-from weft.errors import Corrupt, StoreError, WeftError
+from weft.errors import Corrupt, KeyReused, StoreError, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
@@ -48,6 +48,7 @@ class Recovery:
         """Claim what nobody works on and this host can run; how many."""
         engine = self._engine
         dead = await engine.store.hosts.dead(monotonic=engine.clock.monotonic())
+        await engine.shared.expire(dead)
         total = 0
         while not engine.closing:
             rows = await engine.store.directory.claimable(
@@ -120,6 +121,7 @@ class Recovery:
         if not actor.ready:
             return
         actor.resume_code()
+        actor.schedule()
         for effect in open_effects:
             self._engine.let_out(actor, effect)  # type: ignore[arg-type]
 
@@ -173,6 +175,8 @@ class Recovery:
             row = claimed[0] if claimed else await engine.store.directory.row(actor.uid)
         if row is None:
             return True
+        if outcome is Outcome.KEY_TAKEN and draft is not None:
+            await self._answer_known_keys(draft)
         pending = actor.unanswered()
         if draft is not None and await self._is_applied(draft):
             pending = _without(pending, draft)
@@ -198,6 +202,17 @@ class Recovery:
             return True
         engine.aside(_begin_again(engine, start, start.command, actor.uid))
         return True
+
+    async def _answer_known_keys(self, draft: Draft) -> None:
+        """Another process sent under the same key meanwhile: that command was first, and this one is its echo."""
+        for posted in list(draft.posted):
+            known = await self._engine.store.directory.key(draft.uid, posted.key.key) if posted.key is not None else None
+            if known is None or posted.key is None:
+                continue
+            draft.posted.remove(posted)
+            if posted.reply is not None:
+                reused = KeyReused(f'The key "{known.key}" was used for another command.')
+                posted.reply(None if known.digest == posted.key.digest else reused)
 
     async def _is_applied(self, draft: Draft) -> bool:
         """Whether the log holds this very append."""

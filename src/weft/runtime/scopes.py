@@ -39,6 +39,13 @@ class Scope:
             )
         return n
 
+    def has_entered(self, segment: str) -> bool:
+        """Whether the code has come to this place below here."""
+        if segment[0] == "&":
+            return int(segment[1:]) < self.tasks
+        name, _, number = segment.partition("#")
+        return self.counts.get(name, 0) >= int(number or 1)
+
     def for_task(self) -> Scope:
         """The scope of the next asyncio task made here."""
         inner = Scope(self.driver, f"{self.prefix}&{self.tasks}/")

@@ -24,6 +24,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Commands from outside that may wait for one run; more are refused."""
     starts_max: int = 20_000
     """Runs that may be starting at once; more have to wait their turn."""
+    look_seconds: float = 1.0
+    """How often to compare the wall clock with the times that runs wait for, however far away they are."""
     drain_seconds: float = 10.0
     """How long a shutdown waits for running steps."""
     blob_cache_bytes: int = 64 * 1024 * 1024

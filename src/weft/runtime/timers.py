@@ -1,49 +1,59 @@
 """Times to come of the runs in memory: one heap, one wake-up of the loop.
 
-Due times are of the wall clock and may be far away; the loop's own timer is armed for at most a few seconds, so that a jump of the wall
-clock against the monotonic one (a sleeping laptop, a corrected clock) is seen at the next look.
+Due times are of the wall clock and may be far away; the loop's own timer is armed for at most a second, so that a jump of the wall clock
+against the monotonic one (a sleeping laptop, a corrected clock) is seen at the next look.
 """
 
 from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
+from weft.core.ids import EntryId, RunUid
 from weft.ports.clock import Clock
 
-LOOK_SECONDS_MAX = 1.0
+Fire = Callable[[RunUid, EntryId], None]
 
 
 class Timers:
-    """Calls back at or after a wall-clock time, once per key; arming a key again replaces it."""
+    """Calls back at or after a wall-clock time, once per (run, entry); arming an entry again replaces its time."""
 
-    def __init__(self, clock: Clock, fire: Callable[[Hashable], None]) -> None:
+    def __init__(self, clock: Clock, fire: Fire, *, look_seconds: float = 1.0) -> None:
         self._clock = clock
+        self._look_seconds = look_seconds
         self._fire = fire
-        self._heap: list[tuple[int, int, Hashable]] = []
-        self._due: dict[Hashable, int] = {}
-        self._made = 0
+        self._heap: list[tuple[int, RunUid, EntryId]] = []
+        self._due: dict[RunUid, dict[EntryId, int]] = {}
+        self._count = 0
         self._armed: asyncio.TimerHandle | None = None
         self._armed_for = 0
 
     def __len__(self) -> int:
-        return len(self._due)
+        return self._count
 
-    def arm(self, key: Hashable, due: int) -> None:
-        """Fire ``key`` at ``due`` (at the next turn of the loop if that has passed)."""
-        self._due[key] = due
-        self._made += 1
-        heapq.heappush(self._heap, (due, self._made, key))
+    def arm(self, uid: RunUid, entry: EntryId, due: int) -> None:
+        """Fire at ``due`` (at the next turn of the loop if that has passed)."""
+        entries = self._due.setdefault(uid, {})
+        self._count += entry not in entries
+        entries[entry] = due
+        heapq.heappush(self._heap, (due, uid, entry))
         if self._armed is None or due < self._armed_for:
             self._rearm()
 
-    def disarm(self, key: Hashable) -> None:
-        """Forget ``key``; its place in the heap goes when its time comes, or when the heap is mostly such places."""
-        self._due.pop(key, None)
-        if len(self._heap) > 64 and len(self._heap) > 2 * len(self._due):
-            self._heap = [item for item in self._heap if self._due.get(item[2]) == item[0]]
-            heapq.heapify(self._heap)
+    def disarm(self, uid: RunUid, entry: EntryId) -> None:
+        """Forget one entry; its place in the heap goes when its time comes, or when the heap is mostly such places."""
+        entries = self._due.get(uid)
+        if entries is not None and entries.pop(entry, None) is not None:
+            self._count -= 1
+            if not entries:
+                del self._due[uid]
+            self._thin()
+
+    def disarm_run(self, uid: RunUid) -> None:
+        """Forget all entries of a run."""
+        self._count -= len(self._due.pop(uid, ()))
+        self._thin()
 
     def close(self) -> None:
         """Fire nothing any more."""
@@ -52,6 +62,12 @@ class Timers:
         self._armed = None
         self._heap.clear()
         self._due.clear()
+        self._count = 0
+
+    def _thin(self) -> None:
+        if len(self._heap) > 64 and len(self._heap) > 2 * self._count:
+            self._heap = [item for item in self._heap if self._due.get(item[1], {}).get(item[2]) == item[0]]
+            heapq.heapify(self._heap)
 
     def _rearm(self) -> None:
         if self._armed is not None:
@@ -62,14 +78,15 @@ class Timers:
         self._armed_for = self._heap[0][0]
         seconds = (self._armed_for - self._clock.now_ms()) / 1000
         loop = asyncio.get_running_loop()
-        self._armed = loop.call_later(min(max(seconds, 0), LOOK_SECONDS_MAX), self._look)
+        self._armed = loop.call_later(min(max(seconds, 0), self._look_seconds), self._look)
 
     def _look(self) -> None:
         self._armed = None
         now = self._clock.now_ms()
         while self._heap and self._heap[0][0] <= now:
-            due, _, key = heapq.heappop(self._heap)
-            if self._due.get(key) == due:
-                del self._due[key]
-                self._fire(key)
+            due, uid, entry = heapq.heappop(self._heap)
+            entries = self._due.get(uid)
+            if entries is not None and entries.get(entry) == due:
+                self.disarm(uid, entry)
+                self._fire(uid, entry)
         self._rearm()

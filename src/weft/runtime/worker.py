@@ -22,6 +22,7 @@ from weft.core.ids import EntryId, RunUid
 from weft.errors import Failure, UnknownStep
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
+from weft.ports.store import TaskOffer
 from weft.runtime.catalogue import Catalogue
 from weft.steps.base import CURRENT_TASK, Executor, StepBody, Task
 from weft.steps.failures import failure_of
@@ -40,6 +41,8 @@ class Flight(msgspec.Struct, eq=False):
     effect: PerformTask
     body: StepBody | None
     given: bytes | None
+    offer: TaskOffer | None = None
+    """Set if it was taken from the shared queue: its report goes to another host's run."""
     running: asyncio.Task[None] | None = None
     stopped: bool = False
 
@@ -65,12 +68,15 @@ class Worker:
         self._load = load
         self._keep = keep
         self._free = slots
+        self.closed = False
         self._context = contextvars.copy_context()
         self._line: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
 
     def hand_out(self, flight: Flight) -> None:
         """Perform it as soon as there is a slot. What is in flight already is not performed again."""
+        if self.closed:
+            return
         flights = self.flights.setdefault(flight.uid, {})
         present = flights.get(flight.effect.task)
         if present is not None:
@@ -109,6 +115,9 @@ class Worker:
     def is_busy(self, uid: RunUid) -> bool:
         """Whether anything of this run is in flight here."""
         return uid in self.flights
+
+    def free_slots(self) -> int:
+        return max(0, self._free - len(self._line))
 
     def _of(self, uid: RunUid) -> dict[EntryId, Flight]:
         return self.flights.get(uid, _NONE)

@@ -94,11 +94,6 @@ class CodeMachine:
             found.append(ArmTimer(CANCEL, state.due))
         return found
 
-    def timer_keys(self) -> list[int]:
-        """Entries for which a timer may be armed."""
-        state = self.state
-        return [0, *state.tasks, *state.timers, *state.waits, *state.asks, *state.children]
-
     def perform(self, number: int) -> PerformTask:
         task = self.state.tasks[number]
         return tasks.perform(self.state, number, task, self.location(number))

@@ -53,9 +53,6 @@ _RELEASE = (
 )
 
 
-_ACCEPTED = (Outcome.ACCEPTED,)
-
-
 class SqliteLog:
     """The run log of a SQLite store."""
 
@@ -65,7 +62,7 @@ class SqliteLog:
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         if len(batch) == 1 and try_hop(self._writer, batch[0], host):
-            return _ACCEPTED
+            return [Outcome.ACCEPTED]
         check_numbering(batch)
         numbers = self._writer.numbers
 

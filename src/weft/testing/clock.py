@@ -1,0 +1,57 @@
+"""Time, names and threads of a simulated process. All of it follows from the seed and the virtual time of the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from weft.core.ids import Millis
+from weft.testing.loop import SimLoop
+
+T = TypeVar("T")
+
+EPOCH_MS = 1_767_225_600_000
+"""Where every world begins: 2026-01-01, midnight UTC."""
+
+
+class SimClock:
+    """The clocks of one process. The one that people read may be wrong and may jump; the other only goes forward."""
+
+    def __init__(self, loop: SimLoop, *, skew_ms: int = 0) -> None:
+        self.skew_ms = skew_ms
+        self._loop = loop
+
+    def now_ms(self) -> Millis:
+        return Millis(EPOCH_MS + self.skew_ms + int(self._loop.time() * 1000 + 1e-6))
+
+    def monotonic(self) -> float:
+        return self._loop.time()
+
+    def jump(self, ms: int) -> None:
+        """Somebody sets the clock: forward, or back."""
+        self.skew_ms += ms
+
+
+class SeededIds:
+    """Names that nobody had before in this world, ordered by its time."""
+
+    def __init__(self, loop: SimLoop, seed: int) -> None:
+        self._loop = loop
+        self._random = random.Random(seed)  # noqa: S311 - it must be repeatable, not secret
+
+    def new(self) -> str:
+        return f"{EPOCH_MS + int(self._loop.time() * 1000):012x}{self._random.getrandbits(80):020x}"
+
+
+class InlineExecutor:
+    """Plain functions run where they are, on the loop: a world has no threads and no other processes."""
+
+    async def in_thread(self, body: Callable[[], T]) -> T:
+        await asyncio.sleep(0)
+        return body()
+
+    async def in_process(self, body: Callable[..., T], arguments: dict[str, Any]) -> T:
+        await asyncio.sleep(0)
+        return body(**arguments)

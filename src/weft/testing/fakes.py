@@ -1,0 +1,162 @@
+"""What a world knows of steps: every call that was made, and what to answer instead of performing it. Outlives crashes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from weft.authoring.app import App
+from weft.authoring.steps import Step
+from weft.core.effects import PerformTask
+from weft.core.ids import EntryId, RunUid
+from weft.errors import UsageError
+from weft.runtime.engine import Engine, World
+from weft.runtime.worker import Flight, Worker
+from weft.steps.base import Executor, StepBody
+from weft.steps.codec import Codec
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One time that a step was performed, or that its fake answered."""
+
+    args: dict[str, Any]
+    """By name, as the function gets them."""
+    key: str
+    """The same for every attempt of this call, and after a crash."""
+    attempt: int
+    run_id: str
+
+
+class CallBook:
+    """All calls of a world, and its fakes."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._calls: dict[str, list[Call]] = {}
+        self._fakes: dict[str, list[Any]] = {}
+        self._given: dict[tuple[str, str, int], int] = {}
+        self.places: dict[tuple[RunUid, EntryId], tuple[str, str]] = {}
+        """Step and location of every task that was handed out."""
+
+    def name_of(self, step: object) -> str:
+        """The name under which a step is known. Raises UsageError if it is neither a step nor a name."""
+        if isinstance(step, Step):
+            return step.body.name
+        if isinstance(step, str):
+            return step
+        raise UsageError(
+            f"{step!r} is not a step.", hint="Pass what @app.step made, or the name of a step written in place."
+        )
+
+    def fake(self, step: object, results: tuple[Any, ...]) -> None:
+        name = self.name_of(step)
+        if not results:
+            raise UsageError(f"world.fake({name}) has nothing to answer.", hint="Give it results or exceptions.")
+        self._fakes[name] = list(results)
+        self._given = {place: n for place, n in self._given.items() if place[0] != name}
+
+    def calls(self, step: object) -> list[Call]:
+        return list(self._calls.get(self.name_of(step), ()))
+
+    def watched(self, flight: Flight) -> StepBody | None:
+        """The body of a hand-out, with this book beside it."""
+        effect = flight.effect
+        self.places[flight.uid, effect.task] = (effect.step, effect.location)
+        if flight.body is None and effect.step not in self._fakes:
+            return None
+        return WatchedStep(self, flight.body, effect, flight.run_id)
+
+    def note(self, effect: PerformTask, run_id: str, args: dict[str, Any]) -> None:
+        call = Call(args=args, key=effect.key, attempt=effect.attempt, run_id=run_id)
+        self._calls.setdefault(effect.step, []).append(call)
+
+    def arguments(self, step: str, given: bytes) -> dict[str, Any]:
+        found = self._app.find_step(step)
+        return found.signature.unpack(given) if found is not None else {}
+
+    def result_codec(self, step: str) -> Codec[Any]:
+        found = self._app.find_step(step)
+        return found.signature.result if found is not None else Codec.of(Any)
+
+    def answer(self, effect: PerformTask) -> tuple[bool, Any]:
+        """Whether this hand-out is faked, and by what. Each attempt takes the next fake; the same one, lost and handed out again, the same."""
+        fakes = self._fakes.get(effect.step)
+        if fakes is None:
+            return False, None
+        place = (effect.step, effect.key, effect.attempt)
+        if place not in self._given:
+            self._given[place] = sum(1 for step, _, _ in self._given if step == effect.step)
+        return True, fakes[min(self._given[place], len(fakes) - 1)]
+
+
+class WatchedStep:
+    """A step whose calls are noted, and whose fake answers if there is one."""
+
+    __slots__ = ("_body", "_book", "_effect", "_run_id", "name")
+
+    def __init__(self, book: CallBook, body: StepBody | None, effect: PerformTask, run_id: str) -> None:
+        self.name = effect.step
+        self._book = book
+        self._body = body
+        self._effect = effect
+        self._run_id = run_id
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        args = self._book.arguments(self.name, given)
+        self._book.note(self._effect, self._run_id, args)
+        faked, fake = self._book.answer(self._effect)
+        if not faked:
+            assert self._body is not None
+            return await self._body.perform(given, executor)
+        value = await _value(fake, args)
+        return self._book.result_codec(self.name).encode(value, what=f"the fake of {self.name} returned")
+
+    def is_final(self, error: BaseException) -> bool:
+        return self._body is not None and self._body.is_final(error)
+
+
+async def _value(fake: Any, args: dict[str, Any]) -> Any:
+    if isinstance(fake, BaseException):
+        raise fake.with_traceback(None)
+    if isinstance(fake, type):
+        if issubclass(fake, BaseException):
+            raise fake
+        return fake
+    if not callable(fake):
+        return fake
+    value = fake(**args)
+    return await value if inspect.isawaitable(value) else value
+
+
+class WatchedWorker(Worker):
+    """Hands out what the book watches."""
+
+    book: CallBook
+
+    def hand_out(self, flight: Flight) -> None:
+        flight.body = self.book.watched(flight)
+        super().hand_out(flight)
+
+
+class WatchedEngine(Engine):
+    """An engine whose steps are watched by a book."""
+
+    def __init__(self, world: World, app: App, book: CallBook) -> None:
+        super().__init__(world, app.catalogue())
+        watched = WatchedWorker(
+            self.catalogue,
+            world.executor,
+            world.clock,
+            slots=world.settings.slots,
+            report=self._reported,
+            load=self.load_value,
+            keep=self.keep_value,
+        )
+        watched.book = book
+        self.worker: Worker = watched
+
+
+Fake = Callable[..., Any] | BaseException | Any

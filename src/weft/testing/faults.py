@@ -1,0 +1,212 @@
+"""A store that fails as real ones do. The fault model:
+
+- *before*: the call fails and nothing was done;
+- *after*: it was done and is reported as failed (the answer was lost), which is the one that finds bugs;
+- *late*: it is reported as failed now and done some time later, judged by what is true then;
+- *slow*: the question or the answer takes its time, so that calls overtake each other;
+- *die*: the process that asks dies, before or after it was done.
+
+Not in it, because no store that is worth the name does so: acknowledging and forgetting, tearing one append or one batch apart, answering
+with what was never written. Faults are drawn per call, and a batch is one call. Reads fail only *before* or slowly.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from weft.errors import Unavailable
+from weft.ports.store import Blobs, Definitions, Directory, Hosts, RunLog, TaskQueue
+from weft.stores.memory import MemoryStore
+from weft.testing.loop import PROCESS, SimLoop
+
+WRITES = frozenset({
+    "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "blobs.put", "hosts.beat",
+    "tasks.offer", "tasks.take", "tasks.renew", "tasks.settle", "tasks.withdraw", "tasks.expired", "definitions.put",
+})  # fmt: skip
+NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
+"""What a process does before it has anything to lose, or after."""
+_SERVER = contextvars.Context()
+"""The context of the store's own side: it belongs to no process, so it goes on when the one who asked is dead or frozen."""
+
+
+class StoreCall:
+    """One call of a port. ``apply`` does it, now."""
+
+    __slots__ = ("_args", "_method", "_options", "what")
+
+    def __init__(self, what: str, method: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        self.what = what
+        self._method = method
+        self._args = args
+        self._options = options
+
+    @property
+    def subject(self) -> Any:
+        """The first argument: the batch of a commit."""
+        return self._args[0] if self._args else None
+
+    @property
+    def is_write(self) -> bool:
+        return self.what in WRITES
+
+    def apply(self) -> Any:
+        """Do it. A memory store never suspends, so its coroutines end where they begin."""
+        coro = self._method(*self._args, **self._options)
+        try:
+            coro.send(None)
+        except StopIteration as ended:
+            return ended.value
+        raise RuntimeError(f"{self.what} of a memory store suspended")
+
+
+Carrier = Callable[[StoreCall], Awaitable[Any]]
+
+
+class _Port:
+    """A port whose every call goes through the carrier."""
+
+    def __init__(self, name: str, inner: object, carry: Carrier) -> None:
+        self._name = name
+        self._inner = inner
+        self._carry = carry
+
+    def __getattr__(self, method: str) -> Any:
+        what = f"{self._name}.{method}"
+        real = getattr(self._inner, method)
+        carry = self._carry
+
+        def call(*args: Any, **options: Any) -> Awaitable[Any]:
+            return carry(StoreCall(what, real, args, options))
+
+        setattr(self, method, call)
+        return call
+
+
+class WiredStore:
+    """A memory store as one process sees it: every call is carried by ``carry``, which may do with it what it likes."""
+
+    def __init__(self, inner: MemoryStore, carry: Carrier) -> None:
+        self.url = inner.url
+        self.inner = inner
+        self.log = cast("RunLog", _Port("log", inner.log, carry))
+        self.directory = cast("Directory", _Port("directory", inner.directory, carry))
+        self.hosts = cast("Hosts", _Port("hosts", inner.hosts, carry))
+        self.blobs = cast("Blobs", _Port("blobs", inner.blobs, carry))
+        self.tasks = cast("TaskQueue", _Port("tasks", inner.tasks, carry))
+        self.definitions = cast("Definitions", _Port("definitions", inner.definitions, carry))
+
+    async def open(self) -> None:
+        """Nothing to connect to."""
+
+    async def close(self) -> None:
+        """The content stays."""
+
+
+class Rates(msgspec.Struct, frozen=True, kw_only=True):
+    """How often each fault happens, per call: 0 to 1."""
+
+    before: float = 0.0
+    after: float = 0.0
+    late: float = 0.0
+    slow: float = 0.0
+    die: float = 0.0
+    late_seconds_max: float = 5.0
+    slow_seconds_max: float = 0.5
+
+
+class Faults(Protocol):
+    """Where faults come from."""
+
+    rates: Rates
+    random: random.Random
+    seen: Counter[str]
+
+
+class FaultyStore(WiredStore):
+    """See the module. ``faults`` may be changed at any time: with all rates at 0 the store is healed."""
+
+    def __init__(self, inner: MemoryStore, loop: SimLoop, faults: Faults) -> None:
+        super().__init__(inner, self._carry)
+        self._loop = loop
+        self._faults = faults
+
+    async def _carry(self, call: StoreCall) -> Any:
+        fault = self._draw(call)
+        if not fault:
+            return call.apply()
+        self._faults.seen[fault] += 1
+        match fault:
+            case "before":
+                raise Unavailable(f"{call.what} failed (simulated).")
+            case "after":
+                call.apply()
+                raise Unavailable(f"The answer to {call.what} was lost (simulated).")
+            case "late":
+                delay = self._faults.random.uniform(0, self._faults.rates.late_seconds_max)
+                self._loop.call_later(delay, _apply_late, call, context=_SERVER)
+                raise Unavailable(f"{call.what} got no answer (simulated).")
+            case "slow":
+                return await self._slowly(call)
+        return await self._dying(call, after=fault == "die_after")
+
+    def _draw(self, call: StoreCall) -> str:
+        if call.what in NEVER_FAIL:
+            return ""
+        rates = self._faults.rates
+        luck = self._faults.random.random()
+        kinds: tuple[tuple[str, float], ...] = (("slow", rates.slow), ("before", rates.before))
+        if call.what in WRITES:
+            kinds = (
+                *kinds, ("after", rates.after), ("late", rates.late),
+                ("die_before", rates.die / 2), ("die_after", rates.die / 2),
+            )  # fmt: skip
+        for kind, rate in kinds:
+            if luck < rate:
+                return kind
+            luck -= rate
+        return ""
+
+    async def _slowly(self, call: StoreCall) -> Any:
+        """The question takes its time, then the answer does."""
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        there = self._faults.random.uniform(0, self._faults.rates.slow_seconds_max)
+        back = self._faults.random.uniform(0, self._faults.rates.slow_seconds_max)
+        self._loop.call_later(there, self._serve, call, answer, back, context=_SERVER)
+        return await answer
+
+    def _serve(self, call: StoreCall, answer: asyncio.Future[Any], back: float) -> None:
+        try:
+            result, error = call.apply(), None
+        except Exception as raised:  # noqa: BLE001 - it belongs to the one who asked
+            result, error = None, raised
+        self._loop.call_later(back, _settle, answer, result, error, context=_SERVER)
+
+    async def _dying(self, call: StoreCall, *, after: bool) -> Any:
+        if after:
+            call.apply()
+        PROCESS.get().die()
+        return await self._loop.create_future()
+
+
+def _settle(answer: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if answer.done():
+        return
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(result)
+
+
+def _apply_late(call: StoreCall) -> None:
+    """Nobody hears what becomes of it."""
+    try:
+        call.apply()
+    except Exception:  # noqa: BLE001 - a call that fails late has done nothing
+        return

@@ -1,0 +1,300 @@
+"""An event loop with virtual time, a seeded order of whatever is ready, and processes that can die or freeze.
+
+asyncio's own loop runs callbacks first in, first out; here the seed decides, so nothing may rely on an order that asyncio happens to give.
+Time moves only when nothing is ready, and then at once to the next timer. Threads, sockets, signals and subprocesses raise: a world with
+them could not be played again. A callback belongs to the process in whose context it was made; those of a dead process never run again,
+those of a frozen one wait until it thaws, as after SIGKILL and SIGSTOP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import math
+import random
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, NoReturn, TypeVar
+
+from weft.errors import UsageError
+
+T = TypeVar("T")
+
+# Public in all but name, and what asyncio's own loops use; pinned by a test.
+_get_running = asyncio._get_running_loop  # noqa: SLF001
+_set_running = asyncio._set_running_loop  # noqa: SLF001
+
+
+class ProcessDied(BaseException):
+    """Ends a callback in the middle: its process has just died. Nothing may catch it."""
+
+
+class Process:
+    """One simulated operating-system process: what runs in its context ends with it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.alive = True
+        self.frozen = False
+        self.held: list[SimHandle] = []
+        """What would have run while it was frozen."""
+        self.context = contextvars.Context()
+        self.context.run(PROCESS.set, self)
+
+    def die(self) -> None:
+        """Nothing of it runs any more."""
+        self.alive = False
+        self.held.clear()
+
+    def __repr__(self) -> str:
+        return f"<process {self.name}>"
+
+
+PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("weft_sim_process")
+
+
+class SimHandle:
+    """A callback that waits for its turn, or for its time."""
+
+    __slots__ = ("_when", "args", "callback", "context", "dropped", "process")
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: contextvars.Context, when: float
+    ) -> None:
+        self.callback = callback
+        self.args = args
+        self.context = context
+        self.process = context.get(PROCESS)
+        self.dropped = False
+        self._when = when
+
+    def cancel(self) -> None:
+        self.dropped = True
+
+    def cancelled(self) -> bool:
+        return self.dropped
+
+    def when(self) -> float:
+        return self._when
+
+
+class SimLoop(asyncio.AbstractEventLoop):
+    """See the module."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.errors: list[BaseException] = []
+        """What callbacks and forgotten tasks raised: a world that has any of these is broken."""
+        self.turns = 0
+        self._random = random.Random(seed)  # noqa: S311 - it must be repeatable, not secret
+        self._now = 0.0
+        self._ready: list[SimHandle] = []
+        self._timers: list[tuple[float, int, SimHandle]] = []
+        self._made = 0
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._tasks_kept = 256
+        self._closed = False
+
+    # --- turning --------------------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        return self._now
+
+    def turn(self) -> bool:
+        """Run what is ready now, in an order drawn from the seed; False if nothing is."""
+        ready = self._ready
+        if not ready:
+            return False
+        self._ready = []
+        if len(ready) > 1:
+            self._random.shuffle(ready)
+        outer = _get_running()
+        _set_running(self)
+        try:
+            for handle in ready:
+                self._run(handle)
+        finally:
+            _set_running(outer)
+        self.turns += 1
+        return True
+
+    def _run(self, handle: SimHandle) -> None:
+        process = handle.process
+        if handle.dropped:
+            return
+        if process is not None:
+            if not process.alive:
+                return
+            if process.frozen:
+                process.held.append(handle)
+                return
+        try:
+            handle.context.run(handle.callback, *handle.args)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except ProcessDied:
+            if process is not None:
+                process.die()
+        except BaseException as error:  # noqa: BLE001 - a callback's error must not end the loop; the world looks at it
+            self.errors.append(error)
+
+    def next_timer(self) -> float:
+        """When the next timer is due; infinite if there is none."""
+        timers = self._timers
+        while timers and (timers[0][2].dropped or _is_dead(timers[0][2])):
+            heapq.heappop(timers)
+        return timers[0][0] if timers else math.inf
+
+    def jump(self, until: float = math.inf) -> bool:
+        """Nothing is ready: go on to the next timer. If that is later than ``until``, go there and return False."""
+        following = self.next_timer()
+        if following > until or following == math.inf:
+            if until != math.inf:
+                self._now = max(self._now, until)
+            return False
+        self._now = max(self._now, following)
+        timers = self._timers
+        while timers and timers[0][0] <= self._now:
+            self._ready.append(heapq.heappop(timers)[2])
+        return True
+
+    def thaw(self, process: Process) -> None:
+        """A frozen process goes on as if nothing had been."""
+        process.frozen = False
+        self._ready.extend(process.held)
+        process.held.clear()
+
+    def run_until_complete(self, future: Generator[Any, None, T] | Coroutine[Any, Any, T] | Any) -> T:
+        """Run, skipping time, until this is done. Raises RuntimeError if it never can be."""
+        task: asyncio.Future[T] = future if isinstance(future, asyncio.Future) else self.create_task(future)
+        while not task.done():
+            if not self.turn() and not self.jump():
+                raise RuntimeError("Nothing is ready and no timer is set: this would wait for ever.")
+        return task.result()
+
+    def is_running(self) -> bool:
+        return _get_running() is self
+
+    def is_closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """Let go of everything. Code that is still open ends silently; what it does then is ignored."""
+        self._closed = True
+        self._ready.clear()
+        self._timers.clear()
+        for task in self._tasks:
+            if task.done():
+                continue
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is dropped on purpose
+            coro = task.get_coro()
+            try:
+                if coro is not None:
+                    coro.close()
+            except BaseException:  # noqa: BLE001, S112 - nobody listens any more
+                continue
+        self._tasks.clear()
+        self._ready.clear()
+
+    # --- what asyncio asks of a loop ------------------------------------------------------------------------------
+
+    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Any:
+        handle = SimHandle(callback, args, context if context is not None else contextvars.copy_context(), self._now)
+        self._ready.append(handle)
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> Any:
+        handle = SimHandle(callback, args, context if context is not None else contextvars.copy_context(), when)
+        self._made += 1
+        heapq.heappush(self._timers, (when, self._made, handle))
+        return handle
+
+    def call_later(
+        self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> Any:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return asyncio.Future(loop=self)
+
+    def create_task(
+        self,
+        coro: Generator[Any, None, Any] | Coroutine[Any, Any, Any],
+        *,
+        name: str | None = None,
+        context: contextvars.Context | None = None,
+        **_: Any,
+    ) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "sim", context=context)  # type: ignore[arg-type]
+        self._tasks.append(task)
+        if len(self._tasks) > self._tasks_kept:
+            self._tasks = [each for each in self._tasks if not each.done()]
+            self._tasks_kept = 256 + 2 * len(self._tasks)
+        return task
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """A task or future was forgotten with an exception in it."""
+        error = context.get("exception")
+        if error is not None and not isinstance(error, ProcessDied):
+            self.errors.append(error)
+
+    async def shutdown_asyncgens(self) -> None:
+        """Asynchronous generators end with the code that made them."""
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """There is none."""
+
+
+def _is_dead(handle: SimHandle) -> bool:
+    return handle.process is not None and not handle.process.alive
+
+
+def _refused(name: str) -> Callable[..., NoReturn]:
+    what = "threads" if name in ("run_in_executor", "call_soon_threadsafe") else f"outside ({name})"
+
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise UsageError(
+            f"A simulated world has no {what}.",
+            hint="Fake the step that needs it: world.fake(step, result).",
+            code="usage.simulated",
+        )
+
+    return refuse
+
+
+OUTSIDE = (
+    "run_in_executor",
+    "call_soon_threadsafe",
+    "create_connection",
+    "create_server",
+    "create_unix_connection",
+    "create_unix_server",
+    "create_datagram_endpoint",
+    "getaddrinfo",
+    "getnameinfo",
+    "sendfile",
+    "start_tls",
+    "sock_recv",
+    "sock_recv_into",
+    "sock_recvfrom",
+    "sock_sendall",
+    "sock_sendto",
+    "sock_connect",
+    "sock_accept",
+    "sock_sendfile",
+    "add_reader",
+    "add_writer",
+    "add_signal_handler",
+    "subprocess_exec",
+    "subprocess_shell",
+    "connect_read_pipe",
+    "connect_write_pipe",
+    "run_forever",
+)
+# Methods, not a look at every attribute: the loop is asked a hundred times for each thing that happens.
+for _name in OUTSIDE:
+    setattr(SimLoop, _name, _refused(_name))
