@@ -78,7 +78,22 @@ class Notices:
         await engine.stop()
         self._last = await self._standing(door, await door.row(RunId(run_id)))
 
-    async def _where(state: CodeState) -> str:
+    async def _standing(self, door: Door, row: RunRow) -> str:
+        if row.ended_at is not None:
+            return f"{row.id} {row.status}."
+        state = await door.state(row)
+        recorded = f"{_steps(state)} recorded in {self._place}"
+        return f"{row.id} {_where(state)} ({recorded}). Run this again and it goes on."
+
+    def interrupted(self) -> None:
+        self.say(self._last or f"stopped. What was recorded is in {self._place}; run this again and it goes on.")
+
+
+def _steps(state: CodeState) -> str:
+    return f"{state.steps_done} step{'s' if state.steps_done != 1 else ''}"
+
+
+def _where(state: CodeState) -> str:
     if state.tasks:
         return f"stopped at {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
     if state.timers:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from weft.core.commands import DEFAULT_POLICY
 from weft.core.durations import duration_ms
-from weft.core.events import Effect, Policy
+from weft.core.events import DEFAULT_POLICY, Effect, Policy
 from weft.errors import BadValue
 
 Duration = str | float | timedelta

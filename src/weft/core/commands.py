@@ -12,12 +12,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import NULL, Parent, Policy, Style, UndoPlan
+from weft.core.events import DEFAULT_POLICY, NULL, Parent, Policy, Style, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
-
-DEFAULT_POLICY = Policy()
-
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", tag=None):
     """The base of what comes from outside."""

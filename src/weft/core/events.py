@@ -41,12 +41,16 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
     queue: str = "default"
 
 
+DEFAULT_POLICY = Policy()
+"""One object, so that an event that has it leaves it out."""
+
+
 class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """The step that takes a completed task back, and which of the recorded values it is given."""
 
     step: str
     takes: list[str]
-    policy: Policy = Policy()
+    policy: Policy = DEFAULT_POLICY
 
 
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -139,7 +143,7 @@ class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
     input: Raw
     digest: str
     add: list[str] = []
-    policy: Policy = Policy()
+    policy: Policy = DEFAULT_POLICY
     undo: UndoPlan | None = None
     inline: bool = False
     early: bool = False

@@ -11,8 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.commands import DEFAULT_POLICY
-from weft.core.events import NULL, Parent, Policy, UndoPlan
+from weft.core.events import DEFAULT_POLICY, NULL, Parent, Policy, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
 
@@ -36,6 +35,8 @@ class Task(msgspec.Struct, omit_defaults=True):
     due: int = 0
     undo: UndoPlan | None = None
     undo_of: int = 0
+    takes: list[str] | None = None
+    """An undo's: which of the recorded values it is given."""
     inline: bool = False
     early: bool = False
     draining: bool = False

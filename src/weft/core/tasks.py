@@ -125,7 +125,12 @@ def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
     """The newest undo becomes a task of its own."""
     undo = state.undo.pop()
     state.tasks[state.seq] = Task(
-        step=event.step, input=event.input, since=at, policy=undo.plan.policy, undo_of=event.of
+        step=event.step,
+        input=event.input,
+        since=at,
+        policy=undo.plan.policy,
+        undo_of=event.of,
+        takes=undo.plan.takes,
     )
     state.undoing = state.seq
 
@@ -143,4 +148,5 @@ def perform(state: State, number: int, task: Task, location: str) -> PerformTask
         policy=task.policy,
         due=task.due,
         inline=task.inline,
+        takes=task.takes,
     )

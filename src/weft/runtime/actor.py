@@ -83,7 +83,7 @@ class Actor:
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.ready = False
-        self.idle_since = 0.0
+        self.idle_since = engine.clock.monotonic()
         self.now_ms = Millis(0)
         self.tolerant = engine.settings.tolerant
         self._scheduled = False

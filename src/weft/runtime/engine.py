@@ -297,7 +297,7 @@ class Engine:
             if body is None:
                 self.shared.offer(actor, effect)
                 return
-        self.worker.hand_out(Flight(actor.uid, actor.id, effect, body, None))
+        self.worker.hand_out(Flight(actor.uid, actor.id, effect, body))
 
     def _end(self, actor: Actor) -> None:
         self.worker.stop_all(actor.uid)

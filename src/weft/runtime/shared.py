@@ -91,7 +91,7 @@ class SharedWork:
             known = _decode(offer.body)
             self._taken[offer.uid, offer.task] = offer
             body = engine.catalogue.step(known.effect.step)
-            engine.worker.hand_out(Flight(offer.uid, known.run_id, known.effect, body, None, offer))
+            engine.worker.hand_out(Flight(offer.uid, known.run_id, known.effect, body, offer))
         return len(offers)
 
     async def renew(self) -> None:

@@ -19,7 +19,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
-from weft.errors import Failure, UnknownStep
+from weft.errors import Failure, OutcomeUnknown, TimedOut, UnknownStep
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.store import TaskOffer
@@ -30,6 +30,16 @@ from weft.steps.failures import failure_of
 log = logging.getLogger("weft")
 
 Report = c.ReportTaskSucceeded | c.ReportTaskFailed
+
+
+class _Recorded(msgspec.Struct):
+    input: Raw
+    result: Raw
+
+
+_recorded = msgspec.json.Decoder(_Recorded).decode
+_arguments = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.Encoder().encode
 _NONE: dict[EntryId, "Flight"] = {}
 
 
@@ -40,7 +50,6 @@ class Flight(msgspec.Struct, eq=False):
     run_id: str
     effect: PerformTask
     body: StepBody | None
-    given: bytes | None
     offer: TaskOffer | None = None
     """Set if it was taken from the shared queue: its report goes to another host's run."""
     running: asyncio.Task[None] | None = None
@@ -166,7 +175,7 @@ class Worker:
                     f'No step "{effect.step}" is registered here.',
                     hint="Import the module that has it before the engine starts.",
                 )
-            given = flight.given if flight.given is not None else await self._load(bytes(effect.input))
+            given = await self._given(effect)
             boundary("step.before")
             timeout_ms = effect.policy.timeout_ms
             if timeout_ms:
@@ -177,6 +186,15 @@ class Worker:
             return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(await self._keep(output)))
         except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
             return self._failed(effect, body, error)
+
+    async def _given(self, effect: PerformTask) -> bytes:
+        """The arguments as JSON; those of an undo are picked from what its task was given and gave."""
+        if effect.takes is None:
+            return await self._load(bytes(effect.input))
+        recorded = _recorded(effect.input)
+        arguments = _arguments(await self._load(bytes(recorded.input)))
+        arguments["result"] = Raw(await self._load(bytes(recorded.result)))
+        return _encode({name: arguments[name] for name in effect.takes if name in arguments})
 
     def _failed(self, effect: PerformTask, body: StepBody | None, error: Exception) -> c.ReportTaskFailed:
         failure = failure_of(error, step=effect.step, location=effect.location, attempts=effect.attempt)
@@ -211,5 +229,6 @@ def _timed_out(failure: Failure, effect: PerformTask) -> Failure:
         failure,
         type="OutcomeUnknown" if unknown else "TimedOut",
         message=f"{effect.step} took longer than {effect.policy.timeout_ms} ms",
-        code="step.outcome_unknown" if unknown else "step.timed_out",
+        code=OutcomeUnknown.code if unknown else TimedOut.code,
+        where="",
     )

@@ -47,7 +47,8 @@ def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run
             if made is not None:
                 return made
     if failure.code == TimedOut.code:
-        return TimedOut(f"{_step(failure)} timed out{_because(failure)}.", failure=failure, hint=_retry(run_id))
+        what = f"{failure.step} timed out{_because(failure)}." if failure.step else f"{failure.message.rstrip('. ')}."
+        return TimedOut(what, failure=failure, hint=_retry(run_id) if failure.step else "")
     if failure.code == OutcomeUnknown.code:
         what = (
             f"{_step(failure)} ended without an answer{_because(failure)}: it may have happened, and is not repeated."

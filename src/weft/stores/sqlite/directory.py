@@ -26,9 +26,11 @@ _WANTED = (
 _UNLESS_HELD = "(status <> 'held' OR mail_at IS NOT NULL)"
 
 # Three ways to wait for a claim, each with its index: three statements, not one with OR, so that each stops at LIMIT.
+# The indexes are named because SQLite, which knows nothing of the values, would rather look at every open run.
 _OF_THE_DEAD = (
-    f"SELECT updated_at, {RUN_COLUMNS} FROM runs WHERE owner IN (SELECT value FROM json_each(:dead)) "
-    f"AND {_WANTED} AND {_UNLESS_HELD} ORDER BY updated_at, created_at, uid LIMIT :limit"
+    f"SELECT updated_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_owned "
+    f"WHERE owner IS NOT NULL AND owner IN (SELECT value FROM json_each(:dead)) AND {_WANTED} AND {_UNLESS_HELD} "
+    f"ORDER BY updated_at, created_at, uid LIMIT :limit"
 )
 _DUE = (
     f"SELECT wake_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_due WHERE wake_at <= :now AND owner IS NULL "
@@ -37,6 +39,13 @@ _DUE = (
 _WITH_MAIL = (
     f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner IS NULL "
     f"AND {_WANTED} ORDER BY mail_at LIMIT :limit"
+)
+_NEXT_WAKE = (
+    f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
+    f"AND {_WANTED} AND status <> 'held' ORDER BY wake_at LIMIT 1"
+)
+_OWN_MAIL = (
+    "SELECT uid FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner = ? ORDER BY mail_at, uid LIMIT ?"
 )
 
 
@@ -80,16 +89,11 @@ class SqliteDirectory:
         return _longest_waiting(await self._reader.aside(work), limit)
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        text = "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = ? ORDER BY mail_at, uid LIMIT ?"
-        return self._reader.here(lambda connection: [uid for (uid,) in connection.execute(text, (host, limit))])
+        return self._reader.here(lambda connection: [uid for (uid,) in connection.execute(_OWN_MAIL, (host, limit))])
 
     async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
-        text = (
-            f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
-            f"AND {_WANTED} AND status <> 'held' ORDER BY wake_at LIMIT 1"
-        )
         values = {"workflows": _json(workflows)}
-        row = await self._reader.aside(lambda connection: connection.execute(text, values).fetchone())
+        row = await self._reader.aside(lambda connection: connection.execute(_NEXT_WAKE, values).fetchone())
         return None if row is None else Millis(row[0])
 
     async def counts(self) -> Mapping[str, int]:

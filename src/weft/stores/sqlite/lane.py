@@ -19,17 +19,24 @@ class Lane:
         self._name = name
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
         """Whatever ``work`` returns or raises. Cancelling the wait does not stop the work."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        if self._thread is None:
-            # A daemon: a store that nobody closed must not keep a process from ending.
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
         self._jobs.put((work, loop, future))
+        if self._thread is None:
+            self._start()
         return await future
+
+    def _start(self) -> None:
+        # Two threads may ask for the first time at once, each with a loop of its own.
+        with self._starting:
+            if self._thread is None:
+                # A daemon: a store that nobody closed must not keep a process from ending.
+                self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+                self._thread.start()
 
     def stop(self) -> None:
         """End the thread after the work that is waiting. Blocks until then."""

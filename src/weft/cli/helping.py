@@ -1,0 +1,28 @@
+"""Error codes explained on the terminal."""
+
+from __future__ import annotations
+
+import difflib
+
+from weft.cli.pages import PAGES, page
+from weft.errors import UsageError
+
+
+def print_page(code: str | None) -> None:
+    """The page of a code; without one, all codes. Raises UsageError for a code that does not exist."""
+    if code is None:
+        width = max(map(len, PAGES)) + 2
+        print("\n".join(f"{known:{width}}{found.what}" for known, found in PAGES.items()))
+        return
+    text = page(code)
+    if text is None:
+        raise UsageError(f'No error has the code "{code}".{_meant(code)}', hint="weft help lists all codes.")
+    print(text, end="")
+
+
+def _meant(code: str) -> str:
+    close = difflib.get_close_matches(code, PAGES, n=1)
+    if not close:
+        # People remember the last word of a code: "id_taken" means run.id_taken.
+        close = [known for known in PAGES if code in known][:1]
+    return f' Did you mean "{close[0]}"?' if close else ""

@@ -1,0 +1,233 @@
+"""The log of a run as a person reads it: one mark per recorded operation, with its place, how often it was tried and how long it took.
+
+The state of a run forgets what it does not need again (rounds of loops, losers of races); the log does not, and neither does this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.core import events as e
+from weft.core.code.locations import readable
+from weft.errors import Failure
+from weft.ports.store import StoredEvent
+
+OVER = ("completed", "failed", "cancelled")
+
+
+class Mark(msgspec.Struct):
+    """One operation. ``what`` says more than its place does: the step, the names waited for, the question, the child."""
+
+    number: int
+    location: str
+    kind: str
+    what: str
+    started: int
+    status: str = "open"
+    attempts: int = 1
+    attempts_max: int = 0
+    rounds: int = 0
+    due: int = 0
+    ended: int | None = None
+    output: bytes = b"null"
+    failure: Failure | None = None
+    child: str = ""
+
+
+class History:
+    """Grows by one event at a time."""
+
+    def __init__(self) -> None:
+        self.marks: dict[int, Mark] = {}
+        self.status = "running"
+        self.seq = 0
+        self.started: int | None = None
+        self.ended: int | None = None
+        self.input = b"null"
+        self.output = b"null"
+        self.failure: Failure | None = None
+        self.reason = ""
+        self.retries = 0
+        self.held = ""
+        self.undone: list[str] = []
+        self._names = ["~", "&"]
+        self._newest: dict[str, int] = {}
+        self._letters: dict[str, bytes] = {}
+
+    def current(self) -> list[Mark]:
+        """The newest mark of every place, in order of their beginning."""
+        return [self.marks[number] for number in sorted(self._newest.values())]
+
+    def open(self) -> list[Mark]:
+        return [mark for mark in self.current() if mark.status == "open"]
+
+    def add(self, stored: StoredEvent) -> Mark | None:
+        """Take in the next event; the mark that it made or changed."""
+        event = e.decode(stored.body)
+        self.seq = stored.seq
+        at = getattr(event, "at", None)
+        if at is not None:
+            return self._begin(event, at, stored)
+        mark = self._subject(event, stored)
+        if mark is None:
+            self._live(event, stored.at)
+        else:
+            self._change(mark, event, stored.at)
+        return mark
+
+    # --- beginnings -----------------------------------------------------------------------------------------------
+
+    def _begin(self, event: Any, path: e.Path, stored: StoredEvent) -> Mark:
+        self._names += event.add
+        location = readable(path, self._names)
+        if isinstance(event, e.LoopTurned | e.LoopFinished):
+            return self._loop(event, location, stored)
+        kind, what = _title(event)
+        mark = Mark(stored.seq, location, kind, what, stored.at, due=getattr(event, "due", 0))
+        if isinstance(event, e.TaskScheduled):
+            mark.attempts_max = event.policy.attempts_max
+        elif isinstance(event, e.ChildStarted):
+            mark.child = event.run_id
+        elif isinstance(event, e.ValueRecorded):
+            _end(mark, "done", stored.at, bytes(event.value))
+        elif isinstance(event, e.RaceDecided | e.AttributesSet):
+            _end(mark, "done", stored.at)
+        return self._keep(mark)
+
+    def _keep(self, mark: Mark) -> Mark:
+        self.marks[mark.number] = mark
+        self._newest[mark.location] = mark.number
+        return mark
+
+    def _loop(self, event: e.LoopTurned | e.LoopFinished, location: str, stored: StoredEvent) -> Mark:
+        known = self._newest.get(location)
+        mark = (
+            self.marks[known] if known is not None else self._keep(Mark(stored.seq, location, "loop", "", stored.at))
+        )
+        if isinstance(event, e.LoopFinished):
+            mark.rounds = event.rounds
+            _end(mark, "done", stored.at, bytes(event.output))
+        else:
+            mark.rounds = event.round
+        return mark
+
+    def _subject(self, event: e.AnyEvent, stored: StoredEvent) -> Mark | None:
+        """The mark that an event is about."""
+        match event:
+            case e.TaskSucceeded(task=number) | e.TaskFailed(task=number) | e.TaskLost(task=number):
+                return self.marks.get(number)
+            case e.TimerFired(timer=number) | e.AskAnswered(ask=number) | e.ChildEnded(child=number):
+                return self.marks.get(number)
+            case e.MessagesTaken(wait=number) | e.MessageRefused(wait=number) | e.WaitTimedOut(wait=number):
+                return self.marks.get(number)
+            case e.EntryCancelled(entry=number):
+                return self.marks.get(number)
+            case e.UndoScheduled(of=number, step=step):
+                undone = self.marks.get(number)
+                location = f"{undone.location if undone is not None else number}!undo"
+                return self._keep(Mark(stored.seq, location, "undo", step, stored.at))
+        return None
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def _change(self, mark: Mark, event: e.AnyEvent, at: int) -> None:
+        match event:
+            case e.TaskSucceeded(output=output, attempt=attempt):
+                mark.attempts = attempt
+                _end(mark, "done", at, bytes(output))
+            case e.TaskFailed(failure=failure, attempt=attempt, retry_at=retry_at):
+                mark.failure = failure
+                mark.attempts, mark.due = (attempt + 1, retry_at) if retry_at else (attempt, 0)
+                if not retry_at:
+                    _end(mark, "failed", at)
+            case e.TaskLost(retry_at=retry_at):
+                mark.due = retry_at
+            case e.TimerFired():
+                _end(mark, "done", at)
+            case e.MessagesTaken(ids=ids):
+                letters = [self._letters.pop(id, b"null") for id in ids]
+                _end(mark, "done", at, letters[0] if len(letters) == 1 else b"[" + b",".join(letters) + b"]")
+            case e.WaitTimedOut():
+                mark.failure = Failure("TimedOut", "nothing came in time")
+                _end(mark, "failed", at)
+            case e.AskAnswered(decided=True):
+                _end(mark, "done", at, _answer(event))
+            case e.ChildEnded(status=status, output=output, failure=failure):
+                mark.failure = failure
+                _end(mark, "done" if status == "completed" else status, at, bytes(output))
+            case e.EntryCancelled():
+                _end(mark, "cancelled", at)
+
+    def _live(self, event: e.AnyEvent, at: int) -> None:
+        """What happens to the run as a whole."""
+        match event:
+            case e.RunStarted(input=input):
+                self.started, self.input = at, bytes(input)
+            case e.MessageReceived(id=id, body=body):
+                self._letters[id] = bytes(body)
+            case e.RunCompleted(output=output):
+                self.output = bytes(output)
+                self._over("completed", at)
+            case e.RunFailed(failure=failure, not_undone=places):
+                self.failure, self.undone = failure, list(places)
+                self._over("failed", at)
+            case e.RunCancelled(reason=reason):
+                self.reason = reason
+                self._over("cancelled", at)
+            case e.CancelRequested(reason=reason):
+                self.status, self.reason, self.held = "cancelling", reason, ""
+            case e.CodeEnded():
+                self.status = "rolling_back"
+            case e.RunPaused():
+                self.status = "paused"
+            case e.RunResumed():
+                self.status, self.held = "running", ""
+            case e.RunHeld(message=message):
+                self.status, self.held = "held", message
+            case e.RunRetried(dropped=dropped):
+                self._again(dropped)
+
+    def _over(self, status: str, at: int) -> None:
+        self.status, self.ended, self.held = status, at, ""
+        for mark in self.open():
+            _end(mark, "cancelled", at)
+
+    def _again(self, dropped: list[int]) -> None:
+        self.status, self.ended, self.failure, self.held = "running", None, None, ""
+        self.retries += 1
+        for number in dropped:
+            mark = self.marks.get(number)
+            if mark is not None and self._newest.get(mark.location) == number:
+                del self._newest[mark.location]
+
+
+def _end(mark: Mark, status: str, at: int, output: bytes = b"null") -> None:
+    mark.status, mark.ended, mark.output = status, at, output
+
+
+def _title(event: Any) -> tuple[str, str]:
+    match event:
+        case e.TaskScheduled(step=step):
+            return "step", step
+        case e.TimerSet():
+            return "sleep", ""
+        case e.MessageAwaited(names=names):
+            return "receive", " or ".join(names) or "any"
+        case e.AskOpened(title=title):
+            return "ask", title
+        case e.ChildStarted(workflow=workflow):
+            return "child", workflow
+        case e.ValueRecorded(of=of):
+            return of, ""
+        case e.RaceDecided(winner=winner):
+            return "race", winner
+        case e.AttributesSet(attributes=attributes):
+            return "set", ", ".join(attributes)
+    return "entry", ""
+
+
+def _answer(event: e.AskAnswered) -> bytes:
+    answer: dict[str, Any] = {"approved": event.approved, "by": event.by, "reason": event.reason, "form": event.form}
+    return msgspec.json.encode({name: part for name, part in answer.items() if part not in ("", e.NULL)})

@@ -1,0 +1,142 @@
+"""From a word on the command line to the user's app: import the file, find the ``weft.App`` in it, and explain what is wrong with it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from weft.authoring.app import App
+from weft.authoring.group import did_you_mean
+from weft.authoring.workflows import Workflow
+from weft.errors import RunAtImport, UnknownWorkflow, UsageError, WeftError
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """An app, and the file or module as the user named it."""
+
+    app: App
+    name: str
+
+    def workflow(self, name: str) -> Workflow[Any, Any]:
+        """The newest version of a workflow. Raises UnknownWorkflow, naming the file."""
+        try:
+            return self.app.workflow_named(name)
+        except UnknownWorkflow:
+            names = sorted({known for known, _ in self.app.workflow_versions()})
+            known = f"Known: {', '.join(names[:20])}." if names else "It has no workflow at all: @app.workflow"
+            raise UnknownWorkflow(
+                f'No workflow "{name}" in {self.name}.{did_you_mean(name, names)}', hint=known
+            ) from None
+
+
+def load_app(target: str, verb: str = "a weft command") -> Loaded:
+    """The app in ``app.py``, ``app.py:name``, ``shop.app`` or ``shop.app:name``. Raises UsageError, RunAtImport."""
+    place, _, name = target.partition(":") if not _is_drive(target) else (target, "", "")
+    path = Path(place)
+    is_file = path.suffix == ".py" or path.is_file()
+    if is_file and not path.is_file():
+        raise UsageError(f"There is no file {place}.", hint=f"Files here: {_files_here()}")
+    with _importing(place, verb):
+        module = _import_file(path) if is_file else _import_module(place)
+    return Loaded(_app_in(module, place, name), place)
+
+
+def _is_drive(target: str) -> bool:
+    return len(target) > 2 and target[1] == ":" and target[2] in "/\\" and ":" not in target[2:]
+
+
+def _files_here() -> str:
+    names = sorted(path.name for path in Path().glob("*.py"))
+    return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "none that ends in .py"
+
+
+def _import_file(path: Path) -> ModuleType:
+    """As ``python app.py`` would: its folder comes first, and the module has the file's name."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    # A file called like a module that is loaded (types.py) must not take its place.
+    name = path.stem if path.stem not in sys.modules else f"{path.stem}_app"
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _import_module(name: str) -> ModuleType:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    return importlib.import_module(name)
+
+
+@contextmanager
+def _importing(place: str, verb: str) -> Iterator[None]:
+    """Say which file is to blame, whatever its code does while it is imported."""
+    os.environ["WEFT_IMPORTING"] = place
+    try:
+        yield
+    except RunAtImport as error:
+        raise RunAtImport(f"{place} calls app.run() while {verb} imports it.", hint=error.hint) from error
+    except WeftError:
+        raise
+    except SystemExit as error:
+        raise UsageError(
+            f"{place} ends the program while it is imported.", hint='Put that under: if __name__ == "__main__":'
+        ) from error
+    except Exception as error:
+        raise UsageError(
+            f"{place} cannot be imported: {_told(error)}", hint="Correct it, or name another file."
+        ) from error
+    finally:
+        del os.environ["WEFT_IMPORTING"]
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg} ({Path(error.filename or '?').name}:{error.lineno})."
+    # The innermost line that is the user's own, not the import system's.
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
+    own = [frame for frame in frames if Path(frame.filename) != Path(__file__) and "importlib" not in frame.filename]
+    where = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {error}{where}."
+
+
+def _app_in(module: ModuleType, place: str, name: str) -> App:
+    if name:
+        found = getattr(module, name, None)
+        if isinstance(found, App):
+            return found
+        raise UsageError(f"{name} in {place} is not a weft.App.", hint=f"Apps there: {_listed(module)}")
+    apps = _apps(module)
+    if len(set(map(id, apps.values()))) == 1:
+        return next(iter(apps.values()))
+    if not apps:
+        raise UsageError(f"There is no weft.App in {place}.", hint="It needs a line such as: app = weft.App()")
+    raise UsageError(
+        f"{place} has several apps: {', '.join(apps)}.", hint=f"Say which: {place}:{next(iter(apps))}"
+    )
+
+
+def _apps(module: ModuleType) -> dict[str, App]:
+    return {name: value for name, value in vars(module).items() if isinstance(value, App)}
+
+
+def _listed(module: ModuleType) -> str:
+    return ", ".join(_apps(module)) or "none"

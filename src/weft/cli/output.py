@@ -1,0 +1,124 @@
+"""What commands print: JSON for programs, short lines for people. Times are local for people and UTC for programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from weft.core import values
+from weft.core.durations import format_ms
+from weft.errors import Failure
+from weft.ports.store import RunRow
+
+WIDTH_MAX = 100_000
+STYLES = {
+    "running": "cyan",
+    "completed": "green",
+    "done": "green",
+    "failed": "red",
+    "held": "bold red",
+    "paused": "yellow",
+    "cancelled": "yellow",
+    "cancelling": "yellow",
+    "rolling_back": "yellow",
+}
+
+
+def console() -> Console:
+    """The terminal; what is piped is not cut to the width of one."""
+    width = None if sys.stdout.isatty() else WIDTH_MAX
+    return Console(highlight=False, soft_wrap=True, width=width)
+
+
+def print_json(document: Any) -> None:
+    """One document, readable."""
+    print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
+    """Columns without a frame; on a terminal only the last one is cut."""
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
+    for heading in headings[:-1]:
+        table.add_column(heading, no_wrap=True, overflow="fold")
+    table.add_column(headings[-1], no_wrap=True, overflow="ellipsis", ratio=1 if out.is_terminal else None)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+def status_text(status: str) -> Text:
+    return Text(status.replace("_", " "), style=STYLES.get(status, ""))
+
+
+def iso(ms: int | None) -> str | None:
+    """A moment for programs."""
+    return None if not ms else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def moment(ms: int) -> str:
+    """A moment for people: the time, with the date unless it is today."""
+    when = datetime.fromtimestamp(ms / 1000).astimezone()
+    today = datetime.now().astimezone().date() == when.date()
+    return f"{when:%H:%M:%S}" if today else f"{when:%Y-%m-%d %H:%M:%S}"
+
+
+def age(ms: int) -> str:
+    """A length of time in its two biggest units at most: "3d4h", "12m", "5s"."""
+    ms = max(0, ms)
+    if ms >= 3_600_000:
+        return format_ms(ms - ms % (3_600_000 if ms >= 86_400_000 else 60_000))
+    return format_ms(ms - ms % (60_000 if ms >= 600_000 else 1_000))
+
+
+def took(ms: int) -> str:
+    """How long something took: exact while that matters."""
+    return format_ms(ms) if ms < 10_000 else format_ms(ms - ms % 1_000)
+
+
+def value(raw: bytes, *, chars_max: int = 70) -> str:
+    """A recorded value, shortened."""
+    if values.is_ref(raw):
+        return f"({values.parse_ref(raw).size:,} bytes)"
+    text = values.unseal(raw).decode("utf-8", "replace")
+    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"
+
+
+def pretty(raw: bytes) -> str:
+    """A result for people: text as it is, anything else as indented JSON."""
+    decoded = msgspec.json.decode(raw)
+    return decoded if isinstance(decoded, str) else msgspec.json.format(raw, indent=2).decode()
+
+
+def document(raw: bytes) -> Any:
+    """A recorded value for programs; one too big for the log is its reference."""
+    return msgspec.json.decode(raw if values.is_ref(raw) else values.unseal(raw))
+
+
+def failure_text(failure: Failure) -> str:
+    """A failure in one line."""
+    where = f" ({failure.where})" if failure.where else ""
+    message = failure.message.partition("\n")[0]
+    return f"{failure.type}: {message}{where}" if message else f"{failure.type}{where}"
+
+
+def run_document(row: RunRow) -> dict[str, Any]:
+    """What every listing says of a run."""
+    return {
+        "id": row.id,
+        "workflow": row.workflow,
+        "version": row.version,
+        "status": row.status,
+        "created_at": iso(row.created_at),
+        "updated_at": iso(row.updated_at),
+        "ended_at": iso(row.ended_at),
+        "attributes": dict(row.attributes),
+        "hosted": row.owner is not None,
+        "fault": row.fault,
+    }

@@ -1,0 +1,106 @@
+"""Which store a command speaks of, and the way in.
+
+``--url`` first, then what ``--app`` says, WEFT_URL, ``[tool.weft] url``, the app named by ``[tool.weft] app``, ``sqlite:///weft.db``.
+Looking never makes a store: one that does not exist yet is empty.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from weft.errors import NotFound, UsageError
+from weft.ports.store import RunRow
+from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.door import Door
+from weft.stores import open_store
+
+if TYPE_CHECKING:
+    from weft.cli.loading import Loaded
+
+DEFAULT_URL = "sqlite:///weft.db"
+
+
+def url_of(url: str | None, app: str | None, loaded: Loaded | None = None) -> str:
+    """The store's address; ``loaded`` is the app, if it was loaded already. Raises UsageError if it cannot be."""
+    if url:
+        return url
+    settings = project_settings()
+    target = app or settings.get("app")
+    found = None if app else os.environ.get("WEFT_URL") or settings.get("url")
+    if found or not target:
+        return found or DEFAULT_URL
+    if loaded is None:
+        # The user's code, and all that it needs: not for those who name their store.
+        from weft.cli.loading import load_app
+
+        loaded = load_app(target)
+    return loaded.app.url
+
+
+def project_settings() -> dict[str, str]:
+    """``[tool.weft]`` of this folder's pyproject.toml."""
+    try:
+        section = tomllib.loads(Path("pyproject.toml").read_text("utf-8")).get("tool", {}).get("weft", {})
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return {}
+    return {name: value for name, value in section.items() if isinstance(value, str)}
+
+
+def exists(url: str) -> bool:
+    """Whether there is a store at this address. Raises UsageError if there can be none."""
+    if not url.startswith("sqlite:"):
+        _refuse_memory(url)
+        return True
+    return file_of(url).exists()
+
+
+def file_of(url: str) -> Path:
+    """The file of a SQLite store. Raises UsageError."""
+    # SQLite's library comes with it.
+    from weft.stores.sqlite.connection import path_of
+
+    return path_of(url)
+
+
+def described(url: str) -> str:
+    """The address, with the folder where that is not plain from it."""
+    path = Path(url.removeprefix("sqlite:///"))
+    return f"{url} in this folder" if url.startswith("sqlite:///") and path.name == str(path) else url
+
+
+@asynccontextmanager
+async def opened(url: str | None, app: str | None = None, *, create: bool = False) -> AsyncIterator[Door]:
+    """The door to a store's runs; nothing is hosted here. Raises NotFound if it does not exist and is not to be made."""
+    address = url_of(url, app)
+    _refuse_memory(address)
+    if not create and not exists(address):
+        raise NotFound(
+            f"There is no store {described(address)} yet, so there are no runs in it.",
+            hint="Another one? --url sqlite:///../shop/weft.db, or set WEFT_URL.",
+        )
+    store = open_store(address)
+    await store.open()
+    try:
+        yield Door(store, SystemClock(), TimeIds())
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def found(run: str, url: str | None, app: str | None) -> AsyncIterator[tuple[Door, RunRow]]:
+    """The run that a word on the command line means."""
+    async with opened(url, app) as door:
+        yield door, await door.by_prefix(run)
+
+
+def _refuse_memory(url: str) -> None:
+    if url.startswith("memory:"):
+        raise UsageError(
+            f"{url} lives in the process that made it; nothing of it can be seen from here.",
+            hint='Keep runs in a file: weft.App("sqlite:///weft.db")',
+        )

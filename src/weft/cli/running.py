@@ -1,0 +1,68 @@
+"""``weft run`` hosts the engine for one run and waits; ``weft start`` hands a run to a process that hosts it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.authoring.client import Client
+from weft.cli.arguments import given
+from weft.cli.entry import say
+from weft.cli.loading import Loaded, load_app
+from weft.cli.output import pretty, print_json
+from weft.cli.place import opened, project_settings, url_of
+from weft.cli.steering import NOBODY, is_taken_up
+from weft.core import values
+from weft.core.ids import RunId
+
+
+def run_here(
+    file: str,
+    workflow: str,
+    *,
+    words: Sequence[str],
+    source: str | None,
+    id: str | None,
+    url: str | None,
+    json: bool,
+) -> None:
+    """What ``app.run`` does, from the command line."""
+    loaded = load_app(file, "weft run")
+    found = loaded.workflow(workflow)
+    arguments = given(words, source, found.signature)
+    if url is not None:
+        loaded.app.url = url
+    result = loaded.app.run(found, arguments, id=id)
+    raw = found.signature.result.encode(result, what=f"{workflow} returned")
+    if json:
+        print_json(values.decode(raw))
+    else:
+        print(pretty(raw))
+
+
+async def start_elsewhere(
+    workflow: str, *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
+) -> None:
+    """Put a new run into the store. With an app its arguments are checked here, else where it runs."""
+    target = app or project_settings().get("app")
+    loaded = load_app(target, "weft start") if target else None
+    signature = loaded.workflow(workflow).signature if loaded is not None else None
+    arguments = given(words, source, signature)
+    address = url_of(url, app, loaded)
+    async with opened(address, create=True) as door:
+        run_id = await _start(address, workflow, arguments, id, loaded)
+        print(run_id, flush=True)
+        if not await is_taken_up(door, await door.row(RunId(run_id))):
+            say(NOBODY.format(what=f"{workflow} now", seen="it will begin"))
+
+
+async def _start(url: str, workflow: str, arguments: dict[str, Any], id: str | None, loaded: Loaded | None) -> str:
+    async with Client(url) as client:
+        if loaded is None:
+            return (await client.start(workflow, arguments, id=id)).id
+        # The app speaks through the client's door: it knows the workflow's version, its timeout and its types.
+        loaded.app.bind(client.door)
+        try:
+            return (await loaded.app.start(workflow, arguments, id=id)).id
+        finally:
+            loaded.app.bind(None)

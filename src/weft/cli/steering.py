@@ -1,0 +1,89 @@
+"""Messages and commands to runs, wherever they are hosted. Each is durable when it is reported.
+
+A command to a run that another process hosts travels as mail. Its host is given a moment to act, so that what is said and what the
+next command sees agree; if nobody hosts the run, the mail waits, and that is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+from weft.authoring.handles import Handle
+from weft.cli.arguments import plain
+from weft.cli.entry import say
+from weft.cli.place import found
+from weft.core.ids import RunId
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+from weft.steps.codec import Codec
+
+PATIENCE_SECONDS = 0.6
+LOOK_SECONDS = 0.02
+NOBODY = "no process hosts {what}; {seen} when one does."
+
+
+def handle_of(door: Door, row: RunRow) -> Handle[Any]:
+    return Handle(door, RunId(row.id), Codec.of(Any))
+
+
+async def send_message(
+    run: str, name: str, body: str, *, key: str | None, url: str | None, app: str | None
+) -> None:
+    """Deliver a message; ``-`` reads its body from stdin."""
+    async with found(run, url, app) as (door, row):
+        content = plain(sys.stdin.read() if body == "-" else body)
+        await handle_of(door, row).send(name, content, key=key)
+        await report(door, row, f'sent "{name}" to {row.id}')
+
+
+async def cancel_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
+    async with found(run, url, app) as (door, row):
+        await handle_of(door, row).cancel(reason)
+        await report(door, row, f"{row.id} is told to stop")
+
+
+async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
+    async with found(run, url, app) as (door, row):
+        await handle_of(door, row).pause()
+        await report(door, row, f"{row.id} is paused")
+
+
+async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
+    async with found(run, url, app) as (door, row):
+        await handle_of(door, row).resume()
+        await report(door, row, f"{row.id} goes on")
+
+
+async def retry_run(run: str, *, place: str, url: str | None, app: str | None) -> None:
+    """Try a failed run again, from a place on if one is given."""
+    async with found(run, url, app) as (door, row):
+        await handle_of(door, row).retry(start=place)
+        await report(door, row, f"{row.id} is tried again{f' from {place}' if place else ''}")
+
+
+async def report(door: Door, row: RunRow, done: str) -> None:
+    """Say what was asked of the run, and whether anybody heard."""
+    print(done, flush=True)
+    if not await is_taken_up(door, row):
+        say(NOBODY.format(what="it now", seen="it will be seen"))
+
+
+async def is_taken_up(door: Door, row: RunRow) -> bool:
+    """Whether a host acts on the run's mail: it has done so, or it is alive and busy."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        now = await door.store.directory.row(row.uid)
+        if now is None or now.ended_at is not None:
+            return True
+        waiting = await door.store.log.inbox(row.uid)
+        if not waiting and now.seq > 0 and now.owner is not None:
+            return True
+        if time.monotonic() > end:
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    if now.owner is None:
+        return not waiting and now.wake_at is None
+    return now.owner not in await door.store.hosts.dead(monotonic=time.monotonic())

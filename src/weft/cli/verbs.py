@@ -1,0 +1,318 @@
+"""The words of the command line: each verb, its options and one line about it. What they do is in the other modules.
+
+Every parameter is text or a flag. Typer reads anything else with pydantic, whose import takes longer than the rest of a verb; so
+verbs read their own numbers, and ``Verb`` hands text over as it was typed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+RUNNING, LOOKING, STEERING, OTHER = "Run", "Look", "Steer", "More"
+
+
+class Verb(TyperCommand):
+    """A command whose words stay text."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for parameter in self.params:
+            parameter.process_value = partial(_as_typed, parameter, parameter.process_value)  # type: ignore[method-assign]
+
+
+def _as_typed(parameter: Any, read: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    if isinstance(value, str) or (value is None and not parameter.required):
+        return value
+    if isinstance(value, tuple) and (value or not parameter.required):
+        return list(value)
+    return read(context, value)
+
+
+class Verbs(TyperGroup):
+    """All verbs, listed by what they are for."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for panel in (RUNNING, LOOKING, STEERING, OTHER):
+            found = [(name, verb) for name, verb in self.commands.items() if verb.rich_help_panel == panel]  # type: ignore[attr-defined]
+            with formatter.section(panel):
+                formatter.write_dl([(f"{name:9}", verb.get_short_help_str(90)) for name, verb in found])
+
+
+cli = typer.Typer(
+    cls=Verbs,
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 110},
+    help="Durable workflows for Python: start runs, look at them, steer them.",
+    epilog="RUN is an id or the beginning of one. The store is --url, WEFT_URL or [tool.weft] url in pyproject.toml, "
+    "else sqlite:///weft.db.",
+)
+
+
+def command_line() -> Any:
+    """The parser."""
+    return typer.main.get_command(cli)
+
+
+def verb(panel: str, name: str | None = None) -> Any:
+    """Declare a verb."""
+    return cli.command(name, cls=Verb, rich_help_panel=panel)
+
+
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The store, such as sqlite:///shop/weft.db.")]
+AppFile = Annotated[
+    str | None,
+    typer.Option("--app", metavar="FILE[:NAME]", help="The file with the weft.App, also [tool.weft] app."),
+]
+Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or the beginning of it.")]
+Arguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments of the workflow, by name.")
+]
+Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
+Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="The id of the run. The same again is the same run.")]
+WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.")]
+
+
+def _wait(coroutine: Coroutine[Any, Any, int | None]) -> None:
+    code = asyncio.run(coroutine)
+    if code:
+        raise typer.Exit(code)
+
+
+def _count(text: str | None, option: str, least: int) -> int:
+    if text is None or not text.isascii() or not text.isdigit() or int(text) < least:
+        raise typer.BadParameter(f"{text!r} is not a number of at least {least}.", param_hint=option)
+    return int(text)
+
+
+# --- run ----------------------------------------------------------------------------------------------------------
+
+
+@verb(RUNNING)
+def run(
+    file: Annotated[str, typer.Argument(metavar="FILE[:NAME]", help="The file (or module) with the weft.App.")],
+    workflow: WorkflowName,
+    arguments: Arguments = None,
+    id: Id = None,
+    input: Input = None,
+    url: Url = None,
+    json: Json = False,
+) -> None:
+    """Start or continue a run here, wait for it, print its result."""
+    from weft.cli.running import run_here
+
+    run_here(file, workflow, words=arguments or [], source=input, id=id, url=url, json=json)
+
+
+@verb(RUNNING)
+def start(
+    workflow: WorkflowName,
+    arguments: Arguments = None,
+    id: Id = None,
+    input: Input = None,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Hand a run to the process that hosts the workflow, print its id."""
+    from weft.cli.running import start_elsewhere
+
+    _wait(start_elsewhere(workflow, words=arguments or [], source=input, id=id, url=url, app=app))
+
+
+# --- look ---------------------------------------------------------------------------------------------------------
+
+
+@verb(LOOKING, "list")
+def list_(
+    workflow: Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")] = None,
+    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only runs that are running, failed, …")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only runs started since: 2h, 2026-01-31.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only runs with this attribute; may be repeated.")
+    ] = None,
+    limit: Annotated[str, typer.Option(metavar="N", help="How many at once.")] = "20",
+    cursor: Annotated[str | None, typer.Option(metavar="CURSOR", help="Where the page before ended.")] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Find runs, newest first."""
+    from weft.cli.listing import Wanted, print_runs
+
+    wanted = Wanted(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor)
+    _wait(print_runs(wanted, url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def show(
+    run: Run,
+    tree: Annotated[bool, typer.Option("--tree", help="Draw child runs too.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """One run: where it stands and what it has recorded."""
+    from weft.cli.showing import print_run
+
+    _wait(print_run(run, children=tree, url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def events(
+    run: Run,
+    after: Annotated[str, typer.Option(metavar="N", help="Only events after this number.")] = "0",
+    follow: Annotated[bool, typer.Option("--follow", help="Also those to come, until the run is over.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+    json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
+) -> None:
+    """The log of a run."""
+    from weft.cli.logbook import print_events
+
+    _wait(print_events(run, after=_count(after, "--after", 0), follow=follow, url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def watch(run: Run, url: Url = None, app: AppFile = None) -> None:
+    """Follow a run live until it is over, then print its result."""
+    from weft.cli.watching import watch_run
+
+    _wait(watch_run(run, url=url, app=app))
+
+
+@verb(LOOKING)
+def explain(run: Run, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """What a run waits for, since when, and what would unblock it."""
+    from weft.cli.showing import print_explanation
+
+    _wait(print_explanation(run, url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def inbox(url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """Questions that wait for a person."""
+    from weft.cli.questions import print_inbox
+
+    _wait(print_inbox(url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def status(url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """The store: where it is, its size, how many runs."""
+    from weft.cli.listing import print_status
+
+    _wait(print_status(url=url, app=app, json=json))
+
+
+# --- steer --------------------------------------------------------------------------------------------------------
+
+
+@verb(STEERING)
+def send(
+    run: Run,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that the run waits for.")],
+    body: Annotated[str, typer.Argument(metavar="[BODY]", help="JSON, or text; - reads it from stdin.")] = "null",
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="The same key twice is one message.")] = None,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Deliver a message to a run."""
+    from weft.cli.steering import send_message
+
+    _wait(send_message(run, name, body, key=key, url=url, app=app))
+
+
+@verb(STEERING)
+def decide(
+    question: Annotated[str, typer.Argument(metavar="ID", help="RUN:PLACE, as weft inbox lists it.")],
+    answer: Annotated[str, typer.Argument(metavar="approve|reject")],
+    form: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JSON|KEY=VALUE", help="What the form asks for; KEY=VALUE may be repeated."),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who decides; else your login name.")] = None,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Answer a question of a run."""
+    from weft.cli.questions import Given, answer_question
+
+    if answer not in ("approve", "reject"):
+        raise typer.BadParameter(f"{answer!r} is neither approve nor reject.", param_hint="approve|reject")
+    given = Given(answer == "approve", form or [], reason, by)
+    _wait(answer_question(question, given, url=url, app=app))
+
+
+@verb(STEERING)
+def cancel(
+    run: Run,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "",
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Stop a run; what it did is undone, newest first."""
+    from weft.cli.steering import cancel_run
+
+    _wait(cancel_run(run, reason=reason, url=url, app=app))
+
+
+@verb(STEERING)
+def pause(run: Run, url: Url = None, app: AppFile = None) -> None:
+    """No new work until it is resumed."""
+    from weft.cli.steering import pause_run
+
+    _wait(pause_run(run, url=url, app=app))
+
+
+@verb(STEERING)
+def resume(run: Run, url: Url = None, app: AppFile = None) -> None:
+    """Release a paused run, or one that was held for a person."""
+    from weft.cli.steering import resume_run
+
+    _wait(resume_run(run, url=url, app=app))
+
+
+@verb(STEERING)
+def retry(
+    run: Run,
+    place: Annotated[
+        str, typer.Option("--from", metavar="PLACE", help="Perform everything anew from this place on.")
+    ] = "",
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Try a failed run again; what it has recorded is not repeated."""
+    from weft.cli.steering import retry_run
+
+    _wait(retry_run(run, place=place, url=url, app=app))
+
+
+# --- more ---------------------------------------------------------------------------------------------------------
+
+
+@verb(OTHER, "help")
+def help_(
+    code: Annotated[str | None, typer.Argument(metavar="[CODE]", help="The code that an error named.")] = None,
+) -> None:
+    """Explain an error code, or list them all."""
+    from weft.cli.helping import print_page
+
+    print_page(code)
+
+
+@verb(OTHER)
+def version() -> None:
+    """Print the version of Weft."""
+    from importlib.metadata import version as version_of
+
+    print(version_of("weft"))

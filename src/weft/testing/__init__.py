@@ -1,0 +1,45 @@
+"""Test workflows in a simulated world: virtual time, fakes for steps, crashes at every boundary, recorded runs as regression tests."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from weft.testing.everywhere import crash_everywhere
+    from weft.testing.fakes import Call
+    from weft.testing.faults import FaultyStore, Rates
+    from weft.testing.history import export_events, replay
+    from weft.testing.loop import ProcessDied, SimLoop
+    from weft.testing.world import SimRun, World
+
+__all__ = [
+    "Call",
+    "FaultyStore",
+    "ProcessDied",
+    "Rates",
+    "SimLoop",
+    "SimRun",
+    "World",
+    "crash_everywhere",
+    "export_events",
+    "replay",
+]
+
+if not TYPE_CHECKING:
+    # Loaded at first use: pytest imports the plugin beside this in every project that has Weft installed.
+    _HOMES = {
+        "Call": "fakes",
+        "FaultyStore": "faults",
+        "ProcessDied": "loop",
+        "Rates": "faults",
+        "SimLoop": "loop",
+        "SimRun": "world",
+        "World": "world",
+        "crash_everywhere": "everywhere",
+        "export_events": "history",
+        "replay": "history",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            return getattr(import_module(f"weft.testing.{_HOMES[name]}"), name)
+        raise AttributeError(f"module 'weft.testing' has no attribute {name!r}")

@@ -1,0 +1,69 @@
+"""Deaths that a test has planned: at the result of a step, or at the n-th write of a world."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from weft.core import events as e
+from weft.core.ids import EntryId, RunUid
+from weft.errors import UsageError
+from weft.ports.store import Append
+from weft.testing.fakes import CallBook
+from weft.testing.faults import StoreCall
+
+When = Literal["before", "after"]
+
+
+class _Plan(msgspec.Struct):
+    at: str
+    when: When
+    times: int
+
+
+class Crashes:
+    """All that are planned in one world."""
+
+    def __init__(self, book: CallBook) -> None:
+        self._book = book
+        self._plans: list[_Plan] = []
+        self.writes: list[str] = []
+        """Every write so far: what a crash before or after it would have interrupted."""
+        self.at_write: tuple[int, When] | None = None
+        """Die before or after the write of this index."""
+
+    def plan(self, at: str, when: When, times: int) -> None:
+        if when not in ("before", "after"):
+            raise UsageError(f"when={when!r} is not one of before, after.")
+        self._plans.append(_Plan(at, when, times))
+
+    def pending(self) -> list[str]:
+        """Places whose planned crash has not happened."""
+        return [f"{plan.when} {plan.at}" for plan in self._plans if plan.times > 0]
+
+    def is_due(self, call: StoreCall, when: When) -> bool:
+        """Whether the process dies here."""
+        if when == "before":
+            self.writes.append(call.what)
+        if self.at_write == (len(self.writes) - 1, when):
+            return True
+        plans = [plan for plan in self._plans if plan.times > 0 and plan.when == when]
+        if not plans or call.what != "log.commit":
+            return False
+        places = [place for append in call.subject for place in self._results(append)]
+        for plan in plans:
+            if any(plan.at in place for place in places):
+                plan.times -= 1
+                return True
+        return False
+
+    def _results(self, append: Append) -> list[tuple[str, str]]:
+        """Step and location of the tasks whose last word is in this append."""
+        found = []
+        for stored in append.events:
+            event = e.decode(stored.body)
+            final = isinstance(event, e.TaskSucceeded) or (isinstance(event, e.TaskFailed) and not event.retry_at)
+            if final:
+                found.append(self._book.places.get((RunUid(append.uid), EntryId(event.task)), ("", "")))
+        return found

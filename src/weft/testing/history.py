@@ -1,0 +1,193 @@
+"""A recorded run as a regression test: its events, exported, are told to today's code, and nothing is performed.
+
+The format is one JSON object: ``weft`` ("events/1"), ``run`` (its id), ``uid``, ``workflow``, ``version``, ``events`` (each with ``seq``,
+``at`` and ``event``, as stored) and ``blobs`` (digest to content) for the values that the events only refer to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.authoring.app import App
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.code.locations import key_of
+from weft.core.code.machine import CodeMachine
+from weft.core.ids import Millis, RunId, Seq
+from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError
+from weft.ports.store import StoredEvent
+from weft.runtime.code_driver import CodeDriver, Program
+from weft.runtime.door import Door
+from weft.testing.world import SimRun
+
+FORMAT = "events/1"
+_REFERENCE = re.compile(rb"cas://sha256:([0-9a-f]{64})")
+
+
+class ExportedEvent(msgspec.Struct, frozen=True):
+    """One event as stored."""
+
+    seq: int
+    at: int
+    event: Raw
+
+
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """A run to be replayed."""
+
+    weft: str
+    run: str
+    uid: str
+    workflow: str
+    version: str
+    events: list[ExportedEvent]
+    blobs: dict[str, str] = {}
+
+
+def export_events(run: SimRun[Any]) -> dict[str, Any]:
+    """The events of a run in a world as ``replay`` reads them: write them to a file with ``json.dump``."""
+    return run.world.perform(lambda: history_of(run.world.app.door, run.id))
+
+
+async def history_of(door: Door, run_id: str) -> dict[str, Any]:
+    """The events of a run as ``replay`` reads them."""
+    row = await door.row(RunId(run_id))
+    stored = [event async for event in door.events(row)]
+    digests = {digest.decode() for event in stored for digest in _REFERENCE.findall(event.body)}
+    exported = Exported(
+        weft=FORMAT,
+        run=row.id,
+        uid=row.uid,
+        workflow=row.workflow,
+        version=row.version,
+        events=[ExportedEvent(event.seq, event.at, Raw(event.body)) for event in stored],
+        blobs={digest: (await door.store.blobs.get(digest)).decode() for digest in sorted(digests)},
+    )
+    return msgspec.json.decode(msgspec.json.encode(exported), type=dict[str, Any])
+
+
+def replay(app: App, path: str | Path) -> None:
+    """Tell the events in this file to the app's code of today, performing nothing. Raises Diverged where they part.
+
+    Also raises UsageError if the file is not an exported run, UnknownWorkflow if the app does not have its workflow.
+    """
+    try:
+        exported = msgspec.json.decode(Path(path).read_bytes(), type=Exported)
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(f"{path} cannot be read as an exported run: {error}.", hint="weft export makes one.") from error
+    if exported.weft != FORMAT:
+        raise UsageError(f"{path} has the format {exported.weft!r}, and this Weft reads {FORMAT!r}.")
+    program = app.find_program(exported.workflow, exported.version)
+    if program is None:
+        raise UnknownWorkflow(f'No workflow "{exported.workflow}" of version {exported.version} is registered.')
+    stored = [StoredEvent(Seq(each.seq), Millis(each.at), bytes(each.event)) for each in exported.events]
+    blobs = {digest: text.encode() for digest, text in exported.blobs.items()}
+    replay_log(program, exported.uid, stored, blobs)
+
+
+def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> None:
+    """Tell a log to the code; whatever the code then wants to write is divergence. Raises Diverged."""
+    machine = CodeMachine.fresh(uid)
+    for event in stored:
+        machine.evolve(e.decode(event.body), at=event.at)
+    if machine.state.failure is not None and machine.state.failure.code == "run.id_taken" and len(stored) == 2:
+        return  # its start was refused: no code ever ran
+    listener = _Listener(machine, blobs)
+    driver = CodeDriver(machine, program, listener)
+    driver.advance()
+    stopped = driver._stop  # noqa: SLF001 - the driver's own account of where it stopped
+    driver.close()
+    if stopped is not None:
+        raise stopped
+    listener.check()
+
+
+class _Listener:
+    """Stands where the run's actor would, and takes down what the code wants instead of doing it."""
+
+    tolerant = False
+
+    def __init__(self, machine: CodeMachine, blobs: Mapping[str, bytes]) -> None:
+        self._machine = machine
+        self._blobs = blobs
+        self._beyond: Diverged | None = None
+        self._said: c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun | None = None
+
+    def issue(self, command: c.Asked) -> None:
+        if isinstance(command, c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun):
+            self._said = command
+            return
+        if self._beyond is None:
+            self._beyond = self._diverged(self._place(command), "nothing", type(command).__name__)
+        raise Evicted
+
+    def keep(self, raw: bytes) -> Raw:
+        sealed = values.seal(raw)
+        if len(sealed) <= values.INLINE_BYTES_MAX:
+            return Raw(sealed)
+        return Raw(values.ref_for(hashlib.sha256(raw).hexdigest(), len(raw)))
+
+    def blob(self, digest: str) -> bytes | None:
+        return self._blobs.get(digest)
+
+    def now(self) -> int:
+        return self._machine.state.at
+
+    def new_id(self) -> str:
+        return "0" * 32
+
+    def check(self) -> None:
+        """Whether the code asked for nothing new and ended as the log says. Raises Diverged."""
+        state = self._machine.state
+        if state.status in ("paused", "held"):
+            return  # it was not told its last facts, so what it makes of them is not recorded
+        if self._beyond is not None:
+            raise self._beyond
+        recorded, said = self._recorded_end(), self._said_end()
+        if recorded != said:
+            raise self._diverged("its end", recorded, said)
+
+    def _recorded_end(self) -> str:
+        state = self._machine.state
+        if state.status == "completed":
+            return f"the result {bytes(state.output).decode()}"
+        if state.cancelled is not None and state.ended:
+            return "its cancellation"
+        if state.failure is not None:
+            return f"the failure {state.failure.type}: {state.failure.message}"
+        return "that it goes on"
+
+    def _said_end(self) -> str:
+        match self._said:
+            case c.CompleteRun(output=output):
+                return f"the result {bytes(output).decode()}"
+            case c.FailRun(failure=failure):
+                return f"the failure {failure.type}: {failure.message}"
+            case c.EndCancelled():
+                return "its cancellation"
+            case c.HoldRun(message=message) if self._machine.state.over:
+                return f"to stop: {message}"
+        return "that it goes on"
+
+    def _place(self, command: c.Asked) -> str:
+        if isinstance(command, c.Ask):
+            return key_of(command.scope, command.name, command.n)
+        number = getattr(command, "entry", getattr(command, "wait", 0))
+        entry = self._machine.state.entries.get(number)
+        return entry.key if entry is not None else ""
+
+    def _diverged(self, location: str, recorded: str, asked: str) -> Diverged:
+        return Diverged(
+            f"{self._machine.state.run_id}: at `{location}` it has recorded {recorded}, the code now asks for {asked}.",
+            location=location,
+            recorded=recorded,
+            asked=asked,
+        )

@@ -1,0 +1,43 @@
+"""The pytest plugin: ``weft_app`` is your app, ``weft_world`` a simulated world for it. Tests stay synchronous.
+
+Say in the ini file which app it is (``weft_app = "shop:app"``), or override the fixture. Nothing of Weft is loaded before a test asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from weft.authoring.app import App
+    from weft.testing.world import World
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("weft_app", 'the app that weft_world is made for: "module:name"', default="")
+
+
+@pytest.fixture
+def weft_app(request: pytest.FixtureRequest) -> App:
+    """The app under test."""
+    named = str(request.config.getini("weft_app"))
+    module, colon, name = named.partition(":")
+    if not colon:
+        raise pytest.UsageError(
+            'weft_world needs an app: set weft_app = "shop:app" in the ini file, or write a fixture weft_app that returns it.'
+        )
+    app: App = getattr(import_module(module), name)
+    return app
+
+
+@pytest.fixture
+def weft_world(weft_app: App) -> Iterator[World]:
+    """A simulated world for the app."""
+    from weft.testing.world import World  # noqa: PLC0415 - projects that have Weft installed and do not test it must not pay
+
+    world = World(weft_app)
+    yield world
+    world.close()

@@ -1,0 +1,305 @@
+"""A world for tests: your app on a store in memory, with time that you move, steps that you fake and a process that you crash.
+
+Everything is synchronous and follows from the seed. The app's own database is never touched. There is one process at a time; when it dies,
+all of its memory is gone and the store stays, and a new one goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, Generic, TypeVar
+
+from weft.authoring.app import App
+from weft.authoring.handles import Event, Handle
+from weft.authoring.policies import Duration
+from weft.core.durations import duration_ms
+from weft.errors import NotRunning, UsageError
+from weft.runtime.door import Door
+from weft.runtime.engine import World as Surroundings
+from weft.runtime.explain import Waiting
+from weft.runtime.settings import Settings
+from weft.stores.memory import MemoryStore
+from weft.testing.clock import InlineExecutor, SeededIds, SimClock
+from weft.testing.crashes import Crashes, When
+from weft.testing.fakes import Call, CallBook, WatchedEngine
+from weft.testing.faults import StoreCall, WiredStore
+from weft.testing.loop import Process, SimLoop
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+_NEVER = 1e12
+"""Seconds. Nobody else writes to this store, so nothing has to be looked for: the engine's own rounds are put off for ever."""
+_SETTINGS = Settings(
+    lease_seconds=_NEVER,
+    poll_seconds=_NEVER,
+    scan_seconds=_NEVER,
+    idle_seconds=_NEVER,
+    look_seconds=_NEVER,
+)
+
+
+class World:
+    """See the module. ``World(app, seed=0)``: the same seed is the same world, to the last callback."""
+
+    def __init__(self, app: App, seed: int = 0) -> None:
+        self.seed = seed
+        self.app = app
+        self._loop = SimLoop(seed)
+        self._clock = SimClock(self._loop)
+        self._ids = SeededIds(self._loop, seed)
+        self._store = MemoryStore()
+        self._book = CallBook(app)
+        self._crashes = Crashes(self._book)
+        self._engines: list[WatchedEngine] = []
+        self._named = 0
+        with self._bound():
+            self._boot()
+
+    # --- runs -----------------------------------------------------------------------------------------------------
+
+    def run(self, call: Coroutine[Any, Any, R], *, id: str | None = None) -> R:
+        """Start a run, skip time until it ends, and return its result. Raises RunFailed, RunCancelled."""
+        return self.start(call, id=id).result()
+
+    def start(self, call: Coroutine[Any, Any, R], *, id: str | None = None) -> SimRun[R]:
+        """Start a run; it is durable when this returns, and moves when time does or the world settles."""
+        invocation = self.app.invocation(call, None)
+        workflow = invocation.workflow
+        self._named += 1
+        # It has a name before it is made: if the process dies meanwhile, the same start is made again, not a second one.
+        run_id = id if id is not None else f"{workflow.name}-{self._named}"
+        given = workflow.signature.unpack(invocation.given)
+
+        async def start() -> Any:
+            return await self.app.start(workflow(**given), id=run_id)
+
+        handle: Handle[R] = self.perform(start)
+        return SimRun(self, handle.id, lambda: self.app.get(run_id, workflow))
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    @property
+    def now_ms(self) -> int:
+        """The time in this world, in milliseconds since 1970."""
+        return self._clock.now_ms()
+
+    def advance(self, duration: Duration) -> None:
+        """Let that much time pass, with everything that happens meanwhile."""
+        until = self._loop.time() + duration_ms(duration) / 1000
+        with self._bound():
+            self._drive(lambda: False, until=until)
+
+    def settle(self) -> None:
+        """Let everything happen that can happen now: until only time or people can help."""
+        self.advance(0)
+
+    # --- steps ----------------------------------------------------------------------------------------------------
+
+    def fake(self, step: object, *results_or_exceptions: Any) -> None:
+        """Answer a step's attempts with these, one each, the last for all that follow. A function is called with the step's arguments."""
+        self._book.fake(step, results_or_exceptions)
+
+    def calls(self, step: object) -> list[Call]:
+        """Every call of a step so far, over all crashes."""
+        self.settle()
+        return self._book.calls(step)
+
+    # --- crashes --------------------------------------------------------------------------------------------------
+
+    def crash(self, *, at: object, when: When = "after", times: int = 1) -> None:
+        """Plan the death of the process at a step (or the location of one): ``before`` or ``after`` its result is committed.
+
+        ``before``: the body has run, and nobody knows, so it will run again under the same key. ``after``: it will never run again. The
+        next process starts by itself.
+        """
+        self._crashes.plan(self._book.name_of(at), when, times)
+
+    def restart(self) -> None:
+        """The process dies here and now, and a new one starts."""
+        with self._bound():
+            self._process.die()
+            self._boot()
+
+    @property
+    def writes(self) -> list[str]:
+        """Every write to the store so far: each has a boundary before and after it."""
+        return list(self._crashes.writes)
+
+    def crash_at_write(self, place: tuple[int, When] | None) -> None:
+        """Plan the death of the process before or after the write of this index, counted over the life of the world."""
+        self._crashes.at_write = place
+
+    def missed_crashes(self) -> list[str]:
+        """Planned crashes that have not happened."""
+        return self._crashes.pending()
+
+    def new_key(self) -> str:
+        """An idempotency key, so that a command that is given again after a crash counts once."""
+        return self._ids.new()
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def perform(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Let the process do something for the test, skipping time until it is done; if the process dies, the next one is asked again."""
+        with self._bound():
+            while True:
+                process = self._process
+                task = process.context.copy().run(self._loop.create_task, make())
+                if self._drive(lambda: task.done() or not process.alive):  # noqa: B023 - used within this round only
+                    return self._result(task)
+
+    def _result(self, task: asyncio.Task[T]) -> T:
+        if self._loop.errors:
+            raise self._loop.errors.pop(0)
+        return task.result()
+
+    def _drive(self, over: Callable[[], bool], *, until: float | None = None) -> bool:
+        """Run until it is over; False if the process died before, or the time is up."""
+        loop = self._loop
+        process = self._process
+        while process.alive and not over():
+            if loop.turn():
+                continue
+            if until is not None:
+                if not loop.jump(until):
+                    break
+            elif loop.next_timer() - loop.time() > _NEVER / 10:
+                raise self._stuck()
+            else:
+                loop.jump()
+        if not process.alive:
+            self._boot()
+            return until is not None and self._drive(over, until=until)
+        if self._loop.errors:
+            raise self._loop.errors.pop(0)
+        return over()
+
+    def _stuck(self) -> UsageError:
+        rows = [run for run in self._store.content.runs.values() if run.is_open]
+        waits = "; ".join(f"{run.id} is {run.status}" for run in rows) or "no run is open"
+        return UsageError(
+            f"Nothing more happens by itself in this world: {waits}.",
+            hint="Start with world.start(...), then send(), answer() or resume what run.waiting_for() names.",
+            code="usage.simulated",
+        )
+
+    def _boot(self) -> None:
+        """A new process on the same store. What the one before held is claimable at once, as when the system frees a dead one's locks."""
+        for engine in self._engines[-1:]:
+            self._store.content.hosts.pop(engine.host, None)
+        self._process = Process(f"process-{len(self._engines) + 1}")
+        self._process.context.copy().run(self._open)
+        engine = self._engines[-1]
+        process = self._process
+        started = process.context.copy().run(self._loop.create_task, engine.start())
+        if self._drive(lambda: started.done() or not process.alive):
+            started.result()
+
+    def _open(self) -> None:
+        store = WiredStore(self._store.share(), self._carry)
+        surroundings = Surroundings(
+            store=store, clock=self._clock, ids=self._ids, executor=InlineExecutor(), settings=_SETTINGS
+        )
+        engine = WatchedEngine(surroundings, self.app, self._book)
+        self._engines.append(engine)
+        self._door = Door(store, self._clock, self._ids, engine)
+        self.app.bind(self._door)
+
+    async def _carry(self, call: StoreCall) -> Any:
+        """Every call of the store passes here, so that the process can die before or after it."""
+        if not call.is_write:
+            return call.apply()
+        if self._crashes.is_due(call, "before"):
+            return await self._die()
+        result = call.apply()
+        if self._crashes.is_due(call, "after"):
+            return await self._die()
+        return result
+
+    async def _die(self) -> Any:
+        self._process.die()
+        return await self._loop.create_future()
+
+    @contextlib.contextmanager
+    def _bound(self) -> Iterator[None]:
+        """The app speaks through this world's door, and through its own again afterwards."""
+        try:
+            before: Door | None = self.app.door
+        except NotRunning:
+            before = None
+        door = getattr(self, "_door", None)
+        if door is not None:
+            self.app.bind(door)
+        try:
+            yield
+        finally:
+            self.app.bind(before)
+
+    def close(self) -> None:
+        """Let go of everything that still runs here. Nothing is said about it; the world cannot be used afterwards."""
+        for engine in self._engines:
+            for actor in list(engine.actors.values()):
+                actor.close()
+        self._loop.close()
+
+
+class SimRun(Generic[R]):
+    """A run in a world. What is read here is read when the world has settled."""
+
+    def __init__(self, world: World, run_id: str, handle: Callable[[], Handle[R]]) -> None:
+        self.id = run_id
+        self.world = world
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"<weft run {self.id} in a world of seed {self.world.seed}>"
+
+    def result(self) -> R:
+        """Skip time until the run ends; its result. Raises RunFailed, RunCancelled."""
+        return self.world.perform(lambda: self._handle().result())
+
+    @property
+    def status(self) -> str:
+        self.world.settle()
+        return self.world.perform(lambda: self._handle().status())
+
+    @property
+    def events(self) -> list[Event]:
+        """Its log, oldest first."""
+        self.world.settle()
+
+        async def read() -> list[Event]:
+            return [event async for event in self._handle().events()]
+
+        return self.world.perform(read)
+
+    def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
+        """Deliver a message."""
+        key = key or self.world.new_key()
+        self.world.perform(lambda: self._handle().send(name, body, key=key))
+
+    def answer(
+        self, name: str, *, approved: bool = True, form: Any = None, by: str = "", reason: str = ""
+    ) -> None:
+        """Answer an open question."""
+        self.world.settle()
+        key = self.world.new_key()
+        self.world.perform(
+            lambda: self._handle().decide(name, approved=approved, form=form, by=by, reason=reason, key=key)
+        )
+
+    def cancel(self, reason: str = "") -> None:
+        """Ask the run to stop."""
+        self.world.perform(lambda: self._handle().cancel(reason))
+
+    def waiting_for(self) -> list[Waiting]:
+        """What it waits for now: kind, location, since when, until when."""
+        self.world.settle()
+
+        async def explain() -> list[Waiting]:
+            return (await self._handle().explain()).waiting
+
+        return self.world.perform(explain)

@@ -1,0 +1,103 @@
+"""Kill the program at its n-th boundary, for every n, and go on; then kill the recovery too.
+
+Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER single`` goes
+through all single points, ``pairs N SEED`` through N pairs (first kill, then a kill during the recovery). Prints one JSON line.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import traceback
+from collections import Counter
+from pathlib import Path
+
+from tests.crash import checks, scenario
+from weft.ports.boundary import set_hook
+
+NEVER = 10**9
+TRIAL_SECONDS_MAX = 60
+
+
+def trial(folder: Path, kill_at: int) -> tuple[bool, Counter[str]]:
+    """Run the program in a fork and kill it at its ``kill_at``-th boundary; whether it came to its end, and what it passed."""
+    seen_path = folder / "seen.txt"
+    seen_path.unlink(missing_ok=True)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            signal.alarm(TRIAL_SECONDS_MAX)
+            seen: list[str] = []
+
+            def hook(name: str) -> None:
+                seen.append(name)
+                if len(seen) == kill_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            set_hook(hook)
+            scenario.run(folder)
+            seen_path.write_text("\n".join(seen))
+            code = 0
+        except BaseException:  # noqa: BLE001 - a fork must not return into its parent's code
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return False, Counter()
+    if status != 0:
+        raise RuntimeError(f"the program ended with {status} when killed at {kill_at}")
+    return True, Counter(seen_path.read_text().splitlines())
+
+
+def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
+    """Kill, perhaps kill again while recovering, then let it end, and check everything."""
+    folder = root / "-".join(map(str, kills))
+    folder.mkdir()
+    ended = False
+    seen: Counter[str] = Counter()
+    for kill_at in kills:
+        ended, seen = trial(folder, kill_at)
+        if ended:
+            break
+    if not ended:
+        trial(folder, NEVER)
+    checks.check(folder)
+    shutil.rmtree(folder)
+    return ended, seen
+
+
+def single(root: Path) -> dict[str, object]:
+    points = 0
+    while True:
+        ended, seen = one(root, points + 1)
+        if ended:
+            return {"points": points, "boundaries": dict(seen)}
+        points += 1
+
+
+def pairs(root: Path, count: int, seed: int) -> dict[str, object]:
+    draw = random.Random(seed)
+    ended, seen = one(root, NEVER)
+    assert ended
+    points = sum(seen.values())
+    for _ in range(count):
+        one(root, draw.randint(1, points), draw.randint(1, points))
+    return {"points": points, "pairs": count}
+
+
+def main() -> None:
+    root = Path(sys.argv[1])
+    (root / "warm").mkdir()
+    scenario.run(root / "warm")  # imports everything once, so that each fork begins at once
+    found = single(root) if sys.argv[2] == "single" else pairs(root, int(sys.argv[3]), int(sys.argv[4]))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

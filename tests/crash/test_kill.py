@@ -1,0 +1,34 @@
+"""kill -9 at every named boundary, and again during the recovery: nothing acknowledged is lost, nothing recorded is repeated."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAIRS = 40
+
+
+def sweep(*words: str) -> dict[str, object]:
+    done = subprocess.run([sys.executable, "-m", "tests.crash.sweep", *words], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_killed_at_every_boundary_it_goes_on_and_ends_right(tmp_path: Path) -> None:
+    found = sweep(str(tmp_path), "single")
+
+    assert int(str(found["points"])) > 50
+    boundaries = found["boundaries"]
+    assert isinstance(boundaries, dict)
+    assert {"commit.before", "commit.after", "effect.before", "step.before", "step.after", "blob.put"} <= set(boundaries)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, seed: int) -> None:
+    assert sweep(str(tmp_path), "pairs", str(PAIRS), str(seed))["pairs"] == PAIRS
