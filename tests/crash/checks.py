@@ -35,7 +35,8 @@ def check(folder: Path) -> None:
 
 def _logs(database: sqlite3.Connection) -> dict[str, list[dict[str, object]]]:
     rows = database.execute(
-        "SELECT runs.id, runs.uid, events.seq, events.body FROM events JOIN runs ON runs.num = events.run ORDER BY runs.num, events.seq"
+        "SELECT runs.id, runs.uid, events.seq, events.body FROM events "
+        "JOIN runs ON runs.num = events.run ORDER BY runs.num, events.seq"
     )
     logs: dict[str, list[dict[str, object]]] = {}
     for run_id, uid, seq, body in rows:
@@ -64,7 +65,7 @@ def _check_effects(folder: Path, logs: dict[str, list[dict[str, object]]]) -> No
             elif event["kind"] == "undo_scheduled":
                 keys[event["seq"]] = f"{keys[event['of']]}!undo"
             else:
-                if event["kind"] in ("task_lost", "task_failed") and (event["kind"] == "task_lost" or event.get("retry_at")):
+                if event["kind"] == "task_lost" or (event["kind"] == "task_failed" and event.get("retry_at")):
                     allowed[keys[event["task"]]] += 1
                 continue
             allowed[keys[event["seq"]]] += 1

@@ -1,7 +1,8 @@
-"""A small business under fire: one program that uses most of what code workflows have, with a ledger outside the engine.
+"""A small business under fire: one program that uses most of what code workflows have, with a ledger outside the
+engine.
 
-Every effect and every acknowledged command is one line in the ledger, on disk before anything else happens. The checker compares
-ledgers and logs; it never asks the engine for its opinion.
+Every effect and every acknowledged command is one line in the ledger, on disk before anything else happens. The checker
+compares ledgers and logs; it never asks the engine for its opinion.
 """
 
 from __future__ import annotations

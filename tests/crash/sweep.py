@@ -1,7 +1,8 @@
 """Kill the program at its n-th boundary, for every n, and go on; then kill the recovery too.
 
-Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER single`` goes
-through all single points, ``pairs N SEED`` through N pairs (first kill, then a kill during the recovery). Prints one JSON line.
+Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER
+single`` goes through all single points, ``pairs N SEED`` through N pairs (first kill, then a kill during the recovery).
+Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ TRIAL_SECONDS_MAX = 60
 
 
 def trial(folder: Path, kill_at: int) -> tuple[bool, Counter[str]]:
-    """Run the program in a fork and kill it at its ``kill_at``-th boundary; whether it came to its end, and what it passed."""
+    """Run the program in a fork and kill it at its ``kill_at``-th boundary.
+
+    Whether it came to its end, and what it passed.
+    """
     seen_path = folder / "seen.txt"
     seen_path.unlink(missing_ok=True)
     pid = os.fork()
@@ -43,7 +47,7 @@ def trial(folder: Path, kill_at: int) -> tuple[bool, Counter[str]]:
             scenario.run(folder)
             seen_path.write_text("\n".join(seen))
             code = 0
-        except BaseException:  # noqa: BLE001 - a fork must not return into its parent's code
+        except BaseException:
             traceback.print_exc()
         finally:
             os._exit(code)

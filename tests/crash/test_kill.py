@@ -1,4 +1,7 @@
-"""kill -9 at every named boundary, and again during the recovery: nothing acknowledged is lost, nothing recorded is repeated."""
+"""kill -9 at every named boundary, and again during the recovery.
+
+Nothing acknowledged is lost, nothing recorded is repeated.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,9 @@ PAIRS = 40
 
 
 def sweep(*words: str) -> dict[str, object]:
-    done = subprocess.run([sys.executable, "-m", "tests.crash.sweep", *words], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.crash.sweep", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -26,7 +31,7 @@ def test_killed_at_every_boundary_it_goes_on_and_ends_right(tmp_path: Path) -> N
     assert int(str(found["points"])) > 50
     boundaries = found["boundaries"]
     assert isinstance(boundaries, dict)
-    assert {"commit.before", "commit.after", "effect.before", "step.before", "step.after", "blob.put"} <= set(boundaries)
+    assert {"commit.before", "commit.after", "effect.before", "step.before", "step.after"} <= set(boundaries)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

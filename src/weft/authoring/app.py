@@ -7,7 +7,6 @@ import contextlib
 import inspect
 import os
 import sys
-import tomllib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -69,6 +68,11 @@ class App(Group):
     def url(self) -> str:
         """Where runs are kept: as given, WEFT_URL, [tool.weft] url in pyproject.toml, else sqlite:///weft.db."""
         return self._url or os.environ.get("WEFT_URL") or _configured_url() or DEFAULT_URL
+
+    @url.setter
+    def url(self, url: str) -> None:
+        """Keep runs elsewhere than the code says: the command line's ``--url``."""
+        self._url = url
 
     # --- the catalogue, as the engine sees it ---------------------------------------------------------------------
 
@@ -342,6 +346,7 @@ def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def since_ms(since: datetime | timedelta | None) -> Millis | None:
+    """A moment, or a span back from now, as the store counts."""
     if since is None:
         return None
     moment = datetime.now().astimezone() - since if isinstance(since, timedelta) else since
@@ -352,6 +357,8 @@ def _configured_url() -> str | None:
     path = Path("pyproject.toml")
     if not path.is_file():
         return None
+    import tomllib  # noqa: PLC0415 - not for those whose folder has no project
+
     try:
         section = tomllib.loads(path.read_text()).get("tool", {}).get("weft", {})
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):

@@ -199,7 +199,10 @@ class Context:
     async def receive(
         self, name: str, type: Any = Any, *, timeout: Duration | None = None, default: Any = _MISSING
     ) -> Any:
-        """The next message of this name. One that does not fit the type is refused and recorded, and the wait goes on."""
+        """The next message of this name.
+
+        One that does not fit the type is refused and recorded, and the wait goes on.
+        """
         codec: Codec[Any] = Codec.of(type)
         due = 0
         tries = 0
@@ -287,7 +290,10 @@ class Context:
         timeout: Duration | None = None,
         on_timeout: Literal["fail", "approve", "reject"] = "fail",
     ) -> Answer[Any]:
-        """Wait for people to decide; they see the title, what it is about and the form. Without an answer: ``on_timeout``."""
+        """Wait for people to decide.
+
+        They see the title, what it is about and the form. Without an answer: ``on_timeout``.
+        """
         if on_timeout not in ON_TIMEOUT:
             raise BadValue(f"on_timeout={on_timeout!r} is not one of {', '.join(ON_TIMEOUT)}.", code="value.bad_policy")
         scope = _scope()
@@ -335,7 +341,10 @@ class Context:
         return tuple(found.values())
 
     async def race(self, name: str, calls: Mapping[str, Call[T]], *, timeout: Duration | None = None) -> Winner[T]:
-        """The first that succeeds; the others are cancelled. Branches should not share variables: losers leave no trace."""
+        """The first that succeeds.
+
+        The others are cancelled. Branches should not share variables: losers leave no trace.
+        """
         return await structure.race(name, calls, duration_ms(timeout) if timeout is not None else 0)
 
     async def map(self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16) -> list[R]:
@@ -429,7 +438,10 @@ class Context:
         return UUID(raw.decode().strip('"'))
 
     async def version(self, name: str, latest: int) -> int:
-        """Which of your versions of a piece of code this run uses: 1 if it passed here before there was a choice, else ``latest``."""
+        """Which of your versions of a piece of code this run uses.
+
+        1 if it passed here before there was a choice, else ``latest``.
+        """
         if latest < 1:
             raise BadValue(f"version({name!r}, {latest}): versions begin at 1.", code="value.bad_policy")
         raw = self._value(

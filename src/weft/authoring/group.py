@@ -138,14 +138,14 @@ class Group:
     def include(self, *groups: Group) -> None:
         """Take in the steps and workflows of other groups, also those they get later."""
         for group in groups:
-            if group._parent is not None:
+            if group._parent is not None:  # noqa: SLF001 - its own kind
                 raise UsageError("This group is included already.", hint="A group belongs to one app.")
-            for step in group._steps.values():
+            for step in group._steps.values():  # noqa: SLF001
                 self.adopt_step(step)
-            for workflow in group._workflows.values():
+            for workflow in group._workflows.values():  # noqa: SLF001
                 self._refuse_taken(workflow.name, workflow.fn, "workflow", workflow.version)
                 self._keep_workflow(workflow)
-            group._parent = self
+            group._parent = self  # noqa: SLF001
 
     def _refuse_taken(self, name: str, fn: Callable[..., Any], kind: str, version: str = "") -> None:
         step = self._steps.get(name)
@@ -158,7 +158,8 @@ class Group:
         kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
         raise NameTaken(
             f'{kinds} called "{name}" ({_place(other)}, {_place(fn)}).',
-            hint=f'Names identify recorded results. Rename one, or @app.{kind}(name="{PurePath(_file(fn)).stem}.{name}").',
+            hint="Names identify recorded results. "
+            f'Rename one, or @app.{kind}(name="{PurePath(_file(fn)).stem}.{name}").',
         )
 
     # --- looking up (what the engine asks) ------------------------------------------------------------------------
@@ -259,16 +260,19 @@ def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The closest known name, as half a sentence; nothing if none is close."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f' Did you mean "{close[0]}"?' if close else ""
 
 
 def known_names(names: Sequence[str]) -> str:
+    """What there is, and how more would come."""
     listed = ", ".join(names[:20]) or "none"
     return f"Known: {listed}. (The file must be imported: weft serve app.py billing.py)"
 
 
 def not_running() -> NoReturn:
+    """Refuse what needs an engine in this process."""
     raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
 
 

@@ -14,7 +14,8 @@ from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut
-from weft.runtime.door import Door, Ending
+from weft.runtime.door import Door
+from weft.runtime.engine import Ending
 from weft.runtime.explain import Explanation, explain
 from weft.steps.codec import Codec
 
@@ -77,7 +78,10 @@ class Handle(Generic[R]):
         return (await self._door.row(RunId(self.id))).status
 
     async def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
-        """Deliver a message: the run will see it, also if it does not wait for it yet. The same key twice is one message."""
+        """Deliver a message: the run will see it, also if it does not wait for it yet.
+
+        The same key twice is one message.
+        """
         raw = await self._door.keep(values.encode(body, what=f'the message "{name}" has'))
         message = c.DeliverMessage(self._door.ids.new(), name, msgspec.Raw(raw))
         await self._door.tell(RunId(self.id), message, key=key)

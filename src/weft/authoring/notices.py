@@ -1,4 +1,7 @@
-"""What ``app.run`` says on the terminal: that a run goes on, that it is finished already, where it stands after Ctrl-C."""
+"""What ``app.run`` says on the terminal.
+
+That a run goes on, that it is finished already, where it stands after Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ class Notices:
         self._last = ""
 
     def say(self, text: str) -> None:
-        print(f"weft: {text}", file=sys.stderr, flush=True)
+        print(f"weft: {text}", file=sys.stderr, flush=True)  # noqa: T201 - it speaks to the person at the terminal
 
     async def begin(self, door: Door, engine: Engine, run_id: str, *, created: bool) -> None:
         """A run that was there before: say so, and what of it is not repeated."""

@@ -1,4 +1,4 @@
-"""Steps: functions that are performed durably when they are awaited in a workflow, and are plain functions elsewhere."""
+"""Steps: performed durably when they are awaited in a workflow, plain functions elsewhere."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ class Step(Generic[P, R]):
         return changed
 
     def undo(self, fn: Callable[Q, U]) -> Callable[Q, U]:
-        """Register the function that takes this step back; it takes any of the step's parameters and ``result``, by name."""
+        """Register the function that takes this step back.
+
+        It takes any of the step's parameters and ``result``, by name.
+        """
         if self.undo_plan is not None:
             raise UsageError(f"{self.name} has an undo already ({self.undo_plan.step}).", code="usage.name_taken")
         undo: Step[Any, Any] = self._group.add_step(fn, name=None)

@@ -1,7 +1,7 @@
 """Many at once, first of many, again and again: join, race, map and loop, on the private loop of a run.
 
-Only what replay could not find out by itself is recorded: who won a race (its losers leave the state), and where a loop is. Branches are
-asyncio tasks with scopes named after them, so what happens inside is recorded like anywhere else.
+Only what replay could not find out by itself is recorded: who won a race (its losers leave the state), and where a loop
+is. Branches are asyncio tasks with scopes named after them, so what happens inside is recorded like anywhere else.
 """
 
 from __future__ import annotations
@@ -231,7 +231,10 @@ def err_of(error: BaseException) -> Err:
 
 
 async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, keep: int) -> Any:
-    """Rounds of ``body`` until it is done. The state of each round is recorded; a restart goes on with the current one."""
+    """Rounds of ``body`` until it is done.
+
+    The state of each round is recorded; a restart goes on with the current one.
+    """
     if keep < 0:
         raise BadValue(f"loop({name!r}): keep={keep} must be 0 or more.", code="value.bad_policy")
     scope, n, entry, inner = open_place(name, "loop")

@@ -22,7 +22,10 @@ R = TypeVar("R")
 
 
 class Workflow(Generic[P, R]):
-    """A registered workflow. Calling it makes a call; the call is awaited, or handed to ``app.run`` and ``app.start``."""
+    """A registered workflow.
+
+    Calling it makes a call; the call is awaited, or handed to ``app.run`` and ``app.start``.
+    """
 
     def __init__(
         self, group: Group, name: str, fn: Callable[..., Any], signature: Signature, *, version: str, timeout_ms: int

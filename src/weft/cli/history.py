@@ -103,9 +103,7 @@ class History:
 
     def _loop(self, event: e.LoopTurned | e.LoopFinished, location: str, stored: StoredEvent) -> Mark:
         known = self._newest.get(location)
-        mark = (
-            self.marks[known] if known is not None else self._keep(Mark(stored.seq, location, "loop", "", stored.at))
-        )
+        mark = self.marks[known] if known is not None else self._keep(Mark(stored.seq, location, "loop", "", stored.at))
         if isinstance(event, e.LoopFinished):
             mark.rounds = event.rounds
             _end(mark, "done", stored.at, bytes(event.output))
@@ -229,5 +227,6 @@ def _title(event: Any) -> tuple[str, str]:
 
 
 def _answer(event: e.AskAnswered) -> bytes:
-    answer: dict[str, Any] = {"approved": event.approved, "by": event.by, "reason": event.reason, "form": event.form}
-    return msgspec.json.encode({name: part for name, part in answer.items() if part not in ("", e.NULL)})
+    answer: dict[str, Any] = {"approved": event.approved, "by": event.by, "reason": event.reason}
+    kept = {name: part for name, part in answer.items() if part != ""}
+    return msgspec.json.encode(kept if bytes(event.form) == b"null" else {**kept, "form": event.form})

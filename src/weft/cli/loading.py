@@ -129,9 +129,7 @@ def _app_in(module: ModuleType, place: str, name: str) -> App:
         return next(iter(apps.values()))
     if not apps:
         raise UsageError(f"There is no weft.App in {place}.", hint="It needs a line such as: app = weft.App()")
-    raise UsageError(
-        f"{place} has several apps: {', '.join(apps)}.", hint=f"Say which: {place}:{next(iter(apps))}"
-    )
+    raise UsageError(f"{place} has several apps: {', '.join(apps)}.", hint=f"Say which: {place}:{next(iter(apps))}")
 
 
 def _apps(module: ModuleType) -> dict[str, App]:

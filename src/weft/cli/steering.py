@@ -29,9 +29,7 @@ def handle_of(door: Door, row: RunRow) -> Handle[Any]:
     return Handle(door, RunId(row.id), Codec.of(Any))
 
 
-async def send_message(
-    run: str, name: str, body: str, *, key: str | None, url: str | None, app: str | None
-) -> None:
+async def send_message(run: str, name: str, body: str, *, key: str | None, url: str | None, app: str | None) -> None:
     """Deliver a message; ``-`` reads its body from stdin."""
     async with found(run, url, app) as (door, row):
         content = plain(sys.stdin.read() if body == "-" else body)

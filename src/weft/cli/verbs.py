@@ -78,7 +78,9 @@ Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments of the workflow, by name.")
 ]
 Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
-Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="The id of the run. The same again is the same run.")]
+Id = Annotated[
+    str | None, typer.Option("--id", metavar="ID", help="The id of the run. The same again is the same run.")
+]
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.")]
 
 

@@ -1,8 +1,9 @@
 """Requests to change a run. All of them enter through one door: ``decide``.
 
-Two families share it. *Reports and requests* come from outside (a user, a worker, a clock, another run) and may have travelled as
-mail, so they are JSON too. *Asks* come from the code of a run while it is pumped, and are decided in the same append as the fact
-that woke it; an ask names its place by ``scope`` (readable, ending in a slash, empty at the root), ``name`` and ``n``, its how-manieth use there.
+Two families share it. *Reports and requests* come from outside (a user, a worker, a clock, another run) and may have
+travelled as mail, so they are JSON too. *Asks* come from the code of a run while it is pumped, and are decided in the
+same append as the fact that woke it; an ask names its place by ``scope`` (readable, ending in a slash, empty at the
+root), ``name`` and ``n``, its how-manieth use there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from msgspec import Raw
 from weft.core.events import DEFAULT_POLICY, NULL, Parent, Policy, Style, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
+
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", tag=None):
     """The base of what comes from outside."""

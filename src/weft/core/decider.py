@@ -1,9 +1,10 @@
 """The shape of every style: a few pure functions over a state, held together by a machine.
 
-A machine owns the state of one run and lends it to nobody. ``decide`` answers a command with the events it would cause and changes
-nothing; ``evolve`` takes an event in and is the only place where the state changes; ``follow`` gives what the state by itself demands next
-(an undo, the end) and is asked until it gives nothing; ``effects`` says what a committed event asks of the world, ``mail`` what it tells other
-runs in the same commit, and ``outstanding`` gives the effects of all that is open, which is all that recovery needs.
+A machine owns the state of one run and lends it to nobody. ``decide`` answers a command with the events it would cause
+and changes nothing; ``evolve`` takes an event in and is the only place where the state changes; ``follow`` gives what
+the state by itself demands next (an undo, the end) and is asked until it gives nothing; ``effects`` says what a
+committed event asks of the world, ``mail`` what it tells other runs in the same commit, and ``outstanding`` gives the
+effects of all that is open, which is all that recovery needs.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class Machine(Protocol):
     def state(self) -> State: ...
 
     def decide(self, command: AnyCommand, env: Env) -> Sequence[AnyEvent]:
-        """What the command causes; nothing, if it is late or known. Raises Refused or BadValue: rejected, nothing happened."""
+        """What the command causes.
+
+        Nothing, if it is late or known. Raises Refused or BadValue: rejected, nothing happened.
+        """
         ...
 
     def follow(self) -> Sequence[AnyEvent]:

@@ -23,7 +23,8 @@ class PerformTask(msgspec.Struct, frozen=True):
     due: int = 0
     inline: bool = False
     takes: list[str] | None = None
-    """Set for an undo: ``input`` is then {input, result} of the task it takes back, and these names are picked from it."""
+    """Set for an undo: ``input`` is then {input, result} of the task it takes back, and these names are picked from it.
+    """
 
 
 class ArmTimer(msgspec.Struct, frozen=True):

@@ -1,8 +1,9 @@
 """What happened to a run: immutable facts, one JSON object each in its log.
 
 Every event names what it changes by the number of the entry (the sequence number of the event that made it), so that a
-location is written once. Times are milliseconds since 1970. ``Raw`` fields are JSON as the user's values were encoded at
-the door; large ones are references to blobs. A released event never changes; a new need is a new event or a new field with a default.
+location is written once. Times are milliseconds since 1970. ``Raw`` fields are JSON as the user's values were encoded
+at the door; large ones are references to blobs. A released event never changes; a new need is a new event or a new
+field with a default.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ FORMAT = 1
 Style = Literal["code", "graph", "goal"]
 Effect = Literal["pure", "idempotent", "irreversible"]
 Path = list[int]
-"""A location, compactly: indexes into the run's name registry, each followed by minus its repeat number if it has one."""
+"""A location, compactly.
+
+Indexes into the run's name registry, each followed by minus its repeat number if it has one.
+"""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):

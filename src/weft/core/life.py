@@ -1,7 +1,8 @@
 """From start to end: what a run's status allows, and how it ends.
 
-A run that fails or is cancelled first lets go of what is open, waits for children it told to stop and for tasks whose undo depends on
-their outcome, then undoes what was completed, newest first, and only then is over. First in the log wins.
+A run that fails or is cancelled first lets go of what is open, waits for children it told to stop and for tasks whose
+undo depends on their outcome, then undoes what was completed, newest first, and only then is over. First in the log
+wins.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def follow(state: State) -> Sequence[AnyEvent]:
 
 
 def evolve_started(state: State, event: RunStarted, at: int) -> None:
+    """What was asked for, as it was asked."""
     state.started = True
     state.run_id = event.run_id
     state.workflow = event.workflow

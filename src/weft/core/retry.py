@@ -20,7 +20,7 @@ def backoff_ms(policy: Policy, *, attempt: int, seed: str) -> int:
             full = policy.delay_ms
         case "linear":
             full = policy.delay_ms * attempt
-        case "exponential":
+        case _:
             full = policy.delay_ms << min(attempt - 1, 40)
     capped = min(full, policy.delay_ms_max)
     jitter = zlib.crc32(f"{seed}:{attempt}".encode()) % 1000

@@ -1,7 +1,8 @@
 """What a run is now: the fold of its events, and nothing that grows with what has passed and is not needed again.
 
-``State`` is what all styles share: status, open tasks, timers, waits, questions, children, undo stack. What is *open* lives in small
-tables by entry number and leaves them when it ends. ``CodeState`` adds what code needs to be replayed: its entries and the order of facts.
+``State`` is what all styles share: status, open tasks, timers, waits, questions, children, undo stack. What is *open*
+lives in small tables by entry number and leaves them when it ends. ``CodeState`` adds what code needs to be replayed:
+its entries and the order of facts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The life of a task, the same in every style: handed out, answered, tried again, lost, undone.
 
-A report counts only if task, attempt and delivery are the live ones: that is the fence. Leases and timeouts only say when to
-hand out again. Nothing here knows who waits for the task.
+A report counts only if task, attempt and delivery are the live ones: that is the fence. Leases and timeouts only say
+when to hand out again. Nothing here knows who waits for the task.
 """
 
 from __future__ import annotations

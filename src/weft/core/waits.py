@@ -1,7 +1,7 @@
 """Waiting for time, messages and people. A wait is an event; what ends it is an event; nothing is asked twice.
 
-Messages belong to the run as soon as its log has them. A wait takes the oldest that fit, in order of arrival, and a message is taken when
-that is recorded. While a wait is open nothing that it would take lies in the buffer.
+Messages belong to the run as soon as its log has them. A wait takes the oldest that fit, in order of arrival, and a
+message is taken when that is recorded. While a wait is open nothing that it would take lies in the buffer.
 """
 
 from __future__ import annotations

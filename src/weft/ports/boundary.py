@@ -1,6 +1,7 @@
 """Named places where a crash would matter. Nothing happens there, unless a test says so.
 
-A test sets the hook to "die at the n-th call" and goes through all of them; the names also tell which places a test really reached.
+A test sets the hook to "die at the n-th call" and goes through all of them; the names also tell which places a test
+really reached.
 """
 
 from __future__ import annotations
@@ -19,6 +20,6 @@ def boundary(name: str) -> None:
 
 def set_hook(hook: Hook | None) -> Hook | None:
     """Call ``hook`` with the name of every boundary from now on; returns the one before."""
-    global _hook  # noqa: PLW0603 - one hook for the process is the point
+    global _hook
     before, _hook = _hook, hook
     return before

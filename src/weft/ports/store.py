@@ -1,8 +1,8 @@
 """What a store must do. Everything durable goes through here.
 
-The rules behind it are ENGINE 1 to 16. Three of them shape the port: a batch is judged append by append and a refused one harms
-no other; any error out of :meth:`RunLog.commit` means *unknown*; ownership is an epoch on the run, compared in the same
-statement that writes, and never a matter of clocks.
+The rules behind it are ENGINE 1 to 16. Three of them shape the port: a batch is judged append by append and a refused
+one harms no other; any error out of :meth:`RunLog.commit` means *unknown*; ownership is an epoch on the run, compared
+in the same statement that writes, and never a matter of clocks.
 """
 
 from __future__ import annotations
@@ -116,15 +116,21 @@ class Append(msgspec.Struct, kw_only=True):
     attributes: Mapping[str, Any] | None = None
     """Merged into the row's; a value of None removes the name."""
     mail_taken: int = 0
-    """How many pieces of mail the writer has taken in, over the whole life of the run; compared when the append ends it."""
+    """How many pieces of mail the writer has taken in, over the whole life of the run.
+
+    Compared when the append ends it.
+    """
     taken: Sequence[str] = ()
     """Ids of inbox rows that these events consume; they are deleted."""
     keys: Sequence[KeyRow] = ()
     mail: Sequence[Mail] = ()
     """To other runs. A run that is over or unknown drops it silently."""
     children: Sequence[NewRun] = ()
-    """Rows of new child runs, each with its start mail. An id that is taken: the row is made under the id ``<id>~<uid prefix>``
-    with the start mail unchanged, so that the parent hears of it from the child."""
+    """Rows of new child runs, each with its start mail.
+
+    An id that is taken: the row is made under the id ``<id>~<uid prefix>`` with the start mail unchanged, so that the
+    parent hears of it from the child.
+    """
     refs: Sequence[str] = ()
     """Digests of blobs that the events name."""
     snapshot: Snapshot | None = None
@@ -152,7 +158,10 @@ class Sent(StrEnum):
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """A run goes to rest: owner null, woken at ``wake_at`` or by mail. Refused like an append; also while mail waits."""
+    """A run goes to rest: owner null, woken at ``wake_at`` or by mail.
+
+    Refused like an append; also while mail waits.
+    """
 
     uid: RunUid
     epoch: Epoch
@@ -199,8 +208,8 @@ class RunLog(Protocol):
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         """Write each append that is valid, all in one transaction; one outcome per append, in order.
 
-        Returned means durable. Any exception means *unknown*: the caller claims its runs again and reloads. At most one append
-        per run. Raises: Unavailable, Full, or whatever the store has: nothing is known then.
+        Returned means durable. Any exception means *unknown*: the caller claims its runs again and reloads. At most one
+        append per run. Raises: Unavailable, Full, or whatever the store has: nothing is known then.
         """
         ...
 
@@ -218,7 +227,10 @@ class RunLog(Protocol):
     async def claim(
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
     ) -> Sequence[RunRow]:
-        """Make ``host`` the owner of those runs that are open and still at the expected epoch; each epoch rises by one."""
+        """Make ``host`` the owner of those runs that are open and still at the expected epoch.
+
+        Each epoch rises by one.
+        """
         ...
 
     async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
@@ -264,7 +276,8 @@ class Directory(Protocol):
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
-        """Open runs of these (workflow, version) pairs that nobody works on: owned by a dead host, or at rest and due or with mail.
+        """Open runs of these (workflow, version) pairs that nobody works on: owned by a dead host, or at rest and due
+        or with mail.
 
         Runs with a fault are left out, held ones too unless they have mail. Those waiting longest come first.
         """
@@ -295,8 +308,11 @@ class Hosts(Protocol):
         ...
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        """Hosts that own runs or are listed and are gone: left, without their lock (where the store can see that), or whose counter
-        stood still for their lease on the observer's own monotonic clock."""
+        """Hosts that own runs or are listed and are gone.
+
+        Left, without their lock (where the store can see that), or whose counter stood still for their lease on the
+        observer's own monotonic clock.
+        """
         ...
 
     async def leave(self, host: HostId) -> None:
@@ -304,7 +320,10 @@ class Hosts(Protocol):
         ...
 
     async def changed(self) -> bool:
-        """Whether another process wrote since the last call. May say yes too often, never no wrongly (after a commit is visible)."""
+        """Whether another process wrote since the last call.
+
+        May say yes too often, never no wrongly (after a commit is visible).
+        """
         ...
 
 
@@ -358,7 +377,10 @@ class TaskQueue(Protocol):
         ...
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
-        """Remove the claimed row and put the result into the run's inbox, in one transaction. False: not this host's any more."""
+        """Remove the claimed row and put the result into the run's inbox, in one transaction.
+
+        False: not this host's any more.
+        """
         ...
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
@@ -384,7 +406,10 @@ class Definitions(Protocol):
     """Versions of workflows, with tags."""
 
     async def put(self, definition: Definition) -> bool:
-        """Store it; False: this very definition was there. Raises Conflict if another body has this name and version."""
+        """Store it; False: this very definition was there.
+
+        Raises Conflict if another body has this name and version.
+        """
         ...
 
     async def get(self, name: str, version: str) -> Definition | None:

@@ -1,7 +1,8 @@
 """One run in memory: a mailbox, a state, one command at a time, run by callbacks.
 
-It decides ahead of its commits, but nothing it decided leaves (no dispatch, no answer, no mail) before the append that holds it is
-durable. Whenever the fate of an append is not known, everything in memory is thrown away and read again from the store.
+It decides ahead of its commits, but nothing it decided leaves (no dispatch, no answer, no mail) before the append that
+holds it is durable. Whenever the fate of an append is not known, everything in memory is thrown away and read again
+from the store.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Actor:
         "uid",
     )
 
-    def __init__(self, engine: Engine, uid: RunUid, id: RunId, epoch: Epoch) -> None:  # noqa: A002 - it is the run's id
+    def __init__(self, engine: Engine, uid: RunUid, id: RunId, epoch: Epoch) -> None:
         self.engine = engine
         self.uid = uid
         self.id = id
@@ -148,7 +149,10 @@ class Actor:
         self._answer_if_idle(draft)
 
     def _answer_if_idle(self, draft: Draft) -> None:
-        """Nothing was decided and nothing is under way: answer now. Otherwise the answer waits for what it was decided on."""
+        """Nothing was decided and nothing is under way.
+
+        Answer now. Otherwise the answer waits for what it was decided on.
+        """
         if draft.is_empty() and self.flying is None and self.drafts and self.drafts[0] is draft:
             self.drafts.clear()
             self.answer(draft)
@@ -277,7 +281,10 @@ class Actor:
         return draft
 
     def _picture(self, draft: Draft) -> None:
-        """The tail has grown as long as what a snapshot costs: take one, so that loading stays short and the cost even."""
+        """The tail has grown as long as what a snapshot costs.
+
+        Take one, so that loading stays short and the cost even.
+        """
         state = self.machine.state
         if state.over:
             return
@@ -348,7 +355,9 @@ class Actor:
             self.driver = None
 
     def unanswered(self) -> list[Posted]:
-        """Commands whose fate depends on appends that are not known to be durable, oldest first, then those not taken in."""
+        """Commands whose fate depends on appends that are not known to be durable, oldest first, then those not taken
+        in.
+        """
         drafts = [*([self.flying] if self.flying is not None else []), *self.drafts]
         found = [posted for draft in drafts for posted in draft.posted]
         found += [posted for draft in drafts for posted, _ in draft.refused]

@@ -1,8 +1,8 @@
 """Runs the code of one run: tells it facts in the order of the log, and turns what it asks for into commands.
 
-Live and on replay the same thing happens: the next fact is delivered, the private loop is pumped until it is quiet, and each ask is looked
-up by its location. One that is recorded is answered when its fact's turn comes; one that is not becomes a command, decided and taken in at
-once. So replay needs no mode of its own, and writes nothing.
+Live and on replay the same thing happens: the next fact is delivered, the private loop is pumped until it is quiet, and
+each ask is looked up by its location. One that is recorded is answered when its fact's turn comes; one that is not
+becomes a command, decided and taken in at once. So replay needs no mode of its own, and writes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.core.ids import CANCEL, EntryId
 from weft.core.state import Entry
 from weft.errors import Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
 from weft.runtime.inline import InlineBody
-from weft.runtime.private_loop import PrivateLoop
+from weft.runtime.private_loop import PrivateLoop, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.failures import failure_of
 
@@ -77,7 +77,7 @@ class CodeDriver:
         self.machine = machine
         self.program = program
         self.outside = outside
-        self.loop = PrivateLoop(int(machine.state.uid[-12:], 16))
+        self.loop: PrivateLoop = make_loop(int(machine.state.uid[-12:], 16))
         self.evicted = False
         self.lacks: set[str] = set()
         """Digests of blobs that must be in memory before the next fact can be told."""
@@ -147,7 +147,10 @@ class CodeDriver:
         return True
 
     def _report_unvisited(self) -> None:
-        """The code has heard its whole past: what it recorded before and did not come to again is said, and nothing more."""
+        """The code has heard its whole past.
+
+        What it recorded before and did not come to again is said, and nothing more.
+        """
         self._caught_up = True
         gone = [
             entry.key
@@ -197,7 +200,7 @@ class CodeDriver:
         elif error is None:
             self.outside.issue(c.CompleteRun(self.outside.keep(output)))
         elif _is_foreign(error):
-            self._hold(_foreign(state.workflow, None, str(error)))
+            self._hold(_foreign(state.workflow, None, f" ({error})"))
         else:
             self.outside.issue(c.FailRun(failure_of(error, step="", location="", attempts=1)))
 
@@ -217,7 +220,7 @@ class CodeDriver:
                 continue
             try:
                 coro.throw(Evicted())
-            except BaseException:  # noqa: BLE001 - whatever the code makes of it, nobody listens any more
+            except BaseException:  # noqa: BLE001, S112 - whatever the code makes of it, nobody listens any more
                 continue
             coro.close()
         self.loop.tasks.clear()
@@ -243,7 +246,10 @@ class CodeDriver:
         return n, entry
 
     def _same_input(self, scope: Scope, name: str, digest: str, entry: Entry) -> Entry:
-        """Calls of one name may have been reordered: an unvisited entry with this very input is the one that is meant."""
+        """Calls of one name may have been reordered.
+
+        An unvisited entry with this very input is the one that is meant.
+        """
         n = 1
         while (other := self.machine.lookup(key_of(scope.prefix, name, n))) is not None:
             if other.digest == digest and other.id not in self._visited:
@@ -259,11 +265,12 @@ class CodeDriver:
 
     def diverge(self, location: str, recorded: str, asked: str) -> None:
         """The code asks for what the log does not hold: stop for a person."""
+        run_id = self.machine.state.run_id
         self._stop = Diverged(
-            f"{self.machine.state.run_id} stopped for you: at `{location}` it has recorded {recorded}, the code now asks for {asked}. "
+            f"{run_id} stopped for you: at `{location}` it has recorded {recorded}, the code now asks for {asked}. "
             "Nothing was undone.",
-            hint=f"Old code: weft resume {self.machine.state.run_id} after putting it back. On purpose: `await ctx.version(…)`, "
-            f"or weft retry {self.machine.state.run_id} --from {location}.",
+            hint=f"Old code: weft resume {run_id} after putting it back. "
+            f"On purpose: `await ctx.version(…)`, or weft retry {run_id} --from {location}.",
             location=location,
             recorded=recorded,
             asked=asked,
@@ -280,7 +287,10 @@ class CodeDriver:
         return entry
 
     def told(self, entry: Entry) -> bool:
-        """Whether the code may know how this entry ended without waiting: its fact was passed, or is next and nothing else is ready."""
+        """Whether the code may know how this entry ended without waiting.
+
+        Its fact was passed, or is next and nothing else is ready.
+        """
         number = entry.id
         if number in self._passed:
             self._passed.discard(number)
@@ -361,6 +371,6 @@ def _foreign(workflow: str, main: asyncio.Task[Any] | None, detail: str = "") ->
             coro, frame = inner, inner.cr_frame
         where = f" at {frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
     return ForeignAwait(
-        f"{workflow} waits{where} for something Weft cannot record{f' ({detail})' if detail else ''}. After a restart it would wait again.",
+        f"{workflow} waits{where} for something Weft cannot record{detail}. After a restart it would wait again.",
         hint='Write: await ctx.sleep("1h"); other I/O belongs in a step.',
     )

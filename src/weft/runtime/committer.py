@@ -1,7 +1,8 @@
 """Group commit: everything decided while one commit was on its way goes into the next. No timers, no delay at low load.
 
-One batch is under way at a time, with at most one append per run. An exception out of the store means *unknown* for every append in
-the batch: each run claims itself again and reloads. If a store keeps rejecting a batch, appends go one by one and the guilty run is set aside.
+One batch is under way at a time, with at most one append per run. An exception out of the store means *unknown* for
+every append in the batch: each run claims itself again and reloads. If a store keeps rejecting a batch, appends go one
+by one and the guilty run is set aside.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ class Writer(Protocol):
         ...
 
     def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
-        """Nobody knows whether its draft is in the log. ``guilty``: it failed all by itself, for a reason that will not pass."""
+        """Nobody knows whether its draft is in the log.
+
+        ``guilty``: it failed all by itself, for a reason that will not pass.
+        """
         ...
 
 

@@ -1,7 +1,7 @@
 """What people and programs can ask of runs, with or without an engine in this process.
 
-With one, a run in memory here answers at once, and one at rest is taken up first. Without one, or when another host owns the run, the
-command travels as mail and its host acts on it. Either way it is durable when the call returns.
+With one, a run in memory here answers at once, and one at rest is taken up first. Without one, or when another host
+owns the run, the command travels as mail and its host acts on it. Either way it is durable when the call returns.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class Door:
     async def start(self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0) -> Started:
         """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
 
-        Raises IdTaken (with the differences) if the id belongs to another workflow or input, or always with ``existing="refuse"``.
+        Raises IdTaken (with the differences) if the id belongs to another workflow or input, or always with
+        ``existing="refuse"``.
         """
         start = msgspec.structs.replace(start, input=msgspec.Raw(await self.keep(bytes(start.input))))
         if chosen and (self.engine is None or delay_ms):
@@ -181,10 +182,10 @@ class Door:
         if engine is None or not engine.running:
             return None
         actor = engine.actors.get(row.uid)
-        if actor is None and row.owner is None and row.status not in OVER and row.fault is None and row.seq:
-            if (row.workflow, row.version) in engine.catalogue.programs():
-                await engine.recovery.take([row])
-                actor = engine.actors.get(row.uid)
+        at_rest = row.owner is None and row.status not in OVER and row.fault is None and row.seq > 0
+        if actor is None and at_rest and (row.workflow, row.version) in engine.catalogue.programs():
+            await engine.recovery.take([row])
+            actor = engine.actors.get(row.uid)
         return actor if actor is not None and actor.ready else None
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
@@ -196,7 +197,10 @@ class Door:
         machine.decide(command, _env(now))
 
     async def retry(self, run_id: RunId, *, start: str = "") -> None:
-        """Try a failed run again: nobody owns it, so whoever asks claims it, writes that, and lets it go for a host to take up."""
+        """Try a failed run again.
+
+        Nobody owns it, so whoever asks claims it, writes that, and lets it go for a host to take up.
+        """
         row = await self.row(run_id)
         host = HostId(f"retry-{self.ids.new()}")
         if row.status not in OVER and row.status != "held":

@@ -1,7 +1,9 @@
-"""The engine of one host: runs in memory, their commits, their tasks and timers, and the door through which commands come.
+"""The engine of one host: runs in memory, their commits, their tasks and timers, and the door through which commands
+come.
 
-``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and what a durable event asks of the world
-goes out from here. What another part does is in its own file: recovery reads runs back, the keeper looks after time, mail and rest.
+``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and what a durable
+event asks of the world goes out from here. What another part does is in its own file: recovery reads runs back, the
+keeper looks after time, mail and rest.
 """
 
 from __future__ import annotations
@@ -381,7 +383,10 @@ class Engine:
             self.keeper.nudge()
 
     def adopt(self, child: NewRun) -> None:
-        """A child run that was just committed, with its start in the inbox: ours from birth, or for whoever has its workflow."""
+        """A child run that was just committed, with its start in the inbox.
+
+        Ours from birth, or for whoever has its workflow.
+        """
         if child.owner == self.host:
             self.aside(self._take_up(child.uid))
         else:

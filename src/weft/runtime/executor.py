@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 T = TypeVar("T")
 
 
 class PoolExecutor:
-    """A pool of each kind. A body that outlives its timeout keeps its thread until it returns: Python cannot stop it."""
+    """A pool of each kind. A body that outlives its timeout keeps its thread until it returns.
+
+    Python cannot stop it.
+    """
 
     def __init__(self, *, threads_max: int = 64, processes_max: int | None = None) -> None:
         self._threads_max = threads_max
@@ -30,6 +35,10 @@ class PoolExecutor:
 
     async def in_process(self, body: Callable[..., T], arguments: dict[str, Any]) -> T:
         if self._processes is None:
+            # Heavy, and only for those who ask for processes.
+            import multiprocessing  # noqa: PLC0415
+            from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
+
             self._processes = ProcessPoolExecutor(self._processes_max, mp_context=multiprocessing.get_context("spawn"))
         return await asyncio.get_running_loop().run_in_executor(self._processes, partial(body, **arguments))
 

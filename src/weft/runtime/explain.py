@@ -54,8 +54,8 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     if row.fault is not None:
         return Explanation(row.id, row.workflow, "held", f"its log cannot be read: {row.fault}", [], 0)
     if not row.seq:
-        waiting = "it was started and no host has taken it up yet"
-        return Explanation(row.id, row.workflow, row.status, waiting, [], 0, hint=_host_hint(row))
+        summary = "it was started and no host has taken it up yet"
+        return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint=_host_hint(row))
     machine = await door.machine(row)
     state = machine.state
     waiting = [

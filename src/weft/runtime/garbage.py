@@ -1,8 +1,8 @@
 """Python's cycle collector, calmed while an engine is hosted.
 
-Thousands of runs in memory are hundreds of thousands of objects that are *not* garbage, and the default thresholds walk over them again and
-again: about a quarter of the time of a busy host. Raised thresholds let the collector run when there is something to find. A process that
-has set thresholds of its own keeps them.
+Thousands of runs in memory are hundreds of thousands of objects that are *not* garbage, and the default thresholds walk
+over them again and again: about a quarter of the time of a busy host. Raised thresholds let the collector run when
+there is something to find. A process that has set thresholds of its own keeps them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Steps written in place: ``ctx.step("name", lambda: …)``. The body lives only as long as the code that wrote it is in memory."""
+"""Steps written in place.
+
+``ctx.step("name", lambda: …)``. The body lives only as long as the code that wrote it is in memory.
+"""
 
 from __future__ import annotations
 

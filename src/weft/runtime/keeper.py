@@ -1,6 +1,8 @@
-"""The host's periodic duties: say that it lives, hear of what other processes wrote, take up what nobody works on, put idle runs to rest.
+"""The host's periodic duties: say that it lives, hear of what other processes wrote, take up what nobody works on, put
+idle runs to rest.
 
-Polling is the truth and hints only make it sooner: a nudge from inside (a child was made, mail was sent) runs the next look at once.
+Polling is the truth and hints only make it sooner: a nudge from inside (a child was made, mail was sent) runs the next
+look at once.
 """
 
 from __future__ import annotations

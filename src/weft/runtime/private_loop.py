@@ -1,8 +1,8 @@
 """The event loop of one code run: first in, first out, no clock, no I/O.
 
-The code of a workflow runs here and nowhere else, so that ``asyncio.gather``, ``TaskGroup`` and ``wait`` do the same thing every time. It
-is pumped from a callback of the process's own loop until nothing is ready. Anything that only a real loop could give (time, sockets,
-threads) is a typed error that says what to write instead.
+The code of a workflow runs here and nowhere else, so that ``asyncio.gather``, ``TaskGroup`` and ``wait`` do the same
+thing every time. It is pumped from a callback of the process's own loop until nothing is ready. Anything that only a
+real loop could give (time, sockets, threads) is a typed error that says what to write instead.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     """See the module."""
 
     def __init__(self, seed: int) -> None:
-        """``seed`` spreads the numbers of different runs; it must be the same wherever the run is replayed."""
         self.ready: deque[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = deque()
         self.tasks: dict[int, ScopedTask] = {}
         self.foreign: ForeignAwait | None = None
@@ -87,7 +86,9 @@ class PrivateLoop(asyncio.AbstractEventLoop):
 
     # --- what asyncio asks of a loop ------------------------------------------------------------------------------
 
-    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Any:
+    def call_soon(  # type: ignore[override]  # no handle: nothing in here can be taken back
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> None:
         self.ready.append((callback, args, context if context is not None else contextvars.copy_context()))
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -154,9 +155,14 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
 
 
+def make_loop(seed: int) -> PrivateLoop:
+    """A loop for one run; ``seed`` spreads the numbers of different runs and is the same wherever the run is replayed."""
+    return PrivateLoop(seed)  # type: ignore[abstract]  # what it lacks is put into the class below, as refusals
+
+
 def _forbid(name: str) -> None:
     def refuse(self: PrivateLoop, *_: object, **__: object) -> NoReturn:
-        self._foreign(f"{name} of asyncio", "Other I/O belongs in a step.")  # noqa: SLF001
+        self._foreign(f"{name} of asyncio", "Other I/O belongs in a step.")
 
     setattr(PrivateLoop, name, refuse)
 

@@ -1,7 +1,8 @@
 """Reading runs back: after a start, after a death, after a commit whose fate is unknown.
 
-Recovery only ever claims, loads and hands over what is open; it never runs anything by itself. A run is claimed by raising its epoch, which also
-fences the commit that was lost; then the log says what is true, and commands that it does not contain are offered again.
+Recovery only ever claims, loads and hands over what is open; it never runs anything by itself. A run is claimed by
+raising its epoch, which also fences the commit that was lost; then the log says what is true, and commands that it does
+not contain are offered again.
 """
 
 from __future__ import annotations
@@ -96,7 +97,6 @@ class Recovery:
         return actor
 
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
-        engine = self._engine
         machine = CodeMachine.restore(loaded.snapshot.body) if loaded.snapshot else CodeMachine.fresh(actor.uid)
         for stored in loaded.events:
             machine.evolve(e.decode(stored.body), at=stored.at)
@@ -206,8 +206,10 @@ class Recovery:
     async def _answer_known_keys(self, draft: Draft) -> None:
         """Another process sent under the same key meanwhile: that command was first, and this one is its echo."""
         for posted in list(draft.posted):
-            known = await self._engine.store.directory.key(draft.uid, posted.key.key) if posted.key is not None else None
-            if known is None or posted.key is None:
+            if posted.key is None:
+                continue
+            known = await self._engine.store.directory.key(draft.uid, posted.key.key)
+            if known is None:
                 continue
             draft.posted.remove(posted)
             if posted.reply is not None:

@@ -1,7 +1,8 @@
 """Tasks that this host cannot perform itself, and tasks of others that it can: the shared queue.
 
-A task gets a row only if the owner of its run lacks the step. Whoever performs it reports by mail, written together with the removal of the
-row; the report is fenced by (task, attempt, delivery) like any other. A row whose worker died becomes a loss that its run hears of.
+A task gets a row only if the owner of its run lacks the step. Whoever performs it reports by mail, written together
+with the removal of the row; the report is fenced by (task, attempt, delivery) like any other. A row whose worker died
+becomes a loss that its run hears of.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class SharedWork:
         """Nobody here has this step: let others have it."""
         if effect.step not in self._unknown:
             self._unknown.add(effect.step)
-            log.warning('weft: no step "%s" is registered here; %s waits for a process that has it', effect.step, actor.id)
+            log.warning('weft: no step "%s" here; %s waits for a process that has it', effect.step, actor.id)
         self._offered.add((actor.uid, effect.task))
         task = TaskOffer(
             uid=actor.uid,

@@ -1,7 +1,7 @@
 """Times to come of the runs in memory: one heap, one wake-up of the loop.
 
-Due times are of the wall clock and may be far away; the loop's own timer is armed for at most a second, so that a jump of the wall clock
-against the monotonic one (a sleeping laptop, a corrected clock) is seen at the next look.
+Due times are of the wall clock and may be far away; the loop's own timer is armed for at most a second, so that a jump
+of the wall clock against the monotonic one (a sleeping laptop, a corrected clock) is seen at the next look.
 """
 
 from __future__ import annotations

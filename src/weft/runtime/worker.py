@@ -1,7 +1,7 @@
 """Performs tasks in this process and reports how they ended.
 
-The table of what is in flight outlives everything that happens to a run meanwhile (a reset, a reload): handing out what is in it does
-nothing, and an entry stays until its report was taken. Slots are bounded; what has none waits in line.
+The table of what is in flight outlives everything that happens to a run meanwhile (a reset, a reload): handing out what
+is in it does nothing, and an entry stays until its report was taken. Slots are bounded; what has none waits in line.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import asyncio
 import contextvars
 import logging
 from collections import deque
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 import msgspec
 from msgspec import Raw
@@ -40,7 +39,6 @@ class _Recorded(msgspec.Struct):
 _recorded = msgspec.json.Decoder(_Recorded).decode
 _arguments = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
-_NONE: dict[EntryId, "Flight"] = {}
 
 
 class Flight(msgspec.Struct, eq=False):
@@ -56,6 +54,9 @@ class Flight(msgspec.Struct, eq=False):
     stopped: bool = False
 
 
+_NONE: dict[EntryId, Flight] = {}
+
+
 class Worker:
     """See the module."""
 
@@ -67,8 +68,8 @@ class Worker:
         *,
         slots: int,
         report: Callable[[Flight, Report], None],
-        load: Callable[[bytes], Any],
-        keep: Callable[[bytes], Any],
+        load: Callable[[bytes], Awaitable[bytes]],
+        keep: Callable[[bytes], Awaitable[bytes]],
     ) -> None:
         self._catalogue = catalogue
         self._executor = executor
@@ -171,10 +172,7 @@ class Worker:
         CURRENT_TASK.set(Task(key=effect.key, attempt=effect.attempt, run_id=flight.run_id, step=effect.step))
         try:
             if body is None:
-                raise UnknownStep(
-                    f'No step "{effect.step}" is registered here.',
-                    hint="Import the module that has it before the engine starts.",
-                )
+                return self._failed(effect, None, _unknown(effect.step))
             given = await self._given(effect)
             boundary("step.before")
             timeout_ms = effect.policy.timeout_ms
@@ -221,6 +219,11 @@ class Worker:
         for uid in list(self.flights):
             self.stop_all(uid)
         self._line.clear()
+
+
+def _unknown(step: str) -> UnknownStep:
+    hint = "Import the module that has it before the engine starts."
+    return UnknownStep(f'No step "{step}" is registered here.', hint=hint)
 
 
 def _timed_out(failure: Failure, effect: PerformTask) -> Failure:

@@ -42,7 +42,7 @@ def task() -> Task:
     if found is None:
         raise NoContext(
             "weft.task() outside a step.",
-            hint="In a workflow use weft.context(); a step called outside a workflow is the plain function and has no task.",
+            hint="In a workflow use weft.context(). A step called outside a workflow is the plain function: no task.",
         )
     return found
 

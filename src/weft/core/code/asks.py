@@ -1,4 +1,7 @@
-"""What the code asks for at a place that is not recorded yet: each ask becomes one event, or two if it is answered at once."""
+"""What the code asks for at a place that is not recorded yet.
+
+Each ask becomes one event, or two if it is answered at once.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,10 @@ _ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str]], Sequence[e.AnyEv
 
 
 def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Sequence[e.AnyEvent]:
-    """What failed, what was given up and what was undone is performed anew; ``start`` also drops all that began after it."""
+    """What failed, what was given up and what was undone is performed anew.
+
+    ``start`` also drops all that began after it.
+    """
     if not command.start:
         if not state.over:
             return ()

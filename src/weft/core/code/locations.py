@@ -1,7 +1,8 @@
 """Where an operation stands: readable for people, compact in the log.
 
-``pages/~3/fetch#2`` is the second ``fetch`` in round 3 of ``pages``. ``~3``: a round of a loop or an item of a map; ``&1``: an asyncio task,
-numbered by creation. In the log it is a list of indexes into the run's name registry, each followed by minus its number if it has one.
+``pages/~3/fetch#2`` is the second ``fetch`` in round 3 of ``pages``. ``~3``: a round of a loop or an item of a map;
+``&1``: an asyncio task, numbered by creation. In the log it is a list of indexes into the run's name registry, each
+followed by minus its number if it has one.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
     path: Path = []
     for segment in key.split("/"):
         mark = segment[0]
-        if mark == "~" or mark == "&":
+        if mark in "~&":
             path += (ROUND if mark == "~" else TASK, -1 - int(segment[1:]))
             continue
         name, _, number = segment.partition("#")

@@ -1,7 +1,8 @@
 """The decider of code runs: entries found by location, facts in the order of the log.
 
-An *ask* of the code is looked up by its location first; only one that is not recorded comes here as a command. What ends an entry (a
-result, a time, a message, a child's end) appends its number to ``facts``: live and on replay the code is told in exactly this order.
+An *ask* of the code is looked up by its location first; only one that is not recorded comes here as a command. What
+ends an entry (a result, a time, a message, a child's end) appends its number to ``facts``: live and on replay the code
+is told in exactly this order.
 """
 
 from __future__ import annotations

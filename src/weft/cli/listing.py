@@ -1,0 +1,172 @@
+"""Finding runs, and what the store as a whole holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from weft.cli.arguments import pairs, plain
+from weft.cli.output import age, console, print_json, print_table, run_document, status_text
+from weft.cli.place import described, exists, file_of, opened, url_of
+from weft.core.durations import duration_ms
+from weft.core.ids import Millis
+from weft.errors import BadDuration, StoreError, UsageError
+from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
+from weft.runtime.clock import SystemClock
+from weft.runtime.door import Door
+from weft.runtime.explain import explain
+
+STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)
+EVENTS_READ_MAX = 5_000
+"""What a run with a longer log waits for is not looked up for a list."""
+PAGE_MAX = 1_000
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which runs, as it was typed."""
+
+    workflow: str | None
+    status: str | None
+    since: str | None
+    where: Sequence[str]
+    limit: int
+    cursor: str | None
+
+    def query(self, now: int) -> RunQuery:
+        """The same for the store. Raises UsageError."""
+        if self.status is not None and self.status not in STATUSES:
+            raise UsageError(f"{self.status!r} is not a status.", hint=f"One of: {', '.join(STATUSES)}.")
+        if self.limit > PAGE_MAX:
+            raise UsageError(f"A page has at most {PAGE_MAX:,} runs.", hint="--cursor goes on after it.")
+        return RunQuery(
+            workflow=self.workflow,
+            status=self.status,
+            since=_moment(self.since, now) if self.since is not None else None,
+            where={key: plain(text) for key, text in pairs(self.where).items()},
+            limit=self.limit,
+            after=self.cursor,
+        )
+
+    def filtered(self) -> bool:
+        return bool(self.workflow or self.status or self.since or self.where or self.cursor)
+
+
+def _moment(since: str, now: int) -> Millis:
+    try:
+        return Millis(int(datetime.fromisoformat(since).astimezone().timestamp() * 1000))
+    except ValueError:
+        pass
+    try:
+        return Millis(now - duration_ms(since))
+    except BadDuration as error:
+        raise BadDuration(
+            f"{since!r} is neither a length of time nor a date.",
+            hint="Write 2h, 30m, 7d, 2026-01-31 or 2026-01-31T09:30.",
+        ) from error
+
+
+async def print_runs(wanted: Wanted, *, url: str | None, app: str | None, json: bool) -> None:
+    """A page of runs, newest first, and the store it comes from."""
+    address = url_of(url, app)
+    now = SystemClock().now_ms()
+    query = wanted.query(now)
+    rows: list[tuple[RunRow, str]] = []
+    cursor = None
+    is_new = not exists(address)
+    if not is_new:
+        async with opened(address) as door:
+            page = await door.search(query)
+            rows = [(row, await _waits_for(door, row)) for row in page.rows]
+            cursor = page.cursor
+    if json:
+        found = [run_document(row) | {"waits_for": waits or None} for row, waits in rows]
+        print_json({"store": address, "runs": found, "cursor": cursor})
+    elif rows:
+        _print_page(rows, now, address, cursor)
+    else:
+        print(_nothing(wanted, address, is_new=is_new))
+
+
+def _print_page(rows: Sequence[tuple[RunRow, str]], now: int, address: str, cursor: str | None) -> None:
+    out = console()
+    print_table(
+        out,
+        ("RUN", "WORKFLOW", "STATUS", "AGE", "WAITS FOR"),
+        [(row.id, row.workflow, status_text(row.status), age(now - row.created_at), waits) for row, waits in rows],
+    )
+    out.print(f"[dim]Store: {described(address)}.[/dim]")
+    if cursor is not None:
+        out.print(f"[dim]More: the same with --cursor {cursor}[/dim]")
+
+
+def _nothing(wanted: Wanted, address: str, *, is_new: bool) -> str:
+    if wanted.filtered() and not is_new:
+        return f"No such runs. Store: {described(address)}."
+    state = "new, empty" if is_new else "empty"
+    return (
+        f"No runs. Store: {described(address)} ({state}). "
+        "Another one? weft list --url sqlite:///../shop/weft.db, or set WEFT_URL."
+    )
+
+
+async def _waits_for(door: Door, row: RunRow) -> str:
+    if row.fault is not None:
+        return "its log cannot be read"
+    if row.ended_at is not None or row.seq > EVENTS_READ_MAX:
+        return ""
+    if not row.seq:
+        return "a host to take it up"
+    try:
+        found = (await explain(door, row)).waiting
+    except StoreError:
+        return ""
+    return ", ".join(item.what for item in found[:2]) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+
+
+async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
+    """Where the store is, how big, and how many runs of each status it has."""
+    address = url_of(url, app)
+    there = exists(address)
+    counts: dict[str, int] = {}
+    if there:
+        async with opened(address) as door:
+            counts = dict(await door.store.directory.counts())
+    sizes = _sizes(address) if there else {}
+    if json:
+        print_json({"store": address, "exists": there, "files": sizes, "runs": _ordered(counts)})
+        return
+    out = console()
+    out.print(f"store   {described(address)}{'' if there else ' (does not exist yet)'}")
+    if sizes:
+        out.print(f"size    {', '.join(f'{name} {_bytes(size)}' for name, size in sizes.items())}")
+    total = sum(counts.values())
+    out.print(f"runs    {total:,}{f', {_opened(counts):,} open' if total else ''}")
+    for status, count in _ordered(counts).items():
+        out.print("        ", status_text(status), f" {count:,}", sep="")
+
+
+def _ordered(counts: dict[str, int]) -> dict[str, int]:
+    return {status: counts[status] for status in STATUSES if counts.get(status)}
+
+
+def _opened(counts: dict[str, int]) -> int:
+    return sum(counts.get(status, 0) for status in OPEN_STATUSES)
+
+
+def _sizes(address: str) -> dict[str, int]:
+    if not address.startswith("sqlite:"):
+        return {}
+    path = file_of(address)
+    files = [path, path.with_name(f"{path.name}-wal")]
+    return {file.name: file.stat().st_size for file in files if file.exists()}
+
+
+def _bytes(size: int) -> str:
+    amount: float = size
+    for unit in ("bytes", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:,.0f} {unit}" if unit == "bytes" else f"{amount:,.1f} {unit}"
+        amount /= 1024
+    return f"{amount:,.1f} GiB"

@@ -1,0 +1,59 @@
+"""The log of a run, event by event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from weft.cli.history import History
+from weft.cli.output import console, iso, moment
+from weft.cli.place import found
+from weft.core import values
+from weft.ports.store import StoredEvent
+
+# Numbers and indexes that a location already says in words.
+_BEHIND_LOCATION = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "of", "uid"})
+COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "green", "completed": "green"}
+
+
+async def print_events(run: str, *, after: int, follow: bool, url: str | None, app: str | None, json: bool) -> None:
+    """Events in order; with ``follow`` also those to come, until the run is over."""
+    out = console()
+    async with found(run, url, app) as (door, row):
+        history = History()
+        async for stored in door.events(row, follow=follow):
+            # Also those before ``after`` are read: they say what the places are called.
+            mark = history.add(stored)
+            if stored.seq <= after:
+                continue
+            location = mark.location if mark is not None else ""
+            if json:
+                print(msgspec.json.encode(event_document(stored, location)).decode(), flush=True)
+            else:
+                out.print(_line(stored, location))
+
+
+def event_document(stored: StoredEvent, location: str) -> dict[str, Any]:
+    """An event for programs."""
+    data = msgspec.json.decode(stored.body)
+    kind = data.pop("kind")
+    return {"seq": stored.seq, "at": iso(stored.at), "kind": kind, "location": location or None, "data": data}
+
+
+def _line(stored: StoredEvent, location: str) -> Text:
+    data = msgspec.json.decode(stored.body)
+    kind = data["kind"]
+    colour = COLOURS.get(kind.rpartition("_")[2], "")
+    details = [f"{name}={_short(part)}" for name, part in data.items() if name not in _BEHIND_LOCATION]
+    return Text.assemble(
+        (f"{stored.seq:>5}  {moment(stored.at)}  ", "dim"),
+        (f"{kind:<17}", colour),
+        f"  {location}" if location else "",
+        ("  " + " ".join(details) if details else "", "dim"),
+    )
+
+
+def _short(part: Any) -> str:
+    return part if isinstance(part, str) and part.isprintable() and len(part) <= 60 else values.shown(part)

@@ -1,0 +1,201 @@
+"""One run on the terminal: where it stands, what it has recorded, and why it is not done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from weft.cli.history import History, Mark
+from weft.cli.output import (
+    age,
+    console,
+    document,
+    failure_text,
+    iso,
+    moment,
+    pretty,
+    print_json,
+    run_document,
+    status_text,
+    took,
+    value,
+)
+from weft.cli.place import described, found
+from weft.cli.tree import drawn
+from weft.core.ids import RunId, RunUid
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+from weft.runtime.explain import Explanation, explain
+
+DEPTH_MAX = 20
+
+
+async def history_of(door: Door, row: RunRow) -> History:
+    """The whole log of a run."""
+    history = History()
+    async for stored in door.events(row):
+        history.add(stored)
+    return history
+
+
+async def print_run(run: str, *, children: bool, url: str | None, app: str | None, json: bool) -> None:
+    """Header, recorded operations as a tree, and the end if there is one."""
+    async with found(run, url, app) as (door, row):
+        history = await history_of(door, row)
+        if json:
+            print_json(
+                {"store": door.store.url, **await _run_document(door, row, history, DEPTH_MAX if children else 0)}
+            )
+            return
+        out = console()
+        now = door.clock.now_ms()
+        await print_header(out, door, row, history)
+        drawings = await _children(door, history, DEPTH_MAX) if children else {}
+        if history.current():
+            out.print()
+            out.print(drawn(history, row.id, now, children=drawings))
+        await print_end(out, door, row, history)
+
+
+async def print_header(out: Console, door: Door, row: RunRow, history: History) -> None:
+    """Which run this is."""
+    now = door.clock.now_ms()
+    began = history.started or row.created_at
+    out.print(Text.assemble((row.id, "bold"), "  ", status_text(row.status)))
+    facts = [f"{row.workflow} version {row.version}", f"started {moment(began)}"]
+    if history.ended is not None:
+        facts.append(f"took {took(history.ended - began)}")
+    else:
+        facts.append(f"{age(now - began)} ago")
+    if history.retries:
+        facts.append(f"tried again {history.retries} time{'s' if history.retries > 1 else ''}")
+    parent = await door.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
+    if parent is not None:
+        facts.append(f"child of {parent.id}")
+    out.print(Text(f"{', '.join(facts)}. Store: {described(door.store.url)}.", style="dim"))
+    given = history.input if history.seq else bytes((await door.started_with(row)).input)
+    if given not in (b"null", b"{}"):
+        out.print(Text(f"input   {value(given, chars_max=200)}"))
+    for name, part in sorted(row.attributes.items()):
+        out.print(Text(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
+
+
+async def print_end(out: Console, door: Door, row: RunRow, history: History) -> None:
+    """How it ended, or what to ask next."""
+    out.print()
+    if row.fault is not None:
+        out.print(Text(f"its log cannot be read: {row.fault}", style="red"))
+    elif history.status == "completed":
+        out.print(Text(f"→ {pretty(await door.load(history.output))}", style="green"))
+    elif history.status == "failed" and history.failure is not None:
+        out.print(Text(f"failed: {failure_text(history.failure)}", style="red"))
+        if history.undone:
+            out.print(Text(f"not undone: {', '.join(history.undone)}", style="red"))
+        out.print(Text(f"Try again: weft retry {row.id}", style="dim"))
+    elif history.status == "cancelled":
+        out.print(Text(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
+    elif history.held:
+        out.print(Text(history.held, style="red"))
+    else:
+        out.print(Text(f"What it waits for: weft explain {row.id}", style="dim"))
+
+
+async def _children(door: Door, history: History, depth: int) -> dict[str, History]:
+    """The histories of all runs below this one, by id."""
+    result: dict[str, History] = {}
+    for mark in history.current():
+        row = await door.store.directory.find(RunId(mark.child)) if mark.child and depth else None
+        if row is not None and mark.child not in result:
+            inner = await history_of(door, row)
+            result[mark.child] = inner
+            result |= await _children(door, inner, depth - 1)
+    return result
+
+
+async def _run_document(door: Door, row: RunRow, history: History, depth: int) -> dict[str, Any]:
+    given = history.input if history.seq else bytes((await door.started_with(row)).input)
+    entries = [mark_document(mark) for mark in history.current()]
+    if depth:
+        for entry in entries:
+            child = await door.store.directory.find(RunId(entry["child"])) if entry["child"] else None
+            if child is not None:
+                entry["run"] = await _run_document(door, child, await history_of(door, child), depth - 1)
+    is_done = history.status == "completed"
+    return run_document(row) | {
+        "started_at": iso(history.started),
+        "retries": history.retries,
+        "input": msgspec.json.decode(await door.load(given)),
+        "result": msgspec.json.decode(await door.load(history.output)) if is_done else None,
+        "failure": msgspec.to_builtins(history.failure) if history.status == "failed" else None,
+        "reason": history.reason or None,
+        "held": history.held or None,
+        "entries": entries,
+    }
+
+
+def mark_document(mark: Mark) -> dict[str, Any]:
+    """A recorded operation for programs."""
+    return {
+        "location": mark.location,
+        "kind": mark.kind,
+        "what": mark.what,
+        "status": mark.status,
+        "attempts": mark.attempts,
+        "started_at": iso(mark.started),
+        "ended_at": iso(mark.ended),
+        "due": iso(mark.due),
+        "output": document(mark.output),
+        "failure": msgspec.to_builtins(mark.failure) if mark.failure is not None else None,
+        "child": mark.child or None,
+    }
+
+
+async def print_explanation(run: str, *, url: str | None, app: str | None, json: bool) -> None:
+    """What it waits for, since when, and what would unblock it."""
+    async with found(run, url, app) as (door, row):
+        explanation = await explain(door, row)
+        if json:
+            print_json({"store": door.store.url, **_explained(explanation)})
+            return
+        out = console()
+        out.print(Text.assemble((explanation.run, "bold"), f" ({explanation.workflow}) is ", status_text(row.status)))
+        out.print(Text(f"{explanation.summary}."))
+        now = door.clock.now_ms()
+        for item in explanation.waiting:
+            since = int(item.since.timestamp() * 1000)
+            until = f", until {moment(int(item.until.timestamp() * 1000))}" if item.until is not None else ""
+            out.print()
+            out.print(Text.assemble("  ", (item.location, "bold"), f"  {item.what}"))
+            out.print(Text(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
+            if item.unblock:
+                out.print(Text(f"    {item.unblock}", style="cyan"))
+        if explanation.hint:
+            out.print()
+            out.print(Text(explanation.hint))
+        out.print(Text(f"Store: {described(door.store.url)}.", style="dim"))
+
+
+def _explained(explanation: Explanation) -> dict[str, Any]:
+    waiting = [
+        {
+            "kind": item.kind,
+            "location": item.location,
+            "what": item.what,
+            "since": item.since,
+            "until": item.until,
+            "unblock": item.unblock or None,
+        }
+        for item in explanation.waiting
+    ]
+    return {
+        "run": explanation.run,
+        "workflow": explanation.workflow,
+        "status": explanation.status,
+        "summary": explanation.summary,
+        "steps_done": explanation.steps_done,
+        "waiting": waiting,
+        "hint": explanation.hint or None,
+    }

@@ -1,0 +1,121 @@
+"""A run as it happens: drawn again and again on a terminal, a line per change elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from weft.cli.history import History, Mark
+from weft.cli.output import console, failure_text, moment, status_text, took, value
+from weft.cli.place import found
+from weft.cli.showing import print_end, print_header
+from weft.cli.tree import GLYPHS, drawn, waiting
+from weft.core.ids import Seq
+from weft.ports.store import RunRow, StoredEvent
+from weft.runtime.door import Door
+
+LOOK_SECONDS = 0.1
+PAGE = 500
+
+
+async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
+    """Follow a run to its end and print how it ended; 1 if it did not complete."""
+    async with found(run, url, app) as (door, row):
+        out = console()
+        history = History()
+        await _catch_up(door, row, history)
+        await print_header(out, door, row, history)
+        out.print()
+        if out.is_terminal:
+            await _draw(out, door, row, history)
+        else:
+            await _report(out, door, row, history)
+        last = await door.row(row.id)
+        await print_end(out, door, last, history)
+        return 0 if last.status == "completed" else 1
+
+
+async def _catch_up(door: Door, row: RunRow, history: History) -> list[tuple[StoredEvent, Mark | None]]:
+    """Take in what was committed since the last look."""
+    news: list[tuple[StoredEvent, Mark | None]] = []
+    while True:
+        page = await door.store.log.events(row.uid, after=Seq(history.seq), limit=PAGE)
+        news += [(stored, history.add(stored)) for stored in page]
+        if len(page) < PAGE:
+            return news
+
+
+async def _draw(out: Console, door: Door, row: RunRow, history: History) -> None:
+    spinner = Spinner("dots")
+    with Live(console=out, refresh_per_second=12, transient=False) as live:
+        while True:
+            await _catch_up(door, row, history)
+            now = await door.row(row.id)
+            over = history.ended is not None
+            live.update(_picture(out, door, now, history, None if over else spinner))
+            if over or now.fault is not None:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def _picture(out: Console, door: Door, row: RunRow, history: History, spinner: Spinner | None) -> RenderableType:
+    now = door.clock.now_ms()
+    if spinner is None:
+        return drawn(history, row.id, now)
+    # What does not fit the screen would scroll away and be drawn twice; while the run is under way the newest lines count.
+    tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
+    spinner.update(text=Text.assemble(status_text(row.status), f"  {_standing(row, history)}"))
+    return Group(tree, spinner)
+
+
+def _standing(row: RunRow, history: History) -> str:
+    if history.held:
+        return history.held
+    if row.status == "paused":
+        return f"weft resume {row.id}"
+    found = [waiting(mark, row.id) for mark in history.open() if mark.kind not in ("loop", "step")]
+    steps = [mark.what for mark in history.open() if mark.kind == "step"]
+    if steps:
+        found.insert(0, f"in {', '.join(steps[:3])}{' …' if len(steps) > 3 else ''}")
+    if row.owner is None and not found:
+        return "no process hosts it now"
+    return found[0] if found else ""
+
+
+async def _report(out: Console, door: Door, row: RunRow, history: History) -> None:
+    """What is recorded, then a line for each change."""
+    for mark in history.current():
+        out.print(_said(mark, mark.ended or mark.started, row.id))
+    while history.ended is None:
+        for stored, mark in await _catch_up(door, row, history):
+            for line in _changes(stored, mark, row.id, history):
+                out.print(line)
+        now = await door.row(row.id)
+        if now.fault is not None:
+            return
+        if history.ended is None:
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+def _changes(stored: StoredEvent, mark: Mark | None, run_id: str, history: History) -> Iterator[Text]:
+    if mark is not None:
+        yield _said(mark, stored.at, run_id)
+    elif b'"kind":"run_' in stored.body and history.ended is None:
+        yield Text(f"{moment(stored.at)}  {history.status}{f': {history.held}' if history.held else ''}")
+
+
+def _said(mark: Mark, at: int, run_id: str) -> Text:
+    if mark.status == "open":
+        what = waiting(mark, run_id)
+    elif mark.failure is not None and mark.status == "failed":
+        what = failure_text(mark.failure)
+    else:
+        result = value(mark.output)
+        what = f"{mark.status}{f' in {took(mark.ended - mark.started)}' if mark.ended else ''}"
+        what += f": {result}" if result != "null" else ""
+    return Text(f"{moment(at)}  {GLYPHS.get(mark.status, '–')} {mark.location}  {what}")
