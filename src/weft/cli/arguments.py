@@ -1,4 +1,4 @@
-"""Words on the command line as values: ``n=3`` is a number where a number is wanted, ``order_id=17`` is text where text is.
+"""Words on the command line as values: ``n=3`` is a number where one is wanted, ``order_id=17`` is text where text is.
 
 A word that is JSON is taken as JSON if the parameter's type accepts that; else it is the text that was typed.
 """

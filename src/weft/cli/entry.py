@@ -1,6 +1,7 @@
 """Where ``weft`` begins and ends: words in, an exit code out, and never a stack trace.
 
-0: done. 1: refused or failed. 2: asked for wrongly. 130: stopped with Ctrl-C. ``WEFT_DEBUG=1`` shows where an error came from.
+0: done. 1: refused or failed. 2: asked for wrongly. 130: stopped with Ctrl-C. ``WEFT_DEBUG=1`` shows where an error
+came from.
 """
 
 from __future__ import annotations

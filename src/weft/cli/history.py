@@ -1,6 +1,7 @@
-"""The log of a run as a person reads it: one mark per recorded operation, with its place, how often it was tried and how long it took.
+"""The log of a run as a person reads it: a mark per recorded operation, with its place, its attempts and its time.
 
-The state of a run forgets what it does not need again (rounds of loops, losers of races); the log does not, and neither does this.
+The state of a run forgets what it does not need again (rounds of loops, losers of races); the log does not, and neither
+does this.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ OVER = ("completed", "failed", "cancelled")
 
 
 class Mark(msgspec.Struct):
-    """One operation. ``what`` says more than its place does: the step, the names waited for, the question, the child."""
+    """One operation. ``what`` says more than its place: the step, the names waited for, the question, the child."""
 
     number: int
     location: str
@@ -145,7 +146,7 @@ class History:
             case e.TimerFired():
                 _end(mark, "done", at)
             case e.MessagesTaken(ids=ids):
-                letters = [self._letters.pop(id, b"null") for id in ids]
+                letters = [self._letters.pop(letter, b"null") for letter in ids]
                 _end(mark, "done", at, letters[0] if len(letters) == 1 else b"[" + b",".join(letters) + b"]")
             case e.WaitTimedOut():
                 mark.failure = Failure("TimedOut", "nothing came in time")

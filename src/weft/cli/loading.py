@@ -1,4 +1,4 @@
-"""From a word on the command line to the user's app: import the file, find the ``weft.App`` in it, and explain what is wrong with it."""
+"""From a word on the command line to the user's app: import the file, find the ``weft.App``, explain what is wrong."""
 
 from __future__ import annotations
 

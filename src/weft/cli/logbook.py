@@ -8,13 +8,15 @@ import msgspec
 from rich.text import Text
 
 from weft.cli.history import History
-from weft.cli.output import console, iso, moment
+from weft.cli.output import console, failure_text, iso, moment
 from weft.cli.place import found
 from weft.core import values
+from weft.errors import Failure
 from weft.ports.store import StoredEvent
 
-# Numbers and indexes that a location already says in words.
-_BEHIND_LOCATION = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "of", "uid"})
+# What a location already says in words, or only the engine wants to know.
+_SAID = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "uid"})
+_MOMENTS = frozenset({"due", "retry_at", "scheduled_at"})
 COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "green", "completed": "green"}
 
 
@@ -46,7 +48,7 @@ def _line(stored: StoredEvent, location: str) -> Text:
     data = msgspec.json.decode(stored.body)
     kind = data["kind"]
     colour = COLOURS.get(kind.rpartition("_")[2], "")
-    details = [f"{name}={_short(part)}" for name, part in data.items() if name not in _BEHIND_LOCATION]
+    details = [f"{name}={_short(name, part)}" for name, part in data.items() if name not in _SAID]
     return Text.assemble(
         (f"{stored.seq:>5}  {moment(stored.at)}  ", "dim"),
         (f"{kind:<17}", colour),
@@ -55,5 +57,9 @@ def _line(stored: StoredEvent, location: str) -> Text:
     )
 
 
-def _short(part: Any) -> str:
+def _short(name: str, part: Any) -> str:
+    if name in _MOMENTS:
+        return moment(part)
+    if name == "failure":
+        return failure_text(msgspec.convert(part, Failure))
     return part if isinstance(part, str) and part.isprintable() and len(part) <= 60 else values.shown(part)

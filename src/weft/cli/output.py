@@ -54,6 +54,7 @@ def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[s
 
 
 def status_text(status: str) -> Text:
+    """A status in its colour."""
     return Text(status.replace("_", " "), style=STYLES.get(status, ""))
 
 

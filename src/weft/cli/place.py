@@ -75,7 +75,7 @@ def described(url: str) -> str:
 
 @asynccontextmanager
 async def opened(url: str | None, app: str | None = None, *, create: bool = False) -> AsyncIterator[Door]:
-    """The door to a store's runs; nothing is hosted here. Raises NotFound if it does not exist and is not to be made."""
+    """The door to a store's runs; nothing is hosted here. Raises NotFound if it does not exist and is not created."""
     address = url_of(url, app)
     _refuse_memory(address)
     if not create and not exists(address):

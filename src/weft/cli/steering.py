@@ -1,7 +1,7 @@
 """Messages and commands to runs, wherever they are hosted. Each is durable when it is reported.
 
-A command to a run that another process hosts travels as mail. Its host is given a moment to act, so that what is said and what the
-next command sees agree; if nobody hosts the run, the mail waits, and that is said.
+A command to a run that another process hosts travels as mail. Its host is given a moment to act, so that what is said
+and what the next command sees agree; if nobody hosts the run, the mail waits, and that is said.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ NOBODY = "no process hosts {what}; {seen} when one does."
 
 
 def handle_of(door: Door, row: RunRow) -> Handle[Any]:
+    """The run, to be told something."""
     return Handle(door, RunId(row.id), Codec.of(Any))
 
 
@@ -38,18 +39,21 @@ async def send_message(run: str, name: str, body: str, *, key: str | None, url: 
 
 
 async def cancel_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
+    """Ask a run to stop."""
     async with found(run, url, app) as (door, row):
         await handle_of(door, row).cancel(reason)
         await report(door, row, f"{row.id} is told to stop")
 
 
 async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
+    """Keep a run from beginning anything new."""
     async with found(run, url, app) as (door, row):
         await handle_of(door, row).pause()
         await report(door, row, f"{row.id} is paused")
 
 
 async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
+    """Let a paused or held run go on."""
     async with found(run, url, app) as (door, row):
         await handle_of(door, row).resume()
         await report(door, row, f"{row.id} goes on")

@@ -100,11 +100,15 @@ def _rows(history: History, run_id: str, now: int, children: Mapping[str, Histor
 
 
 def _kind(mark: Mark) -> str:
+    own = mark.location.rpartition("/")[2].partition("#")[0]
+    if mark.kind == own:
+        return ""
     if mark.kind == "step":
-        own = mark.location.rpartition("/")[2].partition("#")[0]
         return "" if mark.what == own else f"  {mark.what}"
     if mark.kind == "loop":
         return f"  {mark.rounds} round{'s' if mark.rounds != 1 else ''}"
+    if mark.kind == "child":
+        return f"  run {mark.child}"
     return f"  {mark.kind}"
 
 
@@ -125,7 +129,7 @@ def outcome(mark: Mark, run_id: str) -> Text:
         return Text(mark.status, style="dim")
     if mark.kind in ("race", "set"):
         return Text(f"{mark.what} won" if mark.kind == "race" else mark.what, style="dim")
-    result = value(mark.output)
+    result = moment(int(mark.output)) if mark.kind == "now" else value(mark.output)
     return Text(tries + (result if result != "null" else ""), style="")
 
 

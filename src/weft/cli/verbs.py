@@ -1,7 +1,7 @@
 """The words of the command line: each verb, its options and one line about it. What they do is in the other modules.
 
-Every parameter is text or a flag. Typer reads anything else with pydantic, whose import takes longer than the rest of a verb; so
-verbs read their own numbers, and ``Verb`` hands text over as it was typed.
+Every parameter is text or a flag. Typer reads them with pydantic, whose import takes longer than most verbs: ``Verb``
+hands text over as it was typed, and verbs read their own numbers.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+F = TypeVar("F", bound=Callable[..., None])
 RUNNING, LOOKING, STEERING, OTHER = "Run", "Look", "Steer", "More"
 
 
@@ -62,7 +63,7 @@ def command_line() -> Any:
     return typer.main.get_command(cli)
 
 
-def verb(panel: str, name: str | None = None) -> Any:
+def verb(panel: str, name: str | None = None) -> Callable[[F], F]:
     """Declare a verb."""
     return cli.command(name, cls=Verb, rich_help_panel=panel)
 
@@ -78,9 +79,7 @@ Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments of the workflow, by name.")
 ]
 Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
-Id = Annotated[
-    str | None, typer.Option("--id", metavar="ID", help="The id of the run. The same again is the same run.")
-]
+Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="Its id; the same id again is the same run.")]
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.")]
 
 
@@ -104,6 +103,7 @@ def run(
     file: Annotated[str, typer.Argument(metavar="FILE[:NAME]", help="The file (or module) with the weft.App.")],
     workflow: WorkflowName,
     arguments: Arguments = None,
+    *,
     id: Id = None,
     input: Input = None,
     url: Url = None,
@@ -119,6 +119,7 @@ def run(
 def start(
     workflow: WorkflowName,
     arguments: Arguments = None,
+    *,
     id: Id = None,
     input: Input = None,
     url: Url = None,
@@ -135,6 +136,7 @@ def start(
 
 @verb(LOOKING, "list")
 def list_(
+    *,
     workflow: Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")] = None,
     status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only runs that are running, failed, …")] = None,
     since: Annotated[str | None, typer.Option(metavar="TIME", help="Only runs started since: 2h, 2026-01-31.")] = None,
@@ -157,6 +159,7 @@ def list_(
 @verb(LOOKING)
 def show(
     run: Run,
+    *,
     tree: Annotated[bool, typer.Option("--tree", help="Draw child runs too.")] = False,
     url: Url = None,
     app: AppFile = None,
@@ -171,6 +174,7 @@ def show(
 @verb(LOOKING)
 def events(
     run: Run,
+    *,
     after: Annotated[str, typer.Option(metavar="N", help="Only events after this number.")] = "0",
     follow: Annotated[bool, typer.Option("--follow", help="Also those to come, until the run is over.")] = False,
     url: Url = None,
@@ -184,7 +188,7 @@ def events(
 
 
 @verb(LOOKING)
-def watch(run: Run, url: Url = None, app: AppFile = None) -> None:
+def watch(run: Run, *, url: Url = None, app: AppFile = None) -> None:
     """Follow a run live until it is over, then print its result."""
     from weft.cli.watching import watch_run
 
@@ -192,7 +196,7 @@ def watch(run: Run, url: Url = None, app: AppFile = None) -> None:
 
 
 @verb(LOOKING)
-def explain(run: Run, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+def explain(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """What a run waits for, since when, and what would unblock it."""
     from weft.cli.showing import print_explanation
 
@@ -200,7 +204,7 @@ def explain(run: Run, url: Url = None, app: AppFile = None, json: Json = False) 
 
 
 @verb(LOOKING)
-def inbox(url: Url = None, app: AppFile = None, json: Json = False) -> None:
+def inbox(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """Questions that wait for a person."""
     from weft.cli.questions import print_inbox
 
@@ -208,7 +212,7 @@ def inbox(url: Url = None, app: AppFile = None, json: Json = False) -> None:
 
 
 @verb(LOOKING)
-def status(url: Url = None, app: AppFile = None, json: Json = False) -> None:
+def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """The store: where it is, its size, how many runs."""
     from weft.cli.listing import print_status
 
@@ -223,6 +227,7 @@ def send(
     run: Run,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name that the run waits for.")],
     body: Annotated[str, typer.Argument(metavar="[BODY]", help="JSON, or text; - reads it from stdin.")] = "null",
+    *,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="The same key twice is one message.")] = None,
     url: Url = None,
     app: AppFile = None,
@@ -237,6 +242,7 @@ def send(
 def decide(
     question: Annotated[str, typer.Argument(metavar="ID", help="RUN:PLACE, as weft inbox lists it.")],
     answer: Annotated[str, typer.Argument(metavar="approve|reject")],
+    *,
     form: Annotated[
         list[str] | None,
         typer.Option(metavar="JSON|KEY=VALUE", help="What the form asks for; KEY=VALUE may be repeated."),
@@ -258,6 +264,7 @@ def decide(
 @verb(STEERING)
 def cancel(
     run: Run,
+    *,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "",
     url: Url = None,
     app: AppFile = None,
@@ -269,7 +276,7 @@ def cancel(
 
 
 @verb(STEERING)
-def pause(run: Run, url: Url = None, app: AppFile = None) -> None:
+def pause(run: Run, *, url: Url = None, app: AppFile = None) -> None:
     """No new work until it is resumed."""
     from weft.cli.steering import pause_run
 
@@ -277,7 +284,7 @@ def pause(run: Run, url: Url = None, app: AppFile = None) -> None:
 
 
 @verb(STEERING)
-def resume(run: Run, url: Url = None, app: AppFile = None) -> None:
+def resume(run: Run, *, url: Url = None, app: AppFile = None) -> None:
     """Release a paused run, or one that was held for a person."""
     from weft.cli.steering import resume_run
 
@@ -287,6 +294,7 @@ def resume(run: Run, url: Url = None, app: AppFile = None) -> None:
 @verb(STEERING)
 def retry(
     run: Run,
+    *,
     place: Annotated[
         str, typer.Option("--from", metavar="PLACE", help="Perform everything anew from this place on.")
     ] = "",

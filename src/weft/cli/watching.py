@@ -67,7 +67,7 @@ def _picture(out: Console, door: Door, row: RunRow, history: History, spinner: S
     now = door.clock.now_ms()
     if spinner is None:
         return drawn(history, row.id, now)
-    # What does not fit the screen would scroll away and be drawn twice; while the run is under way the newest lines count.
+    # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
     tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
     spinner.update(text=Text.assemble(status_text(row.status), f"  {_standing(row, history)}"))
     return Group(tree, spinner)
@@ -92,8 +92,8 @@ async def _report(out: Console, door: Door, row: RunRow, history: History) -> No
     for mark in history.current():
         out.print(_said(mark, mark.ended or mark.started, row.id))
     while history.ended is None:
-        for stored, mark in await _catch_up(door, row, history):
-            for line in _changes(stored, mark, row.id, history):
+        for stored, changed in await _catch_up(door, row, history):
+            for line in _changes(stored, changed, row.id, history):
                 out.print(line)
         now = await door.row(row.id)
         if now.fault is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,14 +33,19 @@ class PoolExecutor:
         context = contextvars.copy_context()
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(context.run, body))
 
-    async def in_process(self, body: Callable[..., T], arguments: dict[str, Any]) -> T:
+    async def in_process(self, body: Callable[..., T], *arguments: Any) -> T:
         if self._processes is None:
             # Heavy, and only for those who ask for processes.
             import multiprocessing  # noqa: PLC0415
             from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
             self._processes = ProcessPoolExecutor(self._processes_max, mp_context=multiprocessing.get_context("spawn"))
-        return await asyncio.get_running_loop().run_in_executor(self._processes, partial(body, **arguments))
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._processes, body, *arguments)
+        except BrokenExecutor as error:
+            # The next one gets a new pool: a body that took its process down must not take others with it for ever.
+            self._processes = None
+            raise RuntimeError("the process that performed it died") from error
 
     def close(self) -> None:
         """Let go of the pools; bodies that still run are not waited for."""

@@ -23,7 +23,7 @@ from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.store import TaskOffer
 from weft.runtime.catalogue import Catalogue
-from weft.steps.base import CURRENT_TASK, Executor, StepBody, Task
+from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
 from weft.steps.failures import failure_of
 
 log = logging.getLogger("weft")
@@ -195,6 +195,9 @@ class Worker:
         return _encode({name: arguments[name] for name in effect.takes if name in arguments})
 
     def _failed(self, effect: PerformTask, body: StepBody | None, error: Exception) -> c.ReportTaskFailed:
+        if isinstance(error, PerformedElsewhere):
+            failure = msgspec.structs.replace(error.failure, location=effect.location)
+            return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, not error.final)
         failure = failure_of(error, step=effect.step, location=effect.location, attempts=effect.attempt)
         if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not str(error):
             failure = _timed_out(failure, effect)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from weft.errors import NoContext
+from weft.errors import Failure, NoContext
 
 T = TypeVar("T")
 
@@ -54,9 +54,18 @@ class Executor(Protocol):
         """Run it in a thread; its context variables are those of the caller."""
         ...
 
-    async def in_process(self, body: Callable[..., T], arguments: dict[str, Any]) -> T:
+    async def in_process(self, body: Callable[..., T], *arguments: Any) -> T:
         """Run a module-level function in another process."""
         ...
+
+
+class PerformedElsewhere(Exception):  # noqa: N818 - it carries a failure, it is none
+    """A body failed in another process: what is left of its exception."""
+
+    def __init__(self, failure: Failure, *, final: bool) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.final = final
 
 
 class StepBody(Protocol):

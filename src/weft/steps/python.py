@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from weft.errors import BadValue, Critical, LimitExceeded, Rollback
-from weft.steps.base import Executor
+import msgspec
+
+from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, UsageError
+from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, Task
 from weft.steps.codec import Codec
+from weft.steps.failures import failure_of
 from weft.steps.signature import Signature
 
 
@@ -34,16 +38,61 @@ class PythonStep:
         self._result: Codec[Any] = signature.result
         self._raises = tuple(raises)
         self._asynchronous = inspect.iscoroutinefunction(fn)
+        if run_in == "process":
+            self._refuse_unreachable()
+
+    def _refuse_unreachable(self) -> None:
+        """Another process finds the function by its name, so it must have one there."""
+        if self._asynchronous:
+            raise UsageError(f"{self.name} is async and runs on the loop.", hint="run_in='process' is for plain `def`.")
+        if "<" in self.fn.__qualname__:
+            raise UsageError(
+                f"{self.name} is defined inside a function, so another process cannot find it.",
+                hint="Move it to the top of its module, or leave run_in='process' out.",
+            )
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
+        if self.run_in == "process":
+            return await self._elsewhere(given, executor)
         arguments = self._signature.unpack(given)
         if self._asynchronous:
             value = await self.fn(**arguments)
-        elif self.run_in == "process":
-            value = await executor.in_process(self.fn, arguments)
         else:
             value = await executor.in_thread(partial(self.fn, **arguments))
         return self._result.encode(value, what=f"{self.name} returned")
 
+    async def _elsewhere(self, given: bytes, executor: Executor) -> bytes:
+        task = CURRENT_TASK.get()
+        where = (self.fn.__module__, self.fn.__qualname__)
+        answer, failure, final = await executor.in_process(
+            perform_here, where, given, (task.key, task.attempt, task.run_id, task.step)
+        )
+        if failure is None:
+            return answer
+        raise PerformedElsewhere(msgspec.json.decode(failure, type=Failure), final=final)
+
+    def perform_now(self, given: bytes) -> bytes:
+        """Do it on this very thread."""
+        return self._result.encode(self.fn(**self._signature.unpack(given)), what=f"{self.name} returned")
+
     def is_final(self, error: BaseException) -> bool:
+        if isinstance(error, PerformedElsewhere):
+            return error.final
         return isinstance(error, (Critical, Rollback, BadValue, LimitExceeded, *self._raises))
+
+
+def perform_here(
+    where: tuple[str, str], given: bytes, task: tuple[str, int, str, str]
+) -> tuple[bytes, bytes | None, bool]:
+    """In the other process: find the step, do it, and answer in JSON, so that only bytes cross."""
+    key, attempt, run_id, name = task
+    CURRENT_TASK.set(Task(key=key, attempt=attempt, run_id=run_id, step=name))
+    found: Any = importlib.import_module(where[0])
+    for part in where[1].split("."):
+        found = getattr(found, part)
+    body: PythonStep = found.body
+    try:
+        return body.perform_now(given), None, False
+    except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
+        failure = failure_of(error, step=name, attempts=attempt)
+        return b"", msgspec.json.encode(failure), body.is_final(error)

@@ -52,6 +52,6 @@ class InlineExecutor:
         await asyncio.sleep(0)
         return body()
 
-    async def in_process(self, body: Callable[..., T], arguments: dict[str, Any]) -> T:
+    async def in_process(self, body: Callable[..., T], *arguments: Any) -> T:
         await asyncio.sleep(0)
-        return body(**arguments)
+        return body(*arguments)

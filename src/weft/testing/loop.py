@@ -38,13 +38,18 @@ class Process:
         self.frozen = False
         self.held: list[SimHandle] = []
         """What would have run while it was frozen."""
+        self.watchers: list[Callable[[], None]] = []
+        """Told when it dies; they do not belong to it."""
         self.context = contextvars.Context()
         self.context.run(PROCESS.set, self)
 
     def die(self) -> None:
         """Nothing of it runs any more."""
-        self.alive = False
-        self.held.clear()
+        if self.alive:
+            self.alive = False
+            self.held.clear()
+            for watcher in self.watchers:
+                contextvars.Context().run(watcher)
 
     def __repr__(self) -> str:
         return f"<process {self.name}>"
