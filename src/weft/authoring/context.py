@@ -204,6 +204,7 @@ class Context:
         One that does not fit the type is refused and recorded, and the wait goes on.
         """
         codec: Codec[Any] = Codec.of(type)
+        check_name(name)
         due = 0
         tries = 0
         while True:
@@ -226,7 +227,7 @@ class Context:
         """One to ``most`` messages of these names (none given: any), in order of arrival; none when the time is up."""
         if most < 1:
             raise BadValue(f"messages(most={most}) must be at least 1.", code="value.bad_policy")
-        place = "+".join(names) if names else "messages"
+        place = "+".join(check_name(name) for name in names) if names else "messages"
         entry, _ = await self._await_messages(place, list(names), most, timeout, 0)
         if entry.failure is not None:
             return []

@@ -268,7 +268,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 def known_names(names: Sequence[str]) -> str:
     """What there is, and how more would come."""
     listed = ", ".join(names[:20]) or "none"
-    return f"Known: {listed}. (The file must be imported: weft serve app.py billing.py)"
+    return f"Known: {listed}. (The file that defines it must be imported.)"
 
 
 def not_running() -> NoReturn:

@@ -11,6 +11,7 @@ import msgspec
 from weft.authoring.policies import Duration
 from weft.core import commands as c
 from weft.core import values
+from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut
@@ -18,6 +19,7 @@ from weft.runtime.door import Door
 from weft.runtime.engine import Ending
 from weft.runtime.explain import Explanation, explain
 from weft.steps.codec import Codec
+from weft.steps.failures import told_hint
 
 if TYPE_CHECKING:
     from weft.core.state import Entry
@@ -65,7 +67,7 @@ class Handle(Generic[R]):
                 f"{self.id} failed: {_described(ending.failure)}",
                 run_id=self.id,
                 failure=ending.failure,
-                hint=f"What happened: weft show {self.id}. Try again: weft retry {self.id}",
+                hint=_next_steps(self.id, ending.failure),
             )
         raise RunCancelled(
             f"{self.id} was cancelled{f': {ending.reason}' if ending.reason else ''}.",
@@ -82,7 +84,7 @@ class Handle(Generic[R]):
 
         The same key twice is one message.
         """
-        raw = await self._door.keep(values.encode(body, what=f'the message "{name}" has'))
+        raw = await self._door.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
         message = c.DeliverMessage(self._door.ids.new(), name, msgspec.Raw(raw))
         await self._door.tell(RunId(self.id), message, key=key)
 
@@ -90,11 +92,13 @@ class Handle(Generic[R]):
         self, ask: str, *, approved: bool, by: str = "", reason: str = "", form: Any = None, key: str | None = None
     ) -> None:
         """Answer an open question of the run."""
+        values.encode([ask, by, reason], what="the answer has")
         raw = values.encode(form, what="the form has")
         await self._door.tell(RunId(self.id), c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw)), key=key)
 
     async def cancel(self, reason: str = "") -> None:
         """Ask the run to stop: its code may clean up, then what it did is undone."""
+        values.encode(reason, what="the reason has")
         await self._door.tell(RunId(self.id), c.CancelRun(reason))
 
     async def pause(self) -> None:
@@ -124,9 +128,18 @@ class Handle(Generic[R]):
 
 
 def _described(failure: Failure) -> str:
+    if failure.code.startswith("step.") and failure.message:
+        return failure.message  # says itself which step, how often, and where
     where = f" at {failure.where}" if failure.where else ""
     step = f" in {failure.step}" if failure.step else ""
-    return f"{failure.type}: {failure.message}{step}{where}." if failure.message else f"{failure.type}{step}{where}."
+    what = f"{failure.type}: {failure.message.rstrip('. ')}" if failure.message else failure.type
+    return f"{what}{step}{where}."
+
+
+def _next_steps(run_id: str, failure: Failure) -> str:
+    hint = told_hint(failure)
+    again = "" if "weft retry" in hint else f" Try again: weft retry {run_id}"
+    return f"{hint.rstrip('. ')}. What happened: weft show {run_id}.{again}".removeprefix(". ")
 
 
 class ChildHandle(Generic[R]):

@@ -58,7 +58,9 @@ class Step(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
-        return _perform(self, given)
+        call = _perform(self, given)
+        call.__qualname__ = self.name  # what Python calls it when somebody forgets to await it
+        return call
 
     def options(
         self,

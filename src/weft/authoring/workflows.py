@@ -43,7 +43,9 @@ class Workflow(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
-        return perform_workflow(Invocation(self, given))
+        call = perform_workflow(Invocation(self, given))
+        call.__qualname__ = self.name  # what Python calls it when somebody forgets to await it
+        return call
 
     def __repr__(self) -> str:
         return f"<weft workflow {self.name} version {self.version}>"

@@ -18,6 +18,7 @@ from weft.core.state import Question
 from weft.errors import Corrupt, NotFound, UsageError
 from weft.ports.store import OPEN_STATUSES, RunQuery, RunRow
 from weft.runtime.door import Door
+from weft.runtime.schemas import check_schema
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -121,7 +122,7 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
         handle = handle_of(door, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form)
         done = "approved" if given.approved else "rejected"
-        await report(door, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}")
+        await report(door, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
 
 
 async def _meant(door: Door, question: str) -> tuple[RunRow, str]:
@@ -157,12 +158,17 @@ def form_of(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
             return msgspec.json.decode(words[0])
         except msgspec.DecodeError as error:
             raise UsageError(f"{words[0]!r} is neither JSON nor KEY=VALUE.", hint="--form carrier=dhl") from error
-    fields = (schema or {}).get("properties", {})
-    return {key: text if _wants_text(fields.get(key)) else plain(text) for key, text in pairs(words).items()}
+    return {key: _field(key, text, schema or {}) for key, text in pairs(words).items()}
 
 
-def _wants_text(schema: Any) -> bool:
-    return isinstance(schema, dict) and schema.get("type") == "string"
+def _field(key: str, text: str, schema: dict[str, Any]) -> Any:
+    """The word as the field's schema wants it: as text where that fits, else as JSON."""
+    definitions = schema.get("$defs", {})
+    whole = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    field = whole.get("properties", {}).get(key)
+    if isinstance(field, dict) and check_schema({**field, "$defs": definitions}, msgspec.json.encode(text)) is None:
+        return text
+    return plain(text)
 
 
 def _login() -> str:

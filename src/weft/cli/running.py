@@ -53,7 +53,7 @@ async def start_elsewhere(
         run_id = await _start(address, workflow, arguments, id, loaded)
         print(run_id, flush=True)
         if not await is_taken_up(door, await door.row(RunId(run_id))):
-            say(NOBODY.format(what=f"{workflow} now", seen="it will begin"))
+            say(NOBODY)
 
 
 async def _start(url: str, workflow: str, arguments: dict[str, Any], id: str | None, loaded: Loaded | None) -> str:

@@ -52,6 +52,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
             return
         out = console()
         now = door.clock.now_ms()
+        out.print(_standing(row, history, now))
         await print_header(out, door, row, history)
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
         if history.current():
@@ -61,15 +62,8 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
 
 
 async def print_header(out: Console, door: Door, row: RunRow, history: History) -> None:
-    """Which run this is."""
-    now = door.clock.now_ms()
-    began = history.started or row.created_at
-    out.print(Text.assemble((row.id, "bold"), "  ", status_text(row.status)))
-    facts = [f"{row.workflow} version {row.version}", f"started {moment(began)}"]
-    if history.ended is not None:
-        facts.append(f"took {took(history.ended - began)}")
-    else:
-        facts.append(f"{age(now - began)} ago")
+    """Which run this is: what does not change while it is looked at."""
+    facts = [f"{row.workflow} version {row.version}", f"started {moment(history.started or row.created_at)}"]
     if history.retries:
         facts.append(f"tried again {history.retries} time{'s' if history.retries > 1 else ''}")
     parent = await door.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
@@ -81,6 +75,13 @@ async def print_header(out: Console, door: Door, row: RunRow, history: History) 
         out.print(Text(f"input   {value(given, chars_max=200)}"))
     for name, part in sorted(row.attributes.items()):
         out.print(Text(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
+
+
+def _standing(row: RunRow, history: History, now: int) -> Text:
+    """Where it stands: its status, and for how long."""
+    began = history.started or row.created_at
+    length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age(now - began)}"
+    return Text.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 
 
 async def print_end(out: Console, door: Door, row: RunRow, history: History) -> None:
@@ -100,7 +101,9 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History) -> 
     elif history.held:
         out.print(Text(history.held, style="red"))
     else:
-        out.print(Text(f"What it waits for: weft explain {row.id}", style="dim"))
+        idle = row.owner is None and any(mark.kind == "step" for mark in history.open())
+        nobody = "No process hosts it now. " if idle or not history.seq else ""
+        out.print(Text(f"{nobody}What it waits for: weft explain {row.id}", style="dim"))
 
 
 async def _children(door: Door, history: History, depth: int) -> dict[str, History]:

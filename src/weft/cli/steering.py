@@ -22,7 +22,7 @@ from weft.steps.codec import Codec
 
 PATIENCE_SECONDS = 0.6
 LOOK_SECONDS = 0.02
-NOBODY = "no process hosts {what}; {seen} when one does."
+NOBODY = "no process hosts it now; it will be seen when one does."
 
 
 def handle_of(door: Door, row: RunRow) -> Handle[Any]:
@@ -35,42 +35,45 @@ async def send_message(run: str, name: str, body: str, *, key: str | None, url: 
     async with found(run, url, app) as (door, row):
         content = plain(sys.stdin.read() if body == "-" else body)
         await handle_of(door, row).send(name, content, key=key)
-        await report(door, row, f'sent "{name}" to {row.id}')
+        await report(door, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 
 
 async def cancel_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
     """Ask a run to stop."""
     async with found(run, url, app) as (door, row):
         await handle_of(door, row).cancel(reason)
-        await report(door, row, f"{row.id} is told to stop")
+        await report(door, row, f"{row.id} is told to stop", f"{row.id} will be told to stop")
 
 
 async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
     """Keep a run from beginning anything new."""
     async with found(run, url, app) as (door, row):
         await handle_of(door, row).pause()
-        await report(door, row, f"{row.id} is paused")
+        await report(door, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
 
 
 async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
     """Let a paused or held run go on."""
     async with found(run, url, app) as (door, row):
         await handle_of(door, row).resume()
-        await report(door, row, f"{row.id} goes on")
+        await report(door, row, f"{row.id} goes on", f"{row.id} will go on")
 
 
 async def retry_run(run: str, *, place: str, url: str | None, app: str | None) -> None:
     """Try a failed run again, from a place on if one is given."""
     async with found(run, url, app) as (door, row):
         await handle_of(door, row).retry(start=place)
-        await report(door, row, f"{row.id} is tried again{f' from {place}' if place else ''}")
+        again = f"tried again{f' from {place}' if place else ''}"
+        await report(door, row, f"{row.id} is {again}", f"{row.id} will be {again}")
 
 
-async def report(door: Door, row: RunRow, done: str) -> None:
-    """Say what was asked of the run, and whether anybody heard."""
-    print(done, flush=True)
-    if not await is_taken_up(door, row):
-        say(NOBODY.format(what="it now", seen="it will be seen"))
+async def report(door: Door, row: RunRow, done: str, kept: str) -> None:
+    """Say what became of a command: its host has taken it in, or it is kept for the next one."""
+    if await is_taken_up(door, row):
+        print(done)
+    else:
+        print(kept, flush=True)
+        say(NOBODY)
 
 
 async def is_taken_up(door: Door, row: RunRow) -> bool:

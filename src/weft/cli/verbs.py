@@ -21,22 +21,31 @@ RUNNING, LOOKING, STEERING, OTHER = "Run", "Look", "Steer", "More"
 class Verb(TyperCommand):
     """A command whose words stay text."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        for parameter in self.params:
-            parameter.process_value = partial(_as_typed, parameter, parameter.process_value)  # type: ignore[method-assign]
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [_as_typed(parameter) for parameter in super().get_params(ctx)]
 
 
-def _as_typed(parameter: Any, read: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
-    if isinstance(value, str) or (value is None and not parameter.required):
+def _as_typed(parameter: Any) -> Any:
+    read = parameter.process_value
+    if isinstance(read, partial):
+        return parameter
+    parameter.process_value = partial(_value, parameter.required, read)
+    return parameter
+
+
+def _value(required: bool, read: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:  # noqa: FBT001
+    if isinstance(value, str) or (value is None and not required):
         return value
-    if isinstance(value, tuple) and (value or not parameter.required):
+    if isinstance(value, tuple) and (value or not required):
         return list(value)
     return read(context, value)
 
 
 class Verbs(TyperGroup):
     """All verbs, listed by what they are for."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return [_as_typed(parameter) for parameter in super().get_params(ctx)]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for panel in (RUNNING, LOOKING, STEERING, OTHER):

@@ -11,7 +11,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from weft.cli.history import History, Mark
-from weft.cli.output import console, failure_text, moment, status_text, took, value
+from weft.cli.output import age, console, failure_text, moment, status_text, took, value
 from weft.cli.place import found
 from weft.cli.showing import print_end, print_header
 from weft.cli.tree import GLYPHS, drawn, waiting
@@ -29,6 +29,7 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
         out = console()
         history = History()
         await _catch_up(door, row, history)
+        out.print(Text(row.id, style="bold"))
         await print_header(out, door, row, history)
         out.print()
         if out.is_terminal:
@@ -69,22 +70,19 @@ def _picture(out: Console, door: Door, row: RunRow, history: History, spinner: S
         return drawn(history, row.id, now)
     # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
     tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
-    spinner.update(text=Text.assemble(status_text(row.status), f"  {_standing(row, history)}"))
+    spinner.update(text=Text.assemble(status_text(row.status), f"  {_standing(row, history, now)}"))
     return Group(tree, spinner)
 
 
-def _standing(row: RunRow, history: History) -> str:
+def _standing(row: RunRow, history: History, now: int) -> str:
+    """What the tree does not show."""
     if history.held:
         return history.held
     if row.status == "paused":
         return f"weft resume {row.id}"
-    found = [waiting(mark, row.id) for mark in history.open() if mark.kind not in ("loop", "step")]
-    steps = [mark.what for mark in history.open() if mark.kind == "step"]
-    if steps:
-        found.insert(0, f"in {', '.join(steps[:3])}{' …' if len(steps) > 3 else ''}")
-    if row.owner is None and not found:
+    if row.owner is None and all(mark.kind in ("step", "loop") for mark in history.open()):
         return "no process hosts it now"
-    return found[0] if found else ""
+    return f"for {age(now - (history.started or row.created_at))}"
 
 
 async def _report(out: Console, door: Door, row: RunRow, history: History) -> None:

@@ -17,6 +17,7 @@ from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 
 OPEN_STATUSES = ("running", "paused", "cancelling", "rolling_back", "held")
 OVER_STATUSES = ("completed", "failed", "cancelled")
+REOPENED_STATUSES = ("failed", "held")
 EVENTS_PER_APPEND_MAX = 2_000
 BYTES_PER_APPEND_MAX = 4 * 1024 * 1024
 
@@ -115,6 +116,8 @@ class Append(msgspec.Struct, kw_only=True):
     """The new status; one of ``OVER_STATUSES`` ends the run: its owner becomes null, its mail must be taken."""
     attributes: Mapping[str, Any] | None = None
     """Merged into the row's; a value of None removes the name."""
+    reopen: Millis | None = None
+    """Open a failed or held run again that nobody owns, without owning it: it is woken at this time."""
     mail_taken: int = 0
     """How many pieces of mail the writer has taken in, over the whole life of the run.
 

@@ -21,13 +21,15 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env, Letter
+from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD
-from weft.errors import WeftError
+from weft.errors import KeyReused, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import (
     BYTES_PER_APPEND_MAX,
     EVENTS_PER_APPEND_MAX,
+    KeyRow,
     Mail,
     NewRun,
     Outcome,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from weft.runtime.engine import Engine
 
 SNAPSHOT_BYTES_MIN = 64 * 1024
+MAIL_SEEN_MAX = 20_000
 _IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "failed", "cancelled"})
 
 
@@ -79,7 +82,7 @@ class Actor:
         self.drafts: deque[Draft] = deque()
         self.flying: Draft | None = None
         self.mail_taken = 0
-        self.mail_seen: set[str] = set()
+        self.mail_seen: dict[str, None] = {}
         self.committed_seq = Seq(0)
         self.tail_bytes = 0
         self.snapshot_bytes = 0
@@ -96,9 +99,15 @@ class Actor:
         if posted.mail_id:
             if posted.mail_id in self.mail_seen:
                 return
-            self.mail_seen.add(posted.mail_id)
+            self._remember_mail(posted.mail_id)
         self.mailbox.append(posted)
         self.schedule()
+
+    def _remember_mail(self, mail_id: str) -> None:
+        """A reading that began before the mail was taken, or a late word of it, may bring it again."""
+        self.mail_seen[mail_id] = None
+        if len(self.mail_seen) > MAIL_SEEN_MAX:
+            self.mail_seen = dict.fromkeys(list(self.mail_seen)[MAIL_SEEN_MAX // 2 :])
 
     def schedule(self) -> None:
         if not self._scheduled and self.ready:
@@ -125,10 +134,29 @@ class Actor:
             self.engine.committer.submit(self)
 
     def _take(self, posted: Posted) -> None:
+        if self._decide(posted):
+            self.move()
+        if self.drafts:
+            self._answer_if_idle(self.drafts[-1])
+
+    def take_mail_in(self) -> None:
+        """Record what waited in the inbox before the code goes on: it was accepted before whatever the code does next."""
+        self.begin_turn()
+        waiting = [posted for posted in self.mailbox if posted.mail_id]
+        self.mailbox = deque(posted for posted in self.mailbox if not posted.mail_id)
+        for posted in waiting:
+            self._decide(posted)
+
+    def _decide(self, posted: Posted) -> bool:
+        """Record what a command causes; whether it caused anything."""
+        if posted.mail_id and self.machine.state.over:
+            # The end is decided and not durable. This mail was accepted before it: its append will be refused for it.
+            return False
+        if posted.key is not None and not posted.mail_id and self._is_echo(posted, posted.key):
+            return False
         draft = self._draft()
         if posted.mail_id:
             draft.taken.append(posted.mail_id)
-            self.mail_seen.discard(posted.mail_id)
             self.mail_taken += 1
         command = posted.command
         if isinstance(command, c.StartRun) and command.run_id != self.id:
@@ -138,15 +166,29 @@ class Actor:
             events = self.machine.decide(command, Env(now=self.now_ms, check=self.engine.check_schema))
         except WeftError as error:
             draft.refused.append((posted, error))
-            self._answer_if_idle(draft)
-            return
+            return False
         draft.posted.append(posted)
-        if events:
-            if posted.key is not None:
-                draft.keys.append(posted.key)
-            self._record(events)
-            self.move()
-        self._answer_if_idle(draft)
+        if not events:
+            if isinstance(command, c.FireTimer):
+                self.engine.arm_again(self, command.entry)
+            return False
+        if posted.key is not None:
+            draft.keys.append(KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)))
+        self._record(events)
+        return True
+
+    def _is_echo(self, posted: Posted, key: KeyRow) -> bool:
+        """Whether a command of this key is under way already: then this one shares its answer."""
+        for draft in (*([self.flying] if self.flying is not None else []), *self.drafts):
+            for row in draft.keys:
+                if row.key != key.key:
+                    continue
+                if row.digest == key.digest:
+                    draft.posted.append(posted)
+                else:
+                    draft.refused.append((posted, KeyReused(f'The key "{key.key}" was used for another command.')))
+                return True
+        return False
 
     def _answer_if_idle(self, draft: Draft) -> None:
         """Nothing was decided and nothing is under way.
@@ -207,7 +249,7 @@ class Actor:
             draft.record(body, now)
             for effect in machine.effects(event):
                 if isinstance(event, e.TaskScheduled) and event.early:
-                    self.engine.let_out(self, effect)
+                    self.engine.soon(self.engine.let_out, self, effect)
                 else:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
@@ -343,6 +385,13 @@ class Actor:
 
     # --- leaving --------------------------------------------------------------------------------------------------
 
+    def is_open(self, effect: PerformTask) -> bool:
+        """Whether this hand-out is still wanted."""
+        state = self.machine.state
+        task = state.tasks.get(effect.task)
+        live = task is not None and (task.attempt, task.delivery) == (effect.attempt, effect.delivery)
+        return live and state.status != "paused"
+
     def is_idle(self) -> bool:
         """Whether it may leave memory: nothing decided, nothing under way, nothing waiting."""
         return self.ready and not self.mailbox and not self.drafts and self.flying is None and not self._scheduled
@@ -362,3 +411,11 @@ class Actor:
         found = [posted for draft in drafts for posted in draft.posted]
         found += [posted for draft in drafts for posted, _ in draft.refused]
         return found + list(self.mailbox)
+
+    def leave_behind(self) -> list[Posted]:
+        """What nobody here will take in any more; mail waits in the store and is not named."""
+        left = [posted for posted in self.unanswered() if not posted.mail_id]
+        self.flying = None
+        self.drafts.clear()
+        self.mailbox.clear()
+        return left

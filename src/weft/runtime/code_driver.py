@@ -223,9 +223,13 @@ class CodeDriver:
             except BaseException:  # noqa: BLE001, S112 - whatever the code makes of it, nobody listens any more
                 continue
             coro.close()
+        # A pending future and its task hold each other: cut here, they go at once and not when the collector comes.
+        for future in self._waiting.values():
+            future.cancel()
+        self._waiting.clear()
+        self._main = None
         self.loop.tasks.clear()
         self.loop.ready.clear()
-        self._waiting.clear()
         self.bodies.clear()
 
     # --- asking ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env
-from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.core.ids import HostId, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD, OVER, CodeState
 from weft.errors import IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
 from weft.ports.clock import Clock, Ids
@@ -28,7 +28,6 @@ from weft.ports.store import (
     NewRun,
     Outcome,
     Page,
-    Release,
     RunQuery,
     RunRow,
     Sent,
@@ -88,7 +87,7 @@ class Door:
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> Started:
         run_id = RunId(start.run_id)
-        if self.engine is not None and self.engine.running and not delay_ms:
+        if self.engine is not None and self.engine.running and not delay_ms and not self.engine.is_full():
             return Started(await self.engine.begin(start), run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
@@ -197,52 +196,37 @@ class Door:
         machine.decide(command, _env(now))
 
     async def retry(self, run_id: RunId, *, start: str = "") -> None:
-        """Try a failed run again.
-
-        Nobody owns it, so whoever asks claims it, writes that, and lets it go for a host to take up.
-        """
+        """Try a failed run again. Nobody owns it, so whoever asks opens it again, for a host to take up."""
         row = await self.row(run_id)
-        host = HostId(f"retry-{self.ids.new()}")
-        if row.status not in OVER and row.status != "held":
-            raise NotAllowed(
-                f"{run_id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
-            )
-        actor = self.engine.actors.get(row.uid) if self.engine is not None else None
         command = c.RetryRun(start)
+        actor = self.engine.actors.get(row.uid) if self.engine is not None else None
         if actor is not None and self.engine is not None:
             await self.engine.tell(actor, command)
-            return
-        if row.owner is not None:
-            await self._check(row, command)
-            await self.store.log.send(
-                [Mail(id=self.ids.new(), to=row.uid, body=c.encode(command), at=self.clock.now_ms())]
-            )
             return
         machine = await self.machine(row)
         now = Millis(max(self.clock.now_ms(), machine.state.at))
         decided = machine.decide(command, _env(now))
-        claimed = await self.store.log.claim([row.uid], host, expected={row.uid: row.epoch})
-        if not claimed:
-            raise NotAllowed(f"{run_id} is being tried again by somebody else.")
-        await self._write(machine, decided, claimed[0], now, host)
+        if not decided:
+            raise NotAllowed(
+                f"{run_id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
+            )
+        if row.owner is not None:
+            mail = Mail(id=self.ids.new(), to=row.uid, body=c.encode(command), at=self.clock.now_ms())
+            await self.store.log.send([mail])
+        else:
+            await self._reopen(machine, decided, row, now)
         if self.engine is not None:
             self.engine.keeper.nudge()
 
-    async def _write(
-        self, machine: CodeMachine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis, host: HostId
-    ) -> None:
+    async def _reopen(self, machine: CodeMachine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis) -> None:
         events = []
         for event in decided:
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
-        append = Append(uid=row.uid, epoch=row.epoch, seq=row.seq, events=events, status="running")
-        (outcome,) = await self.store.log.commit([append], host)
-        seq = Seq(row.seq + len(events)) if outcome is Outcome.ACCEPTED else row.seq
-        await self.store.log.release(
-            [Release(uid=row.uid, epoch=Epoch(row.epoch), seq=seq, mail_taken=row.mail, wake_at=now)]
-        )
+        append = Append(uid=row.uid, epoch=row.epoch, seq=row.seq, events=events, status="running", reopen=now)
+        (outcome,) = await self.store.log.commit([append], HostId(f"retry-{self.ids.new()}"))
         if outcome is not Outcome.ACCEPTED:
-            raise NotAllowed(f"{row.id} could not be tried again ({outcome}).")
+            raise NotAllowed(f"{row.id} is being tried again by somebody else.")
 
     # --- looking --------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,15 +21,16 @@ from weft.core import values
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
 from weft.core.state import CodeState
-from weft.errors import Failure, IdTaken, LimitExceeded, WeftError
+from weft.errors import Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import Mail, NewRun, Outcome, Store
+from weft.ports.store import Mail, NewRun, Outcome, Sent, Store
 from weft.runtime.actor import Actor
 from weft.runtime.blob_cache import BlobCache
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.committer import Committer
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.inline import InlineStep
+from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
 from weft.runtime.recovery import Recovery
 from weft.runtime.schemas import check_schema
@@ -41,6 +43,7 @@ from weft.steps.base import Executor, StepBody
 log = logging.getLogger("weft")
 
 Published = Callable[[RunUid, int, str], None]
+LATER_MS = 100
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +104,7 @@ class Engine:
     async def start(self) -> None:
         """Join the store, take up what nobody works on, and begin to look after it."""
         await self.store.hosts.join(self.host, lease_ms=int(self.settings.lease_seconds * 1000))
+        self._loop = asyncio.get_running_loop()
         self.running = True
         self.committer.start()
         await self.recovery.scan()
@@ -140,6 +144,10 @@ class Engine:
         self.actors.clear()
         self.by_id.clear()
 
+    def soon(self, callback: Callable[..., None], *args: Any) -> None:
+        """At the next turn of the process's own loop, also when it is the code of a run that asks."""
+        self._loop.call_soon(callback, *args)
+
     def aside(self, coro: Any) -> None:
         """Do something that takes its time, beside the turns of runs."""
         task = asyncio.get_running_loop().create_task(coro)
@@ -155,8 +163,6 @@ class Engine:
 
     async def begin(self, start: c.StartRun, *, uid: RunUid | None = None) -> RunUid:
         """Make a run and take its first steps; returns when it is durable. Raises IdTaken."""
-        if len(self.actors) > self.settings.resident_max + self.settings.starts_max:
-            raise LimitExceeded("Too many runs are starting at once.", hint="Wait for some of them, then start more.")
         run_id = RunId(start.run_id)
         if run_id in self.by_id:
             raise _taken(run_id)
@@ -180,6 +186,10 @@ class Engine:
         await done
         return actor.uid
 
+    def is_full(self) -> bool:
+        """Whether as many runs are in memory as there may be: more are kept at rest until some have left."""
+        return len(self.actors) >= self.settings.resident_max
+
     async def tell(self, actor: Actor, command: c.Mailed, *, posted: Posted | None = None) -> None:
         """Give a run in memory a command; returns when what it decided is durable. Raises its rejection."""
         if len(actor.mailbox) >= self.settings.mailbox_max:
@@ -196,12 +206,14 @@ class Engine:
         if actor is not None:
             actor.post(posted)
             return
-        mail = Mail(id=self.ids.new(), to=uid, body=c.encode(posted.command), at=self.clock.now_ms())
-        await self.store.log.send([mail])
+        key, digest = (posted.key.key, posted.key.digest) if posted.key is not None else (None, "")
+        body = c.encode(posted.command)
+        mail = Mail(id=self.ids.new(), to=uid, body=body, at=self.clock.now_ms(), key=key, digest=digest)
+        (sent,) = await insist(self, lambda: self.store.log.send([mail]))
         if posted.flight is not None:
             self.worker.answered(posted.flight)
         if posted.reply is not None:
-            posted.reply(None)
+            posted.reply(_refusal(sent, key))
         self.keeper.nudge()
 
     async def ended(self, uid: RunUid, *, timeout: float | None = None) -> Ending | None:
@@ -305,12 +317,17 @@ class Engine:
         self.worker.stop_all(actor.uid)
         self.disarm(actor)
         self.forget(actor)
+        for posted in actor.leave_behind():
+            self.aside(self.deliver(actor.uid, posted))
         state = actor.machine.state
         self.over(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
 
     def _due(self, uid: RunUid, entry: EntryId) -> None:
         actor = self.actors.get(uid)
-        if actor is None or not actor.ready:
+        if actor is None:
+            return
+        if not actor.ready:
+            self.timers.arm(uid, entry, self.clock.now_ms() + LATER_MS)
             return
         state = actor.machine.state
         if entry in state.tasks:
@@ -323,8 +340,14 @@ class Engine:
 
     async def _due_after_mail(self, actor: Actor, entry: EntryId) -> None:
         """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
-        await self.recovery.read_mail(actor)
+        await insist(self, lambda: self.recovery.read_mail(actor))
         actor.post(Posted(c.FireTimer(entry)))
+
+    def arm_again(self, actor: Actor, entry: EntryId) -> None:
+        """A timer fired early (the clock was set back meanwhile), or for something that has ended."""
+        due = actor.machine.due_of(entry)
+        if due:
+            self.timers.arm(actor.uid, entry, due)
 
     def _reported(self, flight: Flight, report: Report) -> None:
         if flight.offer is not None:
@@ -366,7 +389,8 @@ class Engine:
     async def _fetch(self, actor: Actor, digests: set[str]) -> None:
         for digest in sorted(digests):
             if self.blob_cache.get(digest) is None:
-                self.blob_cache.add(digest, await self.store.blobs.get(digest))
+                found = await insist(self, partial(self.store.blobs.get, digest))
+                self.blob_cache.add(digest, found)
         driver = actor.driver
         if driver is not None and actor.ready:
             driver.lacks.clear()
@@ -388,22 +412,21 @@ class Engine:
         Ours from birth, or for whoever has its workflow.
         """
         if child.owner == self.host:
-            self.aside(self._take_up(child.uid))
+            self.aside(self.take_up(child.uid))
         else:
             self.keeper.nudge()
 
-    async def _take_up(self, uid: RunUid) -> None:
-        row = await self.store.directory.row(uid)
-        if row is not None and row.owner == self.host and uid not in self.actors:
-            await self.recovery.go_on(row, died=False)
+    async def take_up(self, uid: RunUid) -> None:
+        """A run that is ours by the store and not in memory: a new child, or one whose claim was not answered."""
+        row = await insist(self, lambda: self.store.directory.row(uid))
+        if row is not None and row.owner == self.host and row.ended_at is None and uid not in self.actors:
+            await self.recovery.go_on(row, died=row.seq > 0)
 
     # --- when a commit did not go through -------------------------------------------------------------------------
 
     def refused_append(self, actor: Actor, draft: Draft, outcome: Outcome) -> None:
         if outcome is Outcome.ID_TAKEN:
-            self.forget(actor)
-            actor.flying = None
-            self._reject(draft, _taken(actor.id))
+            self.aside(self._refuse_start(actor, draft))
             return
         self.aside(self.recovery.reload(actor, draft, outcome))
 
@@ -413,14 +436,31 @@ class Engine:
         else:
             self.aside(self.recovery.reload(actor, draft, None))
 
-    def _reject(self, draft: Draft, error: WeftError) -> None:
-        for posted in draft.posted:
+    async def _refuse_start(self, actor: Actor, draft: Draft) -> None:
+        """The id belongs to another run, or to this very one: then it is our own earlier start, whose answer was lost."""
+        row = await insist(self, lambda: self.store.directory.row(actor.uid))
+        if row is not None:
+            await self.recovery.reload(actor, draft, None)
+            return
+        self.forget(actor)
+        for posted in actor.leave_behind():
             if posted.reply is not None:
-                posted.reply(error)
+                posted.reply(_taken(actor.id))
 
 
 def _taken(run_id: RunId) -> IdTaken:
     return IdTaken(f"{run_id} exists already.", hint="Choose another id, or omit it for a new run.", run_id=run_id)
+
+
+def _refusal(sent: Sent, key: str | None) -> WeftError | None:
+    match sent:
+        case Sent.OVER:
+            return RunFinished("The run ended before this reached it; nothing was changed.")
+        case Sent.UNKNOWN_RUN:
+            return NotFound("The run was deleted before this reached it.")
+        case Sent.KEY_REUSED:
+            return KeyReused(f'The key "{key}" was used for another command.')
+    return None
 
 
 def _resolve(future: asyncio.Future[None]) -> Callable[[WeftError | None], None]:

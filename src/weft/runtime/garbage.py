@@ -11,7 +11,7 @@ import gc
 from collections.abc import Callable
 
 _DEFAULTS = ((700, 10, 10), (2000, 10, 10), (2000, 10, 0))
-_CALM = (50_000, 20, 50)
+_CALM = (20_000, 10, 10)
 
 
 def calm() -> Callable[[], None]:

@@ -98,7 +98,9 @@ class Keeper:
         engine = self._engine
         for uid in await engine.store.directory.with_mail(engine.host, limit=MAIL_PER_ROUND):
             actor = engine.actors.get(uid)
-            if actor is not None and actor.ready:
+            if actor is None and not engine.recovery.is_taking(uid):
+                await engine.take_up(uid)
+            elif actor is not None and actor.ready:
                 await engine.recovery.read_mail(actor)
 
     async def _tell_waiters(self) -> None:
@@ -115,7 +117,8 @@ class Keeper:
     async def _rest(self, now: float) -> None:
         """Runs idle for long leave memory; above the limit, those idle longest leave at once."""
         engine = self._engine
-        surplus = len(engine.actors) - engine.settings.resident_max
+        wanted = engine.recovery.backlog
+        surplus = len(engine.actors) - engine.settings.resident_max + wanted
         limit = now - engine.settings.idle_seconds
         if surplus <= 0 and (not engine.actors or next(iter(engine.actors.values())).idle_since > limit):
             return
@@ -125,6 +128,8 @@ class Keeper:
         for start in range(0, len(leaving), RELEASES_PER_ROUND):
             await self.release(leaving[start : start + RELEASES_PER_ROUND])
             await asyncio.sleep(0)
+        if wanted and leaving:
+            self.nudge()
 
     def _may_rest(self, actor: Actor) -> bool:
         return actor.is_idle() and not self._engine.worker.is_busy(actor.uid)
@@ -138,7 +143,14 @@ class Keeper:
         for actor in leaving:
             actor.ready = False
         boundary("release.before")
-        outcomes = await engine.store.log.release([self._release(actor) for actor in leaving])
+        try:
+            outcomes = await engine.store.log.release([self._release(actor) for actor in leaving])
+        except StoreError:
+            # Nobody knows whether they are at rest. Who stops leaves them to others; who goes on claims and reads them.
+            if not engine.closing:
+                for actor in leaving:
+                    engine.aside(engine.recovery.reload(actor, None, None))
+            return
         for actor, outcome in zip(leaving, outcomes, strict=True):
             if outcome is Outcome.ACCEPTED:
                 self._let_go(actor)

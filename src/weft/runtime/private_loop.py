@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Generator
 from pathlib import PurePath
 from typing import Any, NoReturn
 
+from weft.core.durations import format_ms
 from weft.errors import ForeignAwait, LimitExceeded, UsageError
 from weft.runtime.scopes import CURRENT, Scope
 
@@ -125,18 +126,20 @@ class PrivateLoop(asyncio.AbstractEventLoop):
 
     def _foreign(self, what: str, instead: str) -> NoReturn:
         where = _user_line()
+        scope = CURRENT.get(None)
+        who = scope.driver.program.name if scope is not None else "The workflow"
         error = ForeignAwait(
-            f"The workflow waits{where} for something Weft cannot record: {what}. After a restart it would wait again.",
+            f"{who} waits{where} for something Weft cannot record: {what}. After a restart it would wait again.",
             hint=instead,
         )
         self.foreign = self.foreign or error
         raise error
 
     def call_later(self, delay: float, callback: object, *args: object, context: object = None) -> NoReturn:
-        self._foreign(
-            f"asyncio.sleep({delay:g}) or a timeout",
-            f'Write: await ctx.sleep("{delay:g}s"); deadlines: timeout=… on the call.',
-        )
+        if sys._getframe(1).f_code.co_name == "sleep":  # noqa: SLF001
+            instead = f'Write: await ctx.sleep("{format_ms(int(delay * 1000))}"); other I/O belongs in a step.'
+            self._foreign(f"asyncio.sleep({delay:g})", instead)
+        self.call_at(delay, callback, *args)
 
     def call_at(self, when: float, callback: object, *args: object, context: object = None) -> NoReturn:
         self._foreign(

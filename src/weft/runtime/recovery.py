@@ -18,13 +18,15 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
+from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import Corrupt, KeyReused, StoreError, WeftError
 from weft.ports.boundary import boundary
-from weft.ports.store import Loaded, Mail, Outcome, RunRow
+from weft.ports.store import KeyRow, Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
 from weft.runtime.draft import Draft, Posted
+from weft.runtime.insist import insist
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -42,6 +44,12 @@ class Recovery:
         self._engine = engine
         self._taking: set[RunUid] = set()
         self._again: dict[RunUid, list[str]] = {}
+        self.backlog = 0
+        """How many runs were seen that could go on if there were room in memory."""
+
+    def is_taking(self, uid: RunUid) -> bool:
+        """Whether this run is being claimed right now."""
+        return uid in self._taking
 
     # --- runs that nobody works on --------------------------------------------------------------------------------
 
@@ -56,9 +64,11 @@ class Recovery:
                 engine.catalogue.programs(), dead=dead, now=engine.clock.now_ms(), limit=CLAIMS_PER_SCAN
             )
             fresh = [row for row in rows if row.uid not in self._taking and row.uid not in engine.actors]
-            taken = await self.take(fresh, dead=dead)
+            room = max(0, engine.settings.resident_max - len(engine.actors))
+            self.backlog = max(0, len(fresh) - room)
+            taken = await self.take(fresh[:room], dead=dead)
             total += taken
-            if not taken or len(rows) < CLAIMS_PER_SCAN:
+            if not taken or self.backlog or len(rows) < CLAIMS_PER_SCAN:
                 break
         return total
 
@@ -70,22 +80,37 @@ class Recovery:
         owners = {row.uid: row.owner for row in rows}
         self._taking.update(owners)
         try:
-            expected = {row.uid: row.epoch for row in rows}
-            claimed = await engine.store.log.claim(list(owners), engine.host, expected=expected)
+            claimed = await self._claim(rows)
             boundary("recovery.claimed")
             for row in claimed:
-                await self.go_on(row, died=owners[row.uid] is not None)
+                if row.uid not in engine.actors:
+                    await self.go_on(row, died=owners[row.uid] is not None)
         finally:
             self._taking.difference_update(owners)
         return len(claimed)
 
-    async def go_on(self, row: RunRow, *, died: bool) -> Actor | None:
+    async def _claim(self, rows: Sequence[RunRow]) -> list[RunRow]:
+        """Those that are ours now. A claim without an answer is made again: it went through, or the second one fences it."""
+        engine = self._engine
+        expected = {row.uid: row.epoch for row in rows}
+
+        async def claim() -> list[RunRow]:
+            claimed = await engine.store.log.claim(list(expected), engine.host, expected=expected)
+            names = {row.uid for row in claimed}
+            rest = [await engine.store.directory.row(uid) for uid in expected if uid not in names]
+            ours = [row for row in rest if row is not None and row.owner == engine.host and row.ended_at is None]
+            return [*claimed, *ours]
+
+        return await insist(engine, claim)
+
+    async def go_on(self, row: RunRow, *, died: bool, pending: Sequence[Posted] = ()) -> Actor | None:
         """Load a run that is ours and let it go on. ``died``: its tasks were in the hands of somebody who is gone."""
         engine = self._engine
         actor = Actor(engine, row.uid, row.id, row.epoch)
         engine.keep_actor(actor)
+        actor.mailbox.extend(pending)
         try:
-            loaded = await engine.store.log.load(row.uid, fold=FOLD)
+            loaded = await insist(engine, lambda: engine.store.log.load(row.uid, fold=FOLD))
         except Corrupt as error:
             await self.set_aside(actor, error)
             return None
@@ -120,10 +145,12 @@ class Recovery:
     def _wake(self, actor: Actor, open_effects: Sequence[object]) -> None:
         if not actor.ready:
             return
+        actor.take_mail_in()
         actor.resume_code()
         actor.schedule()
         for effect in open_effects:
-            self._engine.let_out(actor, effect)  # type: ignore[arg-type]
+            if not isinstance(effect, PerformTask) or actor.is_open(effect):
+                self._engine.let_out(actor, effect)  # type: ignore[arg-type]
 
     def performed_again(self, uid: RunUid) -> list[str]:
         """Calls of this run that had no result when it was taken up."""
@@ -153,6 +180,7 @@ class Recovery:
         engine = self._engine
         engine.disarm(actor)
         actor.close()
+        engine.worker.stop_after(actor.uid, actor.committed_seq)
         while engine.running:
             try:
                 if await self._read_again(actor, draft, outcome):
@@ -177,20 +205,26 @@ class Recovery:
             return True
         if outcome is Outcome.KEY_TAKEN and draft is not None:
             await self._answer_known_keys(draft)
-        pending = actor.unanswered()
         if draft is not None and await self._is_applied(draft):
-            pending = _without(pending, draft)
-            actor.answer(draft)
+            self._answer_applied(actor, draft)
         engine.forget(actor)
+        pending = actor.leave_behind()
         if row.owner != engine.host:
-            await self._pass_on(row, pending)
-            return True
-        successor = await self.go_on(row, died=False)
-        if successor is not None:
             for posted in pending:
-                if not posted.mail_id:
-                    successor.post(posted)
+                engine.aside(engine.deliver(row.uid, posted))
+            return True
+        await self.go_on(row, died=False, pending=pending)
         return True
+
+    def _answer_applied(self, actor: Actor, draft: Draft) -> None:
+        """It was durable after all. What it asks of the world is outstanding, except for what lives in other runs."""
+        engine = self._engine
+        actor.flying = None
+        actor.answer(draft)
+        for child in draft.children:
+            engine.adopt(child)
+        if draft.mail:
+            engine.keeper.nudge()
 
     def _start_again(self, actor: Actor) -> bool:
         """The run was never made: nothing of it exists, so its start is offered again."""
@@ -223,12 +257,6 @@ class Recovery:
         found = await self._engine.store.log.events(draft.uid, after=draft.base, limit=1)
         return bool(found) and found[0].body == draft.events[0].body and found[0].at == draft.events[0].at
 
-    async def _pass_on(self, row: RunRow, pending: Sequence[Posted]) -> None:
-        """Another host owns the run now: what it has not heard of reaches it as mail."""
-        for posted in pending:
-            if not posted.mail_id:
-                await self._engine.deliver(row.uid, posted)
-
     async def set_aside(self, actor: Actor, error: Exception) -> None:
         """This one run cannot be written or read: it stands still for a person, and no other is disturbed."""
         engine = self._engine
@@ -253,12 +281,8 @@ def _call_shown(step: str, given: bytes) -> str:
 
 def posted_mail(mail: Mail) -> Posted:
     """A piece of mail as a command."""
-    return Posted(c.decode(mail.body), mail_id=mail.id)
-
-
-def _without(pending: Sequence[Posted], draft: Draft) -> list[Posted]:
-    known = {id(posted) for posted in draft.posted} | {id(posted) for posted, _ in draft.refused}
-    return [posted for posted in pending if id(posted) not in known]
+    key = KeyRow(mail.key, mail.digest, Seq(0)) if mail.key is not None else None
+    return Posted(c.decode(mail.body), mail_id=mail.id, key=key)
 
 
 async def _begin_again(engine: Engine, posted: Posted, start: c.StartRun, uid: RunUid) -> None:

@@ -17,13 +17,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idle_seconds: float = 30.0
     """A run with nothing to do here leaves memory after this."""
     resident_max: int = 5_000
-    """More runs in memory than this: those idle longest leave at once."""
+    """With this many runs in memory, others wait at rest, and those idle longest make room for them."""
     slots: int = 1_000
     """Step bodies at once."""
     mailbox_max: int = 10_000
     """Commands from outside that may wait for one run; more are refused."""
-    starts_max: int = 20_000
-    """Runs that may be starting at once; more have to wait their turn."""
     look_seconds: float = 1.0
     """How often to compare the wall clock with the times that runs wait for, however far away they are."""
     drain_seconds: float = 10.0

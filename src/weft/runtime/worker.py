@@ -117,6 +117,11 @@ class Worker:
         for task in list(self._of(uid)):
             self.stop(uid, task)
 
+    def stop_after(self, uid: RunUid, seq: int) -> None:
+        """What began before it was durable, under numbers that the log may yet give to something else."""
+        for task in [task for task in self._of(uid) if task > seq]:
+            self.stop(uid, task)
+
     def has(self, uid: RunUid, task: EntryId, attempt: int, delivery: int) -> bool:
         """Whether this very hand-out is in flight here."""
         flight = self._of(uid).get(task)

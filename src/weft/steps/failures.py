@@ -68,13 +68,18 @@ def _failed(failure: Failure, run_id: str) -> str:
 
 
 def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> str:
-    if failure.code:  # an error of Weft's own: its message says what to do
-        return _retry(run_id)
+    if failure.code:  # an error of Weft's own: it says itself what to do
+        return f"{told_hint(failure)} {_retry(run_id)}".strip()
     if any(True for _ in _named(failure.type, raises)):
         catch = f"{failure.type} could not be made again from its args {shown(failure.data)}."
     else:
         catch = f"To catch {failure.type} itself: @app.step(raises=[{failure.type}])."
     return f"{catch} {_retry(run_id)}".rstrip()
+
+
+def told_hint(failure: Failure) -> str:
+    """What an error of Weft's own said to do about it."""
+    return str(failure.attributes.get("hint", "")) if failure.code else ""
 
 
 def _retry(run_id: str) -> str:
@@ -148,7 +153,7 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
 
 def _attributes(error: BaseException) -> dict[str, Any]:
     if isinstance(error, WeftError):
-        return {}
+        return {"hint": error.hint} if error.hint else {}
     kept: dict[str, Any] = {}
     for name, value in vars(error).items():
         if not name.startswith("__"):
@@ -176,12 +181,12 @@ def _text_of(error: BaseException) -> str:
 
 
 def _where(traceback: TracebackType | None) -> str:
-    """The innermost line of the user's own code; else the innermost outside Weft; else the innermost."""
+    """The innermost line of the user's own code; else the innermost outside Weft. A line of Weft would tell nobody."""
     frames: list[tuple[str, int]] = []
     while traceback is not None:
         frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
         traceback = traceback.tb_next
-    for belongs in (_is_users, _is_outside, bool):
+    for belongs in (_is_users, _is_outside):
         for path, line in reversed(frames):
             if belongs(path):
                 return f"{Path(path).name}:{line}"

@@ -95,6 +95,20 @@ class CodeMachine:
             found.append(ArmTimer(CANCEL, state.due))
         return found
 
+    def due_of(self, number: int) -> int:
+        """The time that an open entry waits for (0: none); number 0 is the run's own deadline."""
+        state = self.state
+        if number == CANCEL:
+            over = state.timed_out or state.cancelled is not None or state.ended
+            return 0 if over else state.due
+        if number in state.timers:
+            return state.timers[number]
+        child = state.children.get(number)
+        if child is not None and child.cancelled:
+            return 0
+        item = state.waits.get(number) or state.asks.get(number) or child
+        return item.due if item is not None else 0
+
     def perform(self, number: int) -> PerformTask:
         task = self.state.tasks[number]
         return tasks.perform(self.state, number, task, self.location(number))

@@ -8,6 +8,7 @@ from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.errors import Corrupt
 from weft.ports.store import (
     OVER_STATUSES,
+    REOPENED_STATUSES,
     Append,
     KeyRow,
     Loaded,
@@ -100,7 +101,7 @@ class MemoryLog:
         if append.create is not None:
             outcome = self._create(append.create)
         else:
-            outcome = _judge(self._content.open.get(append.uid), append, host)
+            outcome = _judge(self._content.runs.get(append.uid), append, host)
         if outcome is Outcome.ACCEPTED:
             self._write(self._content.runs[append.uid], append)
         return outcome
@@ -120,6 +121,9 @@ class MemoryLog:
             if append.status in OVER_STATUSES:
                 run.owner, run.wake_at, run.ended_at = None, None, run.updated_at
                 del self._content.open[append.uid]
+        if append.reopen is not None:
+            run.wake_at, run.ended_at = append.reopen, None
+            self._content.open[append.uid] = run
         for child in append.children:
             if child.uid not in self._content.runs:
                 self._content.add(child, free_id(child, self._content.ids.__contains__))
@@ -128,9 +132,10 @@ class MemoryLog:
 
 
 def _judge(run: Run | None, append: Append, host: HostId) -> Outcome:
-    if run is None or run.epoch != append.epoch or run.owner != host:
+    owner = host if append.reopen is None else None
+    if run is None or run.epoch != append.epoch or run.owner != owner:
         return Outcome.STALE_EPOCH
-    if run.seq != append.seq:
+    if run.seq != append.seq or (append.reopen is not None and run.status not in REOPENED_STATUSES):
         return Outcome.STALE_SEQ
     if any(_is_taken(run, key, append) for key in append.keys):
         return Outcome.KEY_TAKEN

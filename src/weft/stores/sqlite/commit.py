@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from weft.core.ids import HostId, RunId, RunUid
-from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
+from weft.ports.store import OVER_STATUSES, REOPENED_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.rules import free_id, merge_attributes
 from weft.stores.sqlite.hop import is_plain
 from weft.stores.sqlite.mail import Taken, deliver, is_key_taken, read_taken, take, write_key
@@ -99,12 +99,15 @@ class Batch:
 
     def _judge(self, append: Append) -> _Head | Outcome:
         row = self._connection.execute(
-            "SELECT num, epoch, owner, seq, mail, updated_at, attributes FROM runs WHERE uid = ?", (append.uid,)
+            "SELECT num, epoch, owner, seq, mail, updated_at, attributes, status FROM runs WHERE uid = ?", (append.uid,)
         ).fetchone()
-        # A run that is over or at rest has no owner, so nobody appends to it.
-        if row is None or row[1:3] != (append.epoch, self._host):
+        # A run that is over or at rest has no owner, so nobody appends to it but to open it again.
+        owner = self._host if append.reopen is None else None
+        if row is None or row[1:3] != (append.epoch, owner):
             return Outcome.STALE_EPOCH
-        num, _, _, seq, mail, updated_at, attributes = row
+        num, _, _, seq, mail, updated_at, attributes, status = row
+        if append.reopen is not None and status not in REOPENED_STATUSES:
+            return Outcome.STALE_SEQ
         if seq != append.seq:
             return Outcome.STALE_SEQ
         taken = read_taken(self._connection, num, append.taken)
@@ -134,7 +137,9 @@ class Batch:
         if append.status is not None:
             changes["status"] = append.status
             if append.status in OVER_STATUSES:
-                changes |= {"owner": None, "wake_at": None, "mail_at": None, "ended_at": updated_at}
+                changes |= {"owner": None, "wake_at": None, "ended_at": updated_at}
+        if append.reopen is not None:
+            changes |= {"wake_at": append.reopen, "ended_at": None}
         if changes:
             columns = ", ".join(f"{name} = ?" for name in changes)
             self._connection.execute(f"UPDATE runs SET {columns} WHERE num = ?", (*changes.values(), head.num))

@@ -63,5 +63,6 @@ def is_plain(append: Append) -> bool:
         and append.create is None
         and not (append.taken or append.keys or append.mail or append.refs or append.children)
         and append.attributes is None
+        and append.reopen is None
         and append.snapshot is None
     )

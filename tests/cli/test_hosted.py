@@ -1,0 +1,152 @@
+"""Runs that another process hosts are steered from here: real processes, one SQLite file."""
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Weft, hosting
+
+SLOW = """
+import weft
+
+app = weft.App()
+
+@app.step
+def first() -> int:
+    return 1
+
+@app.workflow
+async def slow(ctx: weft.Context) -> str:
+    await first()
+    await ctx.receive("go")
+    return "done"
+"""
+
+
+@pytest.fixture
+def hosted(weft: Weft, folder: Path) -> Iterator[Weft]:
+    with hosting(folder):
+        yield weft
+
+
+def document(weft: Weft, *words: str) -> Any:
+    return weft(*words, "--json").json()
+
+
+def test_a_run_that_another_process_hosts_takes_messages_and_answers(hosted: Weft) -> None:
+    assert hosted("start", "patient", "--id", "p-1").out == "p-1\n"
+    assert hosted("send", "p-1", "quote", "42").out == '"quote" delivered to p-1\n'
+    assert "p-1:ship" in hosted("inbox").out
+
+    said = hosted("decide", "p-1:ship", "approve", "--form", '{"carrier": "ups", "boxes": 3}', "--by", "ann")
+
+    assert (said.out, said.err) == ("approved p-1:ship as ann\n", "")
+    watched = hosted("watch", "p-1")
+    assert watched.code == 0
+    assert watched.out.rstrip().endswith("→ ann ships with ups, '', 3")
+
+
+def test_a_run_that_another_process_hosts_is_paused_resumed_and_cancelled(hosted: Weft) -> None:
+    hosted("start", "patient", "--id", "p-1")
+
+    assert hosted("pause", "p-1").out == "p-1 is paused: weft resume p-1\n"
+    assert document(hosted, "show", "p-1")["status"] == "paused"
+    assert hosted("resume", "p-1").out == "p-1 goes on\n"
+    assert document(hosted, "show", "p-1")["status"] == "running"
+    assert hosted("cancel", "p-1", "--reason", "enough").out == "p-1 is told to stop\n"
+    watched = hosted("watch", "p-1")
+    assert watched.code == 1
+    assert "cancelled: enough" in watched.out
+
+
+def test_a_failed_run_is_tried_again_by_the_process_that_hosts_it(hosted: Weft) -> None:
+    hosted("start", "doomed", "order_id=o-1", "--id", "d-1")
+    assert hosted("watch", "d-1").code == 1
+
+    said = hosted("retry", "d-1")
+
+    assert (said.out, said.err) == ("d-1 is tried again\n", "")
+    assert hosted("watch", "d-1").code == 1
+    assert document(hosted, "show", "d-1")["retries"] == 1
+
+
+def until(weft: Weft, run: str, kind: str) -> None:
+    """Look at the log until it holds an event of this kind; reading it takes its own time."""
+    while kind not in weft("events", run).out:
+        pass
+
+
+def test_a_host_that_was_killed_is_not_taken_for_one(weft: Weft, folder: Path) -> None:
+    with hosting(folder) as host:
+        weft("start", "patient", "--id", "p-1")
+        host.kill()
+        host.wait()
+        said = weft("send", "p-1", "quote", "42")
+
+    assert "no process hosts it now" in said.err
+    with hosting(folder):
+        until(weft, "p-1", "ask_opened")
+    assert "Ship for 42?" in weft("inbox").out
+
+
+def test_the_log_is_followed_to_the_end_of_the_run(weft: Weft, folder: Path, executable: str) -> None:
+    with hosting(folder):
+        weft("start", "patient", "--id", "p-1")
+        with subprocess.Popen(
+            [executable, "events", "p-1", "--follow", "--json"], cwd=folder, stdout=subprocess.PIPE, text=True
+        ) as follower:
+            assert follower.stdout is not None
+            assert '"kind":"run_started"' in follower.stdout.readline()
+            weft("cancel", "p-1")
+            lines = follower.stdout.read().splitlines()
+
+    assert '"kind":"run_cancelled"' in lines[-1]
+    assert follower.returncode == 0
+
+
+def test_ctrl_c_ends_a_run_with_a_word_and_the_next_one_goes_on(weft: Weft, folder: Path, executable: str) -> None:
+    (folder / "slow.py").write_text(SLOW)
+    command = [executable, "run", "slow.py", "slow", "--id", "s-1"]
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        until(weft, "s-1", "message_awaited")
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+
+    assert process.returncode == 130
+    assert "s-1" in said
+    assert "(1 step recorded in weft.db). Run this again and it goes on." in said
+    assert "Traceback" not in said
+    weft("send", "s-1", "go")
+    again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    assert again.stdout == "done\n"
+    assert "s-1 goes on: 1 step recorded, not repeated" in again.stderr
+
+
+def test_on_a_terminal_watching_is_drawn_in_place(weft: Weft, folder: Path, executable: str) -> None:
+    with hosting(folder):
+        weft("start", "patient", "--id", "p-1")
+        master, terminal = pty.openpty()
+        with subprocess.Popen(
+            [executable, "watch", "p-1"], cwd=folder, stdout=terminal, env={**os.environ, "TERM": "xterm-256color"}
+        ):
+            os.close(terminal)
+            shown = os.read(master, 65536)
+            while b"weft send p-1 quote" not in shown:
+                shown += os.read(master, 65536)
+            weft("cancel", "p-1", "--reason", "enough")
+            with contextlib.suppress(OSError):
+                while more := os.read(master, 65536):
+                    shown += more
+        os.close(master)
+
+    assert "⠋" in shown.decode() or "⠙" in shown.decode()
+    assert b"\x1b[" in shown
+    assert b"cancelled: enough" in shown

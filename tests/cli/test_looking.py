@@ -1,0 +1,235 @@
+"""What is recorded can be found, read by people, and read by programs."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.cli.conftest import Weft
+from tests.cli.shop import APP
+
+LINE = APP[: APP.index("raise ValueError")].count("\n") + 1
+
+
+def document(weft: Weft, *words: str) -> Any:
+    return weft(*words, "--json").json()
+
+
+def listed(weft: Weft, *words: str) -> list[str]:
+    return [run["id"] for run in document(weft, "list", *words)["runs"]]
+
+
+def test_an_empty_folder_has_no_runs_and_looking_makes_no_store(weft: Weft, folder: Path) -> None:
+    said = weft("list")
+
+    assert said.code == 0
+    assert said.out == (
+        "No runs. Store: sqlite:///weft.db in this folder (new, empty). "
+        "Another one? weft list --url sqlite:///../shop/weft.db, or set WEFT_URL.\n"
+    )
+    assert weft("show", "x").code == 1
+    assert weft("send", "x", "go").code == 1
+    assert document(weft, "inbox") == {"store": "sqlite:///weft.db", "questions": []}
+    assert document(weft, "status") == {"store": "sqlite:///weft.db", "exists": False, "files": {}, "runs": {}}
+    assert not list(folder.glob("*.db*"))
+
+
+def test_a_list_is_newest_first_and_names_its_store(over: Weft) -> None:
+    said = over("list")
+
+    lines = said.out.splitlines()
+    assert lines[0].split() == ["RUN", "WORKFLOW", "STATUS", "AGE", "WAITS", "FOR"]
+    assert [line.split()[:3] for line in lines[1:5]] == [
+        ["family-1.hello", "hello", "completed"],
+        ["family-1", "family", "completed"],
+        ["doomed-1", "doomed", "failed"],
+        ["order-1", "order", "completed"],
+    ]
+    assert lines[5] == "Store: sqlite:///weft.db in this folder."
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--workflow", "doomed"], ["doomed-1"]),
+        (["--status", "failed"], ["doomed-1"]),
+        (["--since", "1h", "--status", "failed"], ["doomed-1"]),
+        (["--since", "2001-01-31", "--workflow", "order"], ["order-1"]),
+        (["--since", "0s"], []),
+        (["--where", "customer=o-1"], ["order-1"]),
+        (["--where", "customer=o-1", "--where", "n=2"], ["order-1"]),
+        (["--where", "n=3"], []),
+    ],
+)
+def test_runs_are_found_by_what_is_known_of_them(over: Weft, words: list[str], expected: list[str]) -> None:
+    assert listed(over, *words) == expected
+
+
+def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
+    first = document(over, "list", "--limit", "3")
+    second = document(over, "list", "--limit", "3", "--cursor", first["cursor"])
+
+    assert [run["id"] for run in first["runs"]] == ["family-1.hello", "family-1", "doomed-1"]
+    assert [run["id"] for run in second["runs"]] == ["order-1"]
+    assert second["cursor"] is None
+    assert f"--cursor {first['cursor']}" in over("list", "--limit", "3").out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--status", "broken"], "'broken' is not a status."),
+        (["--since", "yesterday"], "neither a length of time nor a date"),
+        (["--where", "n"], "is not KEY=VALUE"),
+        (["--cursor", "x"], "is not a cursor"),
+        (["--limit", "5000"], "at most 1,000"),
+        (["--url", "memory://"], "nothing of it can be seen from here"),
+        (["--url", "postgresql://x/y"], "cannot keep runs in postgresql yet"),
+        (["--url", "weft.db"], "names no store"),
+    ],
+)
+def test_a_search_that_means_nothing_is_refused(over: Weft, words: list[str], problem: str) -> None:
+    said = over("list", *words)
+
+    assert said.code == 2
+    assert problem in said.err
+
+
+def test_a_search_without_hits_says_so(over: Weft) -> None:
+    assert over("list", "--workflow", "none").out == "No such runs. Store: sqlite:///weft.db in this folder.\n"
+
+
+def test_the_fields_of_a_listed_run_are_stable(over: Weft) -> None:
+    (run,) = document(over, "list", "--workflow", "order")["runs"]
+
+    fields = "id workflow version status created_at updated_at ended_at attributes hosted fault waits_for"
+    assert sorted(run) == sorted(fields.split())
+    assert run["attributes"] == {"customer": "o-1", "n": 2}
+
+
+def test_a_run_is_shown_with_its_operations_as_a_tree(over: Weft) -> None:
+    lines = [line.rstrip() for line in over("show", "order-1").out.splitlines()]
+
+    assert lines[0].startswith("order-1  completed in ")
+    assert lines[1].startswith("order version 1, started ")
+    assert lines[1].endswith("Store: sqlite:///weft.db in this folder.")
+    assert 'input   {"order_id":"o-1","n":2}' in lines
+    tree = [line.replace("✓", "").split()[0] for line in lines if line.lstrip().startswith(("✓", "boxes"))]
+    assert tree == ["set", "charge", "boxes", "~0/charge", "~1/charge"]
+    assert any('"pay-b1-4200"' in line for line in lines)
+    assert "→ {" in lines
+
+
+def test_a_failed_run_shows_the_step_its_attempts_and_the_line(over: Weft) -> None:
+    said = over("show", "doomed-1").out
+
+    assert "✗ decline" in said
+    assert f"2 attempts · ValueError: declined o-2 (app.py:{LINE})" in said
+    assert "Try again: weft retry doomed-1" in said
+
+
+def test_a_run_is_a_document_for_programs(over: Weft) -> None:
+    shown = document(over, "show", "doomed-1")
+
+    assert shown["store"] == "sqlite:///weft.db"
+    assert (shown["status"], shown["input"], shown["result"]) == ("failed", {"order_id": "o-2"}, None)
+    assert shown["failure"]["type"] == "StepFailed"
+    charge, decline = shown["entries"]
+    assert (charge["location"], charge["kind"], charge["status"], charge["output"]) == (
+        "charge",
+        "step",
+        "done",
+        "pay-o-2-4200",
+    )
+    assert (decline["status"], decline["attempts"], decline["failure"]["where"]) == ("failed", 2, f"app.py:{LINE}")
+
+
+def test_child_runs_are_drawn_where_they_were_started(over: Weft) -> None:
+    assert "run family-1.hello" in over("show", "family-1", "--tree").out
+    (entry,) = document(over, "show", "family-1", "--tree")["entries"]
+    assert entry["child"] == entry["run"]["id"] == "family-1.hello"
+    assert entry["run"]["result"] == "hello child"
+    assert "child of family-1" in over("show", "family-1.hello").out
+
+
+def test_the_beginning_of_an_id_is_enough(over: Weft) -> None:
+    assert document(over, "show", "order")["id"] == "order-1"
+    assert document(over, "show", "family-1")["id"] == "family-1"
+    said = over("show", "family")
+    assert said.code == 2
+    assert "could be" in said.err
+
+
+def test_many_operations_are_cut_for_people_and_whole_for_programs(weft: Weft) -> None:
+    weft("run", "app.py", "order", "order_id=o-1", "n=60", "--id", "big")
+
+    assert "… 42 more" in weft("show", "big").out
+    assert len(document(weft, "show", "big")["entries"]) == 62
+
+
+def test_the_log_is_one_json_object_per_line(over: Weft) -> None:
+    events = [msgspec.json.decode(line) for line in over("events", "order-1", "--json").out.splitlines()]
+
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert all(sorted(event) == ["at", "data", "kind", "location", "seq"] for event in events)
+    assert (events[0]["kind"], events[-1]["kind"]) == ("run_started", "run_completed")
+    assert {event["location"] for event in events if event["kind"] == "task_succeeded"} == {
+        "charge",
+        "boxes/~0/charge",
+        "boxes/~1/charge",
+    }
+
+
+def test_the_log_after_a_number_still_knows_its_places(over: Weft) -> None:
+    whole = over("events", "order-1").out.splitlines()
+
+    assert over("events", "order-1", "--after", "4", "--follow").out.splitlines() == whole[4:]
+    assert "boxes/~0/charge" in whole[4]
+
+
+def test_a_finished_run_is_explained_by_its_end(over: Weft) -> None:
+    assert "nothing is left to do" in over("explain", "order-1").out
+    explained = document(over, "explain", "doomed-1")
+    assert (explained["run"], explained["status"], explained["waiting"]) == ("doomed-1", "failed", [])
+
+
+def test_the_status_counts_runs_and_bytes(over: Weft, folder: Path) -> None:
+    counted = document(over, "status")
+
+    assert counted["runs"] == {"completed": 3, "failed": 1}
+    assert counted["files"]["weft.db"] == (folder / "weft.db").stat().st_size
+    assert "runs    4, 0 open" in over("status").out
+
+
+def test_watching_a_run_that_is_over_prints_how_it_ended(over: Weft) -> None:
+    completed, failed = over("watch", "order-1"), over("watch", "doomed-1")
+
+    assert completed.code == 0
+    assert '"pay-b1-4200"' in completed.out
+    assert failed.code == 1
+    assert "failed: StepFailed" in failed.out
+
+
+def test_a_file_of_another_program_is_refused_and_left_alone(weft: Weft, folder: Path) -> None:
+    (folder / "notes.db").write_text("dear diary " * 100)
+
+    said = weft("list", "--url", "sqlite:///notes.db")
+
+    assert said.code == 1
+    assert "is not a SQLite database" in said.err
+    assert (folder / "notes.db").read_text() == "dear diary " * 100
+
+
+def test_a_store_of_a_newer_version_is_refused(over: Weft, folder: Path) -> None:
+    import apsw
+
+    with apsw.Connection(str(folder / "weft.db")) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+
+    said = over("list")
+
+    assert said.code == 1
+    assert "newer Weft" in said.err
+    assert "weft help store.newer_schema" in said.err

@@ -1,0 +1,136 @@
+"""``weft run`` hosts a run and prints its result; ``weft start`` hands one to whoever hosts it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Weft
+
+
+def test_a_run_prints_its_result(weft: Weft) -> None:
+    said = weft("run", "app.py", "hello", "name=17")
+
+    assert (said.code, said.out, said.err) == (0, "hello 17\n", "")
+
+
+def test_a_result_that_is_no_text_is_readable_json(weft: Weft) -> None:
+    said = weft("run", "app.py", "order", "order_id=17", "n=2")
+
+    assert said.json() == {"order": "17", "boxes": ["pay-b0-4200", "pay-b1-4200"], "note": None}
+    assert said.out.startswith('{\n  "order"')
+
+
+def test_with_json_a_text_is_json_too(weft: Weft) -> None:
+    assert weft("run", "app.py", "hello", "name=a", "--json").out == '"hello a"\n'
+
+
+def test_arguments_and_options_may_be_mixed(weft: Weft, folder: Path) -> None:
+    (folder / "in.json").write_text('{"order_id": "o-1", "note": "x"}')
+
+    said = weft("run", "app.py", "order", "n=1", "--id", "o-1", "--input", "in.json", "note=y", "--json")
+
+    assert said.json() == {"order": "o-1", "boxes": ["pay-b0-4200"], "note": "y"}
+
+
+def test_the_same_id_again_is_the_same_run(weft: Weft) -> None:
+    weft("run", "app.py", "hello", "name=a", "--id", "h-1")
+
+    said = weft("run", "app.py", "hello", "name=a", "--id", "h-1")
+
+    assert said.out == "hello a\n"
+    assert "h-1 completed" in said.err
+    assert len(weft("list", "--json").json()["runs"]) == 1  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (["ordr"], 2, 'No workflow "ordr" in app.py. Did you mean "order"?'),
+        (["order"], 2, "order() needs order_id."),
+        (["order", "order_id=o", "n=many"], 2, 'order(n="many"): n must be an integer, got a string.'),
+        (["order", "order_id=o", "m=1"], 2, 'order() has no parameter "m".'),
+        (["order", "o-1"], 2, "'o-1' is not KEY=VALUE."),
+        (["hello", "name=b", "--id", "h-1"], 1, 'h-1 exists with another input (name: "a" there, "b" here).'),
+        (["order", "order_id=a", "--id", "h-1"], 1, "h-1 exists as a run of hello, not of order."),
+        (["hello", "name=a", "--id", " x"], 2, "cannot be the id of a run"),
+        (["hello", "name=a", "--url", "sqlite:///nowhere/x.db"], 1, "There is no directory"),
+        (["hello", "--input", "missing.json"], 2, "missing.json cannot be read"),
+    ],
+)
+def test_bad_input_is_refused_and_starts_nothing(weft: Weft, words: list[str], code: int, problem: str) -> None:
+    weft("run", "app.py", "hello", "name=a", "--id", "h-1")
+
+    said = weft("run", "app.py", *words)
+
+    assert said.code == code
+    assert problem in said.err
+    assert "Traceback" not in said.err
+    assert len(weft("list", "--json").json()["runs"]) == 1  # type: ignore[index]
+
+
+def test_a_run_that_fails_says_why_and_what_to_do(weft: Weft) -> None:
+    said = weft("run", "app.py", "doomed", "order_id=o-1", "--id", "d-1")
+
+    assert said.code == 1
+    assert said.err.startswith("weft: d-1 failed: ")
+    assert "ValueError('declined o-1')" in said.err
+    assert "weft retry d-1" in said.err
+    assert not said.out
+
+
+def test_the_url_of_the_command_line_goes_over_that_of_the_code(weft: Weft, folder: Path) -> None:
+    weft("run", "app.py", "hello", "name=a", "--url", "sqlite:///other.db")
+
+    assert (folder / "other.db").exists()
+    assert not (folder / "weft.db").exists()
+
+
+def test_a_run_may_be_kept_in_memory_only(weft: Weft, folder: Path) -> None:
+    assert weft("run", "app.py", "hello", "name=a", "--url", "memory://").out == "hello a\n"
+    assert not list(folder.glob("*.db"))
+
+
+def test_a_started_run_waits_for_a_host_and_that_is_said(weft: Weft) -> None:
+    said = weft("start", "hello", "name=a", "--id", "h-1")
+
+    assert (said.code, said.out) == (0, "h-1\n")
+    assert "no process hosts it now" in said.err
+    shown = weft("show", "h-1")
+    assert '{"name":"a"}' in shown.out
+    assert "No process hosts it now" in shown.out
+    assert weft("run", "app.py", "hello", "name=b").out == "hello b\n"
+    assert weft("show", "h-1", "--json").json()["result"] == "hello a"  # type: ignore[index]
+
+
+def test_with_an_app_a_start_is_checked_by_the_signature(weft: Weft) -> None:
+    said = weft("start", "hello", "name=17", "--id", "h-1", "--app", "app.py")
+
+    assert said.code == 0
+    assert weft("show", "h-1", "--json").json()["input"] == {"name": "17"}  # type: ignore[index]
+    assert weft("start", "hello", "nam=1", "--app", "app.py").code == 2
+    assert weft("start", "helo", "--app", "app.py").code == 2
+
+
+def test_the_project_may_name_the_app_and_the_store(weft: Weft, folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[tool.weft]\napp = "app.py"\nurl = "sqlite:///shop.db"\n')
+
+    weft("start", "order", "order_id=17", "--id", "o-1")
+
+    assert weft("show", "o-1", "--json").json()["input"] == {"order_id": "17"}  # type: ignore[index]
+    assert weft("list", "--json").json()["store"] == "sqlite:///shop.db"  # type: ignore[index]
+
+
+def test_the_store_of_the_projects_app_is_used_if_nothing_else_is_said(
+    weft: Weft, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "shop.py").write_text('import weft\napp = weft.App("sqlite:///mine.db")\n')
+    (folder / "pyproject.toml").write_text('[tool.weft]\napp = "shop:app"\n')
+
+    def store(*words: str) -> object:
+        return weft("list", "--json", *words).json()["store"]  # type: ignore[index]
+
+    assert store() == "sqlite:///mine.db"
+    monkeypatch.setenv("WEFT_URL", "sqlite:///env.db")
+    assert store() == "sqlite:///env.db"
+    assert store("--app", "shop.py") == "sqlite:///mine.db"
+    assert store("--app", "shop.py", "--url", "sqlite:///typed.db") == "sqlite:///typed.db"

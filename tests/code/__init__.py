@@ -1,0 +1,1 @@
+"""The whole behaviour of code workflows, a file per feature, through the real app, engine and memory store."""

@@ -1,0 +1,1 @@
+"""The contract of a store: one suite, run against every store there is."""

@@ -1,0 +1,109 @@
+"""Short words for what the contract's tests say over and over."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.ports.store import Append, Loaded, Mail, NewRun, Outcome, Release, RunRow, Store, StoredEvent
+
+T = TypeVar("T")
+
+HERE = HostId("here")
+THERE = HostId("there")
+RUN = RunUid("run-1")
+OTHER = RunUid("run-2")
+NOBODY = RunUid("run-0")
+FLOW = ("order", "1")
+
+
+def go(coroutine: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(coroutine)
+
+
+def new(uid: str = RUN, **fields: Any) -> NewRun:
+    """A run of workflow ``order``, owned by HERE unless told otherwise; its id is ``id of`` its uid."""
+    values: dict[str, Any] = {
+        "id": f"id of {uid}",
+        "workflow": "order",
+        "version": "1",
+        "style": "code",
+        "created_at": 1_000,
+    }
+    return NewRun(uid=RunUid(uid), **({"owner": HERE} | values | fields))
+
+
+def event(seq: int, body: bytes = b'{"n":1}', at: int | None = None) -> StoredEvent:
+    return StoredEvent(Seq(seq), Millis(2_000 + seq if at is None else at), body)
+
+
+def events(first: int, last: int) -> list[StoredEvent]:
+    return [event(seq, b'{"n":%d}' % seq) for seq in range(first, last + 1)]
+
+
+def append(uid: str = RUN, *, seq: int = 0, epoch: int = 1, count: int = 1, **fields: Any) -> Append:
+    """The next ``count`` events after ``seq``, and whatever else is named."""
+    fields.setdefault("events", events(seq + 1, seq + count))
+    return Append(uid=RunUid(uid), seq=Seq(seq), epoch=Epoch(epoch), **fields)
+
+
+def commit(store: Store, *batch: Append, host: HostId = HERE) -> list[Outcome]:
+    return list(go(store.log.commit(batch, host)))
+
+
+def start(store: Store, uid: str = RUN, *, count: int = 0, **fields: Any) -> None:
+    """Make a run that HERE owns, with ``count`` events."""
+    assert commit(store, append(uid, count=count, create=new(uid, **fields))) == [Outcome.ACCEPTED]
+
+
+def create(store: Store, *runs: NewRun) -> list[Outcome]:
+    return list(go(store.log.create(runs)))
+
+
+def finish(
+    store: Store, uid: str = RUN, *, seq: int = 0, epoch: int = 1, status: str = "completed", **fields: Any
+) -> None:
+    ended = append(uid, seq=seq, epoch=epoch, status=status, **fields)
+    assert commit(store, ended) == [Outcome.ACCEPTED]
+
+
+def release(uid: str = RUN, *, seq: int = 0, epoch: int = 1, mail_taken: int = 0, **fields: Any) -> Release:
+    wake_at = fields.pop("wake_at", None)
+    return Release(uid=RunUid(uid), seq=Seq(seq), epoch=Epoch(epoch), mail_taken=mail_taken, wake_at=wake_at, **fields)
+
+
+def rest(store: Store, uid: str = RUN, **fields: Any) -> None:
+    assert list(go(store.log.release([release(uid, **fields)]))) == [Outcome.ACCEPTED]
+
+
+def claim(store: Store, uid: str = RUN, *, epoch: int = 0, host: HostId = HERE) -> list[RunRow]:
+    return list(go(store.log.claim([RunUid(uid)], host, expected={RunUid(uid): Epoch(epoch)})))
+
+
+def mail(id: str = "m1", to: str = RUN, **fields: Any) -> Mail:
+    values: dict[str, Any] = {"body": b'{"say":"hello"}', "at": Millis(3_000)}
+    return Mail(id=id, to=RunUid(to), **(values | fields))
+
+
+def send(store: Store, *pieces: Mail) -> list[str]:
+    return [str(sent) for sent in go(store.log.send(pieces))]
+
+
+def row(store: Store, uid: str = RUN) -> RunRow:
+    found = go(store.directory.row(RunUid(uid)))
+    assert found is not None
+    return found
+
+
+def load(store: Store, uid: str = RUN, fold: int = 1) -> Loaded:
+    found = go(store.log.load(RunUid(uid), fold=fold))
+    assert found is not None
+    return found
+
+
+def inbox(store: Store, uid: str = RUN) -> list[str]:
+    return [piece.id for piece in go(store.log.inbox(RunUid(uid)))]
+
+
+def found(store: Store, id: str) -> RunRow | None:
+    return go(store.directory.find(RunId(id)))

@@ -1,0 +1,228 @@
+"""Which runs wait for somebody to work on them, and in which order."""
+
+from typing import Any
+
+import pytest
+
+from tests.contract.kit import (
+    FLOW,
+    HERE,
+    OTHER,
+    RUN,
+    THERE,
+    append,
+    claim,
+    commit,
+    create,
+    event,
+    finish,
+    go,
+    mail,
+    new,
+    rest,
+    row,
+    send,
+    start,
+)
+from weft.core.ids import HostId, Millis
+from weft.ports.store import Store
+
+
+def claimable(
+    store: Store, *workflows: tuple[str, str], dead: tuple[HostId, ...] = (), now: int = 0, limit: int = 100
+) -> list[str]:
+    found = go(store.directory.claimable(workflows or [FLOW], dead=dead, now=Millis(now), limit=limit))
+    return [one.uid for one in found]
+
+
+def at_rest(store: Store, uid: str = RUN, **fields: Any) -> None:
+    start(store, uid)
+    rest(store, uid, **fields)
+
+
+def next_wake(store: Store, *workflows: tuple[str, str]) -> int | None:
+    return go(store.directory.next_wake(workflows or [FLOW]))
+
+
+def test_a_run_of_a_living_owner_is_not_claimable(store: Store) -> None:
+    start(store)
+    send(store, mail())
+
+    assert claimable(store, dead=(THERE,), now=10**15) == []
+
+
+def test_a_run_of_a_dead_owner_is_claimable(store: Store) -> None:
+    start(store)
+
+    assert claimable(store, dead=(HERE,)) == [RUN]
+
+
+def test_the_row_tells_the_epoch_to_claim_at(store: Store) -> None:
+    start(store)
+    (found,) = go(store.directory.claimable([FLOW], dead=[HERE], now=Millis(0), limit=1))
+
+    assert found == row(store)
+    assert claim(store, epoch=found.epoch, host=THERE)
+    assert claimable(store, dead=(HERE,)) == []
+
+
+def test_a_run_at_rest_is_claimable_when_it_is_due(store: Store) -> None:
+    at_rest(store, wake_at=5_000)
+
+    assert (claimable(store, now=4_999), claimable(store, now=5_000)) == ([], [RUN])
+
+
+def test_a_run_at_rest_is_claimable_when_it_has_mail(store: Store) -> None:
+    at_rest(store)
+    assert claimable(store, now=10**15) == []
+
+    send(store, mail())
+
+    assert claimable(store) == [RUN]
+
+
+def test_a_new_run_with_start_mail_is_claimable(store: Store) -> None:
+    create(store, new(owner=None, start=b"1"))
+
+    assert claimable(store) == [RUN]
+
+
+def test_a_new_run_that_is_to_start_later_is_claimable_then(store: Store) -> None:
+    create(store, new(owner=None, wake_at=7_000))
+
+    assert (claimable(store, now=6_999), claimable(store, now=7_000)) == ([], [RUN])
+
+
+def test_a_run_that_is_due_and_has_mail_is_listed_once(store: Store) -> None:
+    at_rest(store, wake_at=1)
+    send(store, mail())
+
+    assert claimable(store, now=2) == [RUN]
+
+
+def test_only_the_wanted_workflows_and_versions_are_claimable(store: Store) -> None:
+    for uid, workflow, version in (("a", "order", "1"), ("b", "order", "2"), ("c", "refund", "1")):
+        create(store, new(uid, owner=None, workflow=workflow, version=version, start=b"1"))
+
+    assert claimable(store, ("order", "2")) == ["b"]
+    assert claimable(store, ("order", "1"), ("refund", "1")) == ["a", "c"]
+    assert claimable(store, ("order", "refund")) == []
+    assert go(store.directory.claimable([], dead=[], now=Millis(0), limit=9)) == []
+
+
+def test_runs_of_others_do_not_fill_the_page(store: Store) -> None:
+    """A first page of what nobody here can take would hide the rest for ever."""
+    create(store, *[new(f"a{n}", owner=None, workflow="foreign", start=b"1", created_at=n) for n in range(5)])
+    create(store, new("mine", owner=None, start=b"1", created_at=99))
+
+    assert claimable(store, limit=1) == ["mine"]
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_a_run_that_is_over_is_not_claimable(store: Store, status: str) -> None:
+    start(store)
+    finish(store, status=status)
+
+    assert claimable(store, dead=(HERE,), now=10**15) == []
+
+
+@pytest.mark.parametrize("status", ["paused", "cancelling", "rolling_back"])
+def test_open_runs_of_other_statuses_are_claimable(store: Store, status: str) -> None:
+    start(store)
+    commit(store, append(status=status))
+
+    assert claimable(store, dead=(HERE,)) == [RUN]
+
+
+def test_a_held_run_waits_for_mail(store: Store) -> None:
+    start(store)
+    commit(store, append(status="held"))
+    at_rest(store, OTHER, wake_at=1)
+    claim(store, OTHER, epoch=1)
+    commit(store, append(OTHER, epoch=2, status="held"))
+    rest(store, OTHER, seq=1, epoch=2, wake_at=1)
+    assert claimable(store, dead=(HERE,), now=10) == []
+
+    send(store, mail(to=RUN, at=4), mail(to=OTHER, at=3))
+
+    assert set(claimable(store, dead=(HERE,), now=10)) == {RUN, OTHER}
+
+
+def test_a_run_with_a_fault_is_left_out(store: Store) -> None:
+    start(store)
+    at_rest(store, OTHER, wake_at=1)
+    send(store, mail(to=OTHER))
+    for uid in (RUN, OTHER):
+        go(store.log.mark_fault(uid, "damaged"))
+    assert claimable(store, dead=(HERE,), now=10) == []
+
+    go(store.log.mark_fault(OTHER, None))
+
+    assert claimable(store, dead=(HERE,), now=10) == [OTHER]
+
+
+def test_those_who_wait_longest_come_first(store: Store) -> None:
+    """Whatever they wait for: due since 20, mail since 10, a dead owner since 30."""
+    at_rest(store, "due", wake_at=20)
+    at_rest(store, "mail")
+    send(store, mail(to="mail", at=10))
+    start(store, "orphan")
+    commit(store, append("orphan", events=[event(1, at=30)]))
+
+    assert claimable(store, dead=(HERE,), now=99) == ["mail", "due", "orphan"]
+
+
+def test_the_oldest_reason_counts(store: Store) -> None:
+    at_rest(store, "a", wake_at=20)
+    at_rest(store, "b", wake_at=30)
+    send(store, mail(to="b", at=10))
+
+    assert claimable(store, now=99) == ["b", "a"]
+
+
+def test_a_limit_takes_the_first_of_all_reasons(store: Store) -> None:
+    for number in range(4):
+        at_rest(store, f"due {number}", wake_at=10 + number)
+        at_rest(store, f"mail {number}")
+        send(store, mail(to=f"mail {number}", at=10 + number))
+
+    assert set(claimable(store, now=99, limit=4)) == {"due 0", "mail 0", "due 1", "mail 1"}
+
+
+def test_claiming_page_by_page_reaches_every_run(store: Store) -> None:
+    create(store, *[new(f"{n}", owner=None, start=b"1", created_at=n) for n in range(7)])
+    seen: list[str] = []
+    while page := claimable(store, limit=3):
+        for uid in page:
+            assert claim(store, uid)
+        seen += page
+
+    assert seen == [f"{n}" for n in range(7)]
+
+
+def test_the_next_wake_is_the_earliest_of_those_at_rest(store: Store) -> None:
+    assert next_wake(store) is None
+    at_rest(store, "a", wake_at=300)
+    at_rest(store, "b", wake_at=200)
+    at_rest(store, "c")
+    start(store, "owned", wake_at=100)
+
+    assert next_wake(store) == 200
+
+
+def test_the_next_wake_is_of_the_wanted_workflows(store: Store) -> None:
+    create(store, new("a", owner=None, workflow="foreign", wake_at=1), new("b", owner=None, wake_at=2))
+
+    assert (next_wake(store), next_wake(store, ("foreign", "1")), next_wake(store, ("order", "9"))) == (2, 1, None)
+
+
+def test_what_cannot_be_claimed_wakes_nobody(store: Store) -> None:
+    """Otherwise whoever sleeps until the next wake would never sleep."""
+    start(store, "held")
+    commit(store, append("held", status="held"))
+    rest(store, "held", seq=1, wake_at=5)
+    at_rest(store, "faulty", wake_at=6)
+    go(store.log.mark_fault(row(store, "faulty").uid, "damaged"))
+    at_rest(store, "fine", wake_at=7)
+
+    assert next_wake(store) == 7

@@ -1,0 +1,139 @@
+"""Hosts: who is alive, judged by each observer for itself."""
+
+from tests.contract.kit import HERE, THERE, append, commit, go, new, start
+from weft.core.ids import Epoch, HostId, Millis, RunUid
+from weft.ports.store import Store, TaskOffer
+
+
+def dead(store: Store, at: float) -> list[HostId]:
+    return list(go(store.hosts.dead(monotonic=at)))
+
+
+def join(store: Store, host: HostId = HERE, lease_ms: int = 10_000) -> None:
+    go(store.hosts.join(host, lease_ms=lease_ms))
+
+
+def test_nobody_is_dead_in_an_empty_store(store: Store) -> None:
+    assert dead(store, 0.0) == []
+
+
+def test_a_host_is_not_dead_at_first_sight(store: Store, peer: Store) -> None:
+    """However late it is: an observer that has just started knows nothing yet."""
+    join(store)
+
+    assert dead(peer, 1_000_000.0) == []
+
+
+def test_a_host_that_stands_still_for_its_lease_is_dead(store: Store, peer: Store) -> None:
+    join(store)
+    dead(peer, 100.0)
+
+    assert (dead(peer, 109.9), dead(peer, 110.0)) == ([], [HERE])
+
+
+def test_a_host_that_beats_lives_on(store: Store, peer: Store) -> None:
+    join(store)
+    dead(peer, 100.0)
+    go(store.hosts.beat(HERE))
+
+    assert dead(peer, 109.0) == []
+    assert dead(peer, 118.0) == []
+    assert dead(peer, 119.0) == [HERE]
+
+
+def test_a_host_that_beats_again_is_alive_again(store: Store, peer: Store) -> None:
+    join(store)
+    dead(peer, 0.0)
+    assert dead(peer, 20.0) == [HERE]
+
+    go(store.hosts.beat(HERE))
+
+    assert dead(peer, 21.0) == []
+
+
+def test_each_host_has_its_own_lease(store: Store, peer: Store) -> None:
+    join(store, HERE, lease_ms=1_000)
+    join(store, THERE, lease_ms=60_000)
+    dead(peer, 0.0)
+
+    assert dead(peer, 5.0) == [HERE]
+
+
+def test_each_observer_has_a_clock_of_its_own(store: Store, peer: Store) -> None:
+    join(store)
+    dead(peer, 1_000_000.0)
+
+    assert dead(store, 5.0) == []
+    assert dead(store, 14.0) == []
+    assert dead(peer, 1_000_009.0) == []
+
+
+def test_a_host_that_left_is_not_listed_any_more(store: Store, peer: Store) -> None:
+    join(store)
+
+    go(store.hosts.leave(HERE))
+
+    assert dead(peer, 0.0) == []
+    assert dead(peer, 100.0) == []
+
+
+def test_what_a_host_that_left_still_owns_is_claimable_at_once(store: Store, peer: Store) -> None:
+    join(store)
+    start(store)
+
+    go(store.hosts.leave(HERE))
+
+    assert dead(peer, 0.0) == [HERE]
+
+
+def test_an_owner_that_never_joined_is_dead(store: Store) -> None:
+    commit(store, append(count=0, create=new(owner=THERE)), host=THERE)
+
+    assert dead(store, 0.0) == [THERE]
+
+
+def test_one_who_took_a_task_and_left_is_dead(store: Store, peer: Store) -> None:
+    join(store, HERE)
+    join(store, THERE)
+    start(store)
+    offer = TaskOffer(
+        uid=RunUid("run-1"), task=1, attempt=1, delivery=1, step="s", queue="q", body=b"1", epoch=Epoch(1)
+    )
+    go(store.tasks.offer([offer]))
+    go(store.tasks.take(THERE, queues=["q"], steps=["s"], now=Millis(0), limit=1))
+
+    go(store.hosts.leave(THERE))
+
+    assert dead(peer, 0.0) == [THERE]
+
+
+def test_joining_twice_is_joining_once(store: Store, peer: Store) -> None:
+    join(store)
+    join(store)
+
+    assert dead(peer, 0.0) == []
+
+
+def test_a_host_that_left_may_join_again(store: Store, peer: Store) -> None:
+    join(store)
+    start(store)
+    go(store.hosts.leave(HERE))
+
+    join(store)
+
+    assert dead(peer, 0.0) == []
+
+
+def test_the_beat_of_a_host_that_nobody_knows_lists_nobody(store: Store) -> None:
+    go(store.hosts.beat(HERE))
+
+    assert dead(store, 0.0) == []
+    assert dead(store, 100.0) == []
+
+
+def test_what_another_process_wrote_shows(store: Store, peer: Store) -> None:
+    go(store.hosts.changed())
+
+    start(peer)
+
+    assert go(store.hosts.changed())

@@ -1,0 +1,219 @@
+"""Tasks for other processes: offered under the run's epoch, handed to one at a time, settled with their report."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.contract.kit import HERE, NOBODY, OTHER, RUN, THERE, claim, finish, go, inbox, load, mail, rest, row, start
+from weft.core.ids import Epoch, HostId, Millis, RunUid
+from weft.ports.store import Store, TaskOffer
+
+
+def task(number: int = 1, uid: str = RUN, **fields: Any) -> TaskOffer:
+    values: dict[str, Any] = {
+        "attempt": 1,
+        "delivery": 1,
+        "step": "charge",
+        "queue": "default",
+        "body": b'{"args":[1]}',
+    }
+    return TaskOffer(uid=RunUid(uid), task=number, **({"epoch": Epoch(1)} | values | fields))
+
+
+def offer(store: Store, *tasks: TaskOffer) -> None:
+    go(store.tasks.offer(tasks))
+
+
+def take(store: Store, host: HostId = THERE, **fields: Any) -> Sequence[TaskOffer]:
+    values: dict[str, Any] = {"queues": ["default"], "steps": ["charge"], "now": Millis(0), "limit": 10}
+    return list(go(store.tasks.take(host, **(values | fields))))
+
+
+def test_an_offered_task_is_taken_as_it_was_offered(store: Store, peer: Store) -> None:
+    start(store)
+    offer(store, task(not_before=Millis(0)))
+
+    assert take(peer) == [task()]
+
+
+def test_a_task_is_handed_to_one(store: Store) -> None:
+    start(store)
+    offer(store, task())
+
+    assert take(store, HERE) == [task()]
+    assert take(store, THERE) == []
+
+
+def test_the_oldest_come_first_and_no_more_than_wanted(store: Store) -> None:
+    start(store)
+    offer(store, task(3), task(1))
+    offer(store, task(2))
+
+    assert [one.task for one in take(store, limit=2)] == [3, 1]
+    assert [one.task for one in take(store, limit=2)] == [2]
+
+
+@pytest.mark.parametrize("fields", [{"queues": ["slow"]}, {"steps": ["ship"]}, {"queues": []}, {"steps": []}])
+def test_only_the_wanted_queues_and_steps_are_taken(store: Store, fields: dict[str, Any]) -> None:
+    start(store)
+    offer(store, task())
+
+    assert take(store, **fields) == []
+
+
+def test_several_queues_and_steps_are_served(store: Store) -> None:
+    start(store)
+    offer(store, task(1, queue="a", step="x"), task(2, queue="b", step="y"), task(3, queue="c", step="x"))
+
+    assert [one.task for one in take(store, queues=["b", "a"], steps=["x", "y"])] == [1, 2]
+
+
+def test_a_task_is_not_taken_before_its_time(store: Store) -> None:
+    start(store)
+    offer(store, task(not_before=Millis(500)))
+
+    assert take(store, now=Millis(499)) == []
+    assert len(take(store, now=Millis(500))) == 1
+
+
+def test_the_same_identity_twice_is_one_row(store: Store) -> None:
+    start(store)
+    offer(store, task(), task())
+    offer(store, task(body=b'"another"'))
+
+    assert take(store) == [task()]
+
+
+@pytest.mark.parametrize("fields", [{"number": 2}, {"attempt": 2}, {"delivery": 2}])
+def test_every_part_of_the_identity_counts(store: Store, fields: dict[str, Any]) -> None:
+    start(store)
+    offer(store, task(), task(**fields))
+
+    assert len(take(store)) == 2
+
+
+def test_a_task_of_an_old_epoch_is_not_offered(store: Store) -> None:
+    start(store)
+    claim(store, epoch=1)
+
+    offer(store, task(epoch=Epoch(1)))
+
+    assert take(store) == []
+
+
+def test_a_task_of_a_run_that_is_over_or_unknown_is_not_offered(store: Store) -> None:
+    start(store)
+    finish(store)
+
+    offer(store, task(), task(uid=NOBODY))
+
+    assert take(store) == []
+
+
+def test_one_bad_offer_harms_no_other(store: Store) -> None:
+    start(store)
+
+    offer(store, task(1, epoch=Epoch(9)), task(2))
+
+    assert [one.task for one in take(store)] == [2]
+
+
+def test_rows_stay_when_the_run_is_claimed_or_rests(store: Store) -> None:
+    start(store)
+    offer(store, task(1), task(2))
+    claim(store, epoch=1)
+    rest(store, epoch=2)
+
+    assert [one.task for one in take(store)] == [1, 2]
+
+
+def test_whoever_has_a_task_may_go_on(store: Store) -> None:
+    start(store)
+    offer(store, task(1), task(2))
+    take(store, THERE, limit=1)
+
+    assert list(go(store.tasks.renew(THERE, [task(1), task(2), task(3)]))) == [True, False, False]
+    assert list(go(store.tasks.renew(HERE, [task(1)]))) == [False]
+
+
+def test_a_settled_task_is_gone_and_its_report_is_in_the_inbox(store: Store) -> None:
+    start(store)
+    offer(store, task())
+    take(store)
+    report = mail("report")
+
+    assert go(store.tasks.settle(THERE, task(), report))
+    assert (list(load(store).inbox), row(store).mail) == ([report], 1)
+    assert list(go(store.tasks.renew(THERE, [task()]))) == [False]
+
+
+def test_a_task_is_settled_once(store: Store) -> None:
+    start(store)
+    offer(store, task())
+    take(store)
+    go(store.tasks.settle(THERE, task(), mail("first")))
+
+    assert not go(store.tasks.settle(THERE, task(), mail("second")))
+    assert inbox(store) == ["first"]
+
+
+def test_only_who_has_it_may_settle_it(store: Store) -> None:
+    start(store)
+    offer(store, task())
+    assert not go(store.tasks.settle(THERE, task(), mail()))
+    take(store, HERE)
+
+    assert not go(store.tasks.settle(THERE, task(), mail()))
+    assert inbox(store) == []
+
+
+def test_a_report_to_a_run_that_is_over_is_dropped(store: Store) -> None:
+    start(store)
+    offer(store, task())
+    take(store)
+    finish(store)
+
+    assert go(store.tasks.settle(THERE, task(), mail()))
+    assert inbox(store) == []
+
+
+def test_withdrawn_tasks_are_gone_claimed_or_not(store: Store) -> None:
+    start(store)
+    start(store, OTHER)
+    offer(store, task(1), task(2), task(3), task(1, uid=OTHER), task(1, delivery=2))
+    take(store, limit=1)
+
+    go(store.tasks.withdraw(RUN, [1, 2, 9]))
+
+    assert list(go(store.tasks.renew(THERE, [task(1)]))) == [False]
+    assert [(one.uid, one.task) for one in take(store)] == [(RUN, 3), (OTHER, 1)]
+
+
+def test_tasks_of_the_dead_are_removed_and_told(store: Store) -> None:
+    start(store)
+    offer(store, task(1), task(2), task(3), task(4))
+    take(store, THERE, limit=2)
+    take(store, HERE, limit=1)
+
+    assert list(go(store.tasks.expired(dead=[THERE], limit=10))) == [task(1), task(2)]
+    assert list(go(store.tasks.expired(dead=[THERE], limit=10))) == []
+    assert not go(store.tasks.settle(THERE, task(1), mail()))
+    assert list(go(store.tasks.renew(HERE, [task(3)]))) == [True]
+    assert [one.task for one in take(store)] == [4]
+
+
+def test_the_tasks_of_the_dead_come_in_pages(store: Store) -> None:
+    start(store)
+    offer(store, *[task(number) for number in range(5)])
+    take(store, THERE)
+
+    assert [len(go(store.tasks.expired(dead=[THERE], limit=2))) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_nobody_dead_means_nothing_expired(store: Store) -> None:
+    start(store)
+    offer(store, task())
+    take(store)
+
+    assert list(go(store.tasks.expired(dead=[], limit=10))) == []

@@ -1,0 +1,68 @@
+"""`import weft` and `weft --help` are quick: byte-compiled first, then the best of several.
+
+Processor time is measured, which is what importing consists of: another program on the machine must not fail the test.
+"""
+
+import compileall
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+IMPORT_MS_MAX = 150
+APP_MS_MAX = 250
+HELP_MS_MAX = 300
+# Big, and only needed once a run or a type of theirs is there.
+HEAVY = {"pydantic", "pydantic_core", "typer", "click", "rich", "apsw", "asyncio", "jsonschema_rs"}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which everything that is imported has been compiled."""
+    prefix = tmp_path_factory.mktemp("pycache")
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(prefix)}
+    for name in ("PYTHONDONTWRITEBYTECODE", "COVERAGE_PROCESS_START"):
+        environment.pop(name, None)
+    # In a process of its own: the prefix is read when Python starts.
+    compile_all = [sys.executable, "-m", compileall.__name__, "-q", str(ROOT / "src")]
+    subprocess.run(compile_all, env=environment, check=True)
+    return environment
+
+
+def best_ms(command: list[str], environment: dict[str, str], times: int = 5) -> float:
+    def once() -> float:
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        return (used.ru_utime + used.ru_stime) * 1000
+
+    return min(once() for _ in range(times))
+
+
+def test_importing_weft_is_quick(compiled: dict[str, str]) -> None:
+    assert best_ms([sys.executable, "-c", "import weft"], compiled) < IMPORT_MS_MAX
+
+
+def test_making_an_app_is_quick(compiled: dict[str, str]) -> None:
+    """What is loaded at first use must not make the first use slow."""
+    assert best_ms([sys.executable, "-c", "import weft; weft.App(); weft.Context; weft.task"], compiled) < APP_MS_MAX
+
+
+def test_help_is_quick(compiled: dict[str, str]) -> None:
+    assert best_ms([str(Path(sys.executable).with_name("weft")), "--help"], compiled) < HELP_MS_MAX
+
+
+def test_import_weft_brings_nothing_heavy(compiled: dict[str, str]) -> None:
+    code = "import sys, weft; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], env=compiled, check=True, capture_output=True, text=True)
+    assert not HEAVY & {name.split(".")[0] for name in loaded.stdout.split()}
+
+
+def test_an_app_does_not_bring_pydantic(compiled: dict[str, str]) -> None:
+    code = "import sys, weft; weft.App(); print('pydantic' in sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], env=compiled, check=True, capture_output=True, text=True)
+    assert loaded.stdout.strip() == "False"

@@ -1,0 +1,449 @@
+"""One world: hosts that die, freeze and come back, users who do not give up, and a store that fails. All of it follows from the seed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import msgspec
+
+from tests.sim.ledger import Ledger, ObservedLog
+from tests.sim.swarm import Swarm, draw
+from tests.sim.workflows import KINDS, NAMES, app
+from weft.authoring.handles import Handle
+from weft.core import commands as c
+from weft.core.ids import HostId
+from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
+from weft.ports.boundary import set_hook
+from weft.runtime.door import Door
+from weft.runtime.engine import World as Surroundings
+from weft.runtime.worker import Flight
+from weft.steps.base import Executor, StepBody
+from weft.steps.codec import Codec
+from weft.stores.memory import MemoryStore
+from weft.testing.clock import EPOCH_MS, InlineExecutor, SeededIds, SimClock
+from weft.testing.fakes import WatchedEngine
+from weft.testing.faults import FaultyStore
+from weft.testing.loop import PROCESS, Process, ProcessDied, SimLoop
+
+HOUR = 3600.0
+PATIENCE = 12.0
+"""Seconds that a user waits for one answer before asking elsewhere."""
+_ANY: Codec[Any] = Codec.of(Any)
+
+
+class Flake(Exception):
+    """What bodies are made to throw."""
+
+
+class Host:
+    """A machine: it has a process, or has lost it."""
+
+    def __init__(self, cluster: Cluster, index: int) -> None:
+        self.cluster = cluster
+        self.index = index
+        self.boots = 0
+        skew = cluster.swarm.skew_ms
+        self.clock = SimClock(cluster.loop, skew_ms=cluster.random.randint(-skew, skew))
+        self.process = Process("none")
+        self.process.alive = False
+        self.engine: WatchedEngine
+        self.door: Door
+        self.ready = False
+        self.stopping = False
+
+    def boot(self) -> None:
+        """A new process: nothing of the old one is left but what the store has."""
+        cluster = self.cluster
+        self.boots += 1
+        self.ready = self.stopping = False
+        self.process = Process(f"h{self.index}.{self.boots}")
+        self.process.watchers.append(self._fell)
+        self.process.context.copy().run(self._open)
+        cluster.engines.append(self.engine)
+        cluster.ledger.note("boot", self.process.name, self.engine.host[-6:])
+        self.process.context.copy().run(cluster.loop.create_task, self._start())
+
+    def _open(self) -> None:
+        cluster = self.cluster
+        store = FaultyStore(cluster.share(), cluster.loop, cluster.swarm)
+        surroundings = Surroundings(
+            store=store, clock=self.clock, ids=cluster.ids, executor=InlineExecutor(), settings=cluster.swarm.settings
+        )
+        self.engine = WatchedEngine(surroundings, app, Book(cluster, self))  # type: ignore[arg-type]
+        self.door = Door(store, self.clock, cluster.ids, self.engine)
+
+    async def _start(self) -> None:
+        try:
+            await self.engine.start()
+        except StoreError:
+            self.process.die()
+            return
+        self.ready = True
+
+    async def stop(self) -> None:
+        """The way that is asked for: drain, hand over, exit."""
+        self.stopping = True
+        self.ready = False
+        with contextlib.suppress(StoreError):
+            await self.engine.stop()
+        self.process.die()
+
+    def _fell(self) -> None:
+        """Somebody restarts it after a while."""
+        cluster = self.cluster
+        self.ready = False
+        cluster.ledger.note("down", self.process.name)
+        if cluster.random.random() < 0.3:
+            cluster.store.content.hosts.pop(self.engine.host, None)
+        cluster.later(cluster.random.uniform(0.0, 6.0) if cluster.chaotic else 0.1, self.boot)
+
+
+class Book:
+    """What is done to bodies, and where it is written down."""
+
+    def __init__(self, cluster: Cluster, host: Host) -> None:
+        self._cluster = cluster
+        self._host = host
+
+    def watched(self, flight: Flight) -> StepBody | None:
+        return None if flight.body is None else Body(self._cluster, self._host.engine.host, flight)
+
+
+class Body:
+    """A step body with something done to it."""
+
+    def __init__(self, cluster: Cluster, host: HostId, flight: Flight) -> None:
+        assert flight.body is not None
+        self.name = flight.body.name
+        self._inner = flight.body
+        self._cluster = cluster
+        self._host = host
+        self._flight = flight
+
+    def is_final(self, error: BaseException) -> bool:
+        return self._inner.is_final(error)
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        cluster, ledger, flight = self._cluster, self._cluster.ledger, self._flight
+        ledger.began(flight, self._host)
+        mood = cluster.swarm.moods.draw(cluster.swarm.random.random())
+        if mood:
+            ledger.reached[f"mood {mood}"] += 1
+        if mood == "throw_before":
+            raise Flake("before")
+        if mood == "die_before":
+            await cluster.die()
+        if mood == "slow":
+            await asyncio.sleep(cluster.swarm.random.uniform(0, 1.5))
+        if mood == "hang" and flight.effect.policy.timeout_ms:
+            await asyncio.sleep(HOUR)
+        try:
+            output = await self._inner.perform(given, executor)
+        except Exception as error:
+            ledger.ended(flight, self._host, type(error).__name__)
+            raise
+        ledger.ended(flight, self._host, "returned" if mood != "throw_after" else "flaked")
+        if mood == "throw_after":
+            raise Flake("after")
+        if mood == "die_after":
+            await cluster.die()
+        return output
+
+
+class Cluster:
+    """See the module."""
+
+    def __init__(self, seed: int, swarm: Swarm | None = None) -> None:
+        self.seed = seed
+        self.swarm = swarm or draw(seed)
+        self.random = random.Random(f"cluster-{seed}")
+        self.loop = SimLoop(seed)
+        self.store = MemoryStore()
+        self.ids = SeededIds(self.loop, seed)
+        self.ledger = Ledger(self.loop, self.store.content)
+        self.engines: list[WatchedEngine] = []
+        self.hosts = [Host(self, index) for index in range(self.swarm.hosts)]
+        self.new_client()
+        self.client_door = Door(
+            FaultyStore(self.share(), self.loop, self.swarm), SimClock(self.loop), self.ids  # type: ignore[arg-type]
+        )
+        self.chaotic = True
+        self.specs: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.results: list[tuple[str, Any]] = []
+        """What those who waited for a run were told."""
+        self.users: list[asyncio.Task[None]] = []
+        self.named: dict[str, str] = {}
+        """Which name each message has."""
+
+    def new_client(self) -> None:
+        """A program that only talks to the store; when it dies, another one is called."""
+        self.client = Process("client")
+        self.client.watchers.append(self.new_client)
+
+    def share(self) -> MemoryStore:
+        share = self.store.share()
+        share.log = ObservedLog(self.store.content, self.ledger)
+        return share
+
+    def ms(self, seconds: float) -> float:
+        """A moment of this world as a clock without fault shows it."""
+        return EPOCH_MS + seconds * 1000
+
+    def later(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Something that no process does."""
+        self.loop.call_later(seconds, callback)
+
+    async def die(self) -> None:
+        """The process that runs this is gone."""
+        PROCESS.get().die()
+        await self.loop.create_future()
+
+    def _boundary(self, name: str) -> None:
+        self.ledger.reached[f"boundary {name}"] += 1
+        process = PROCESS.get(None)
+        if process is None or not self.swarm.boundary:
+            return
+        if self.swarm.random.random() < self.swarm.boundary:
+            self.swarm.seen["boundary"] += 1
+            process.die()
+            raise ProcessDied
+
+    # --- the play -------------------------------------------------------------------------------------------------
+
+    def play(self) -> None:
+        """Chaos, then healing, then up to an hour for every run to end."""
+        log = logging.getLogger("weft")
+        level, before = log.level, set_hook(self._boundary)
+        log.setLevel(logging.CRITICAL + 1)
+        try:
+            self.loop.run_until_complete(self._play())
+        finally:
+            set_hook(before)
+            log.setLevel(level)
+
+    async def _play(self) -> None:
+        for host in self.hosts:
+            host.boot()
+        for index in range(self.swarm.runs):
+            self.user(self._run(index))
+        monkey = self.loop.create_task(self._monkey())
+        await asyncio.sleep(self.swarm.seconds)
+        monkey.cancel()
+        self._heal()
+        end = self.loop.time() + HOUR
+        while self.loop.time() < end and (self._is_unfinished() or any(not user.done() for user in self.users)):
+            await asyncio.sleep(1.0 if self.loop.time() < end - HOUR + 60 else 20.0)
+            await self._resume_all()
+        self.ledger.note("end")
+
+    async def _resume_all(self) -> None:
+        """A pause that came late, after its own resume, is for a person to end."""
+        for run in list(self.store.content.open.values()):
+            if run.status == "paused":
+                with contextlib.suppress(WeftError):
+                    await self.handle(self.client_door, run.id).resume()
+
+    def _is_unfinished(self) -> bool:
+        return bool(self.store.content.open)
+
+    def _heal(self) -> None:
+        self.chaotic = False
+        self.swarm.heal()
+        self.ledger.note("heal")
+        for host in self.hosts:
+            if host.process.frozen:
+                self.loop.thaw(host.process)
+
+    async def _monkey(self) -> None:
+        swarm = self.swarm
+        total = swarm.kills + swarm.freezes + swarm.jumps + swarm.stops
+        while total:
+            await asyncio.sleep(self.random.expovariate(total))
+            host = self.random.choice(self.hosts)
+            luck = self.random.random() * total
+            if not host.process.alive or host.process.frozen:
+                continue
+            if luck < swarm.kills:
+                self.swarm.seen["kill"] += 1
+                host.process.die()
+            elif luck < swarm.kills + swarm.freezes:
+                self._freeze(host)
+            elif luck < swarm.kills + swarm.freezes + swarm.jumps:
+                self.swarm.seen["jump"] += 1
+                host.clock.jump(self.random.choice((-3_600_000, -1_000, 1_000, 5_000, 3_600_000)))
+            elif host.ready:
+                self.swarm.seen["stop"] += 1
+                host.process.context.copy().run(self.loop.create_task, host.stop())
+
+    def _freeze(self, host: Host) -> None:
+        self.swarm.seen["freeze"] += 1
+        process = host.process
+        process.frozen = True
+        length = self.random.choice((0.5, 2.0, 10.0)) * self.swarm.settings.lease_seconds * self.random.random()
+        self.ledger.note("freeze", process.name, length)
+        self.later(length, lambda: self.loop.thaw(process))
+
+    # --- users ----------------------------------------------------------------------------------------------------
+
+    def user(self, coro: Coroutine[Any, Any, None]) -> None:
+        self.users.append(self.loop.create_task(coro))
+
+    async def _run(self, index: int) -> None:
+        """One user: starts a run and does to it what its kind needs, and what users do."""
+        r = self.random
+        name = r.choice(NAMES)
+        kind = KINDS[name]
+        args = kind.draw(r)
+        run_id = f"{name}-{index}"
+        plans = [r.random() for _ in range(6)]
+        await asyncio.sleep(r.uniform(0, self.swarm.seconds / 3))
+        self.specs[run_id] = (name, args)
+        start = c.StartRun(
+            run_id=run_id,
+            workflow=name,
+            input=msgspec.Raw(kind.workflow.signature.from_mapping(args, what=name)),
+            timeout_ms=kind.workflow.timeout_ms,
+        )
+        if not await self.give("start", run_id, lambda door: door.start(start, chosen=True)):
+            return
+        if plans[0] < 0.3:
+            self.user(self._again("start", run_id, lambda door: door.start(start, chosen=True)))
+        for number in range(r.randint(0, 4) if kind.messages else 0):
+            self.user(self._message(run_id, r.choice(kind.messages), f"{run_id}/{number}"))
+        if kind.asks and plans[1] < 0.8:
+            self.user(self._answer(run_id))
+        if plans[2] < 0.15:
+            self.user(self._cancel(run_id))
+        if plans[3] < 0.2:
+            self.user(self._pause(run_id))
+        if plans[4] < 0.4:
+            self.user(self._wait(run_id))
+
+    async def _message(self, run_id: str, name: str, token: str) -> None:
+        self.named[token] = name
+        await asyncio.sleep(self.random.uniform(0, 6))
+        body = {"token": token}
+        await self.give("message", token, lambda door: self.handle(door, run_id).send(name, body, key=token))
+        if self.random.random() < 0.4:
+            await self._again(
+                "message", token, lambda door: self.handle(door, run_id).send(name, body, key=token)
+            )
+        if self.random.random() < 0.1:
+            other = {"token": "another"}
+            await asyncio.sleep(self.random.uniform(0, 6))
+            await self.give("reuse", token, lambda door: self.handle(door, run_id).send(name, other, key=token))
+
+    async def _answer(self, run_id: str) -> None:
+        await asyncio.sleep(self.random.uniform(0, 7))
+        approved = self.random.random() < 0.5
+        by = f"user-{run_id}"
+        await self.give(
+            "answer", run_id, lambda door: self.handle(door, run_id).decide("ok", approved=approved, by=by, key=by)
+        )
+
+    async def _cancel(self, run_id: str) -> None:
+        await asyncio.sleep(self.random.uniform(0, 6))
+        await self.give("cancel", run_id, lambda door: self.handle(door, run_id).cancel("enough"))
+
+    async def _pause(self, run_id: str) -> None:
+        await asyncio.sleep(self.random.uniform(0, 5))
+        await self.give("pause", run_id, lambda door: self.handle(door, run_id).pause())
+        await asyncio.sleep(self.random.uniform(0, 8))
+        await self.give("resume", run_id, lambda door: self.handle(door, run_id).resume(), for_sure=True)
+
+    async def _wait(self, run_id: str) -> None:
+        async def result(door: Door) -> None:
+            try:
+                told: Any = await self.handle(door, run_id).result()
+            except RunFailed as failed:
+                told = failed.failure.type
+            except RunCancelled:
+                told = "cancelled"
+            self.results.append((run_id, told))
+
+        await self.give("result", run_id, result, patience=HOUR)
+
+    async def _again(self, kind: str, name: str, action: Callable[[Door], Coroutine[Any, Any, Any]]) -> None:
+        """The same command once more, perhaps long after: it must be answered as the first one was, and change nothing."""
+        await asyncio.sleep(self.random.uniform(0, 12))
+        acked = name in self.ledger.acks.get(kind, {})
+        again = await self.give(f"{kind} again", name, action)
+        if acked and not again and (why := self.ledger.refused.get(f"{kind} again", {}).get(name)):
+            self.ledger.breach(f"{kind} {name} was acknowledged, and refused when it came again: {why}")
+
+    def handle(self, door: Door, run_id: str) -> Handle[Any]:
+        return Handle(door, run_id, _ANY)  # type: ignore[arg-type]
+
+    async def give(
+        self,
+        kind: str,
+        name: str,
+        action: Callable[[Door], Coroutine[Any, Any, Any]],
+        *,
+        patience: float = PATIENCE,
+        for_sure: bool = False,
+    ) -> bool:
+        """Give a command until somebody answers; False: it was refused, or the user gave up."""
+        while True:
+            process, door = self._door()
+            if door is None:
+                await asyncio.sleep(0.5)
+                continue
+            outcome = await self._try(process, action(door), patience)
+            if outcome is None:
+                self.ledger.ack(kind, name)
+                return True
+            if isinstance(outcome, WeftError) and not isinstance(outcome, StoreError):
+                self.ledger.refuse(kind, name, type(outcome).__name__)
+                return False
+            self.ledger.unknown.add(f"{kind} {name}")
+            self.ledger.reached[f"unknown {kind}"] += 1
+            if self.chaotic and not for_sure and self.random.random() < 0.15:
+                return False
+            await asyncio.sleep(self.random.uniform(0, 2))
+
+    def _door(self) -> tuple[Process, Door | None]:
+        ready = [host for host in self.hosts if host.ready and host.process.alive]
+        if self.random.random() < 0.3:
+            return self.client, self.client_door
+        if not ready:
+            return self.client, None
+        host = self.random.choice(ready)
+        return host.process, host.door
+
+    async def _try(self, process: Process, action: Coroutine[Any, Any, Any], patience: float) -> BaseException | None:
+        """One try: None if it was answered, the error if not; StoreError also if the process died or did not answer."""
+        task = process.context.copy().run(self.loop.create_task, action)
+        gone: asyncio.Future[None] = self.loop.create_future()
+        process.watchers.append(lambda: None if gone.done() else gone.set_result(None))
+        await asyncio.wait([task, gone], timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            return StoreError("nobody answered")
+        error = task.exception()
+        if isinstance(error, ProcessDied):
+            return StoreError("nobody answered")
+        if error is not None and not isinstance(error, WeftError):
+            self.loop.errors.append(error)
+        return error
+
+    def close(self) -> None:
+        for engine in self.engines:
+            for actor in list(engine.actors.values()):
+                actor.close()
+        self.loop.close()
+
+
+@contextlib.contextmanager
+def played(seed: int) -> Iterator[Cluster]:
+    """A world that has been played to its end."""
+    cluster = Cluster(seed)
+    try:
+        cluster.play()
+        yield cluster
+    finally:
+        cluster.close()

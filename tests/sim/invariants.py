@@ -1,0 +1,249 @@
+"""What must be true of a world that has ended, read from the store and the ledger, never from an engine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from tests.sim.cluster import Cluster
+from tests.sim.workflows import ANY, KINDS, app
+from weft.core import events as e
+from weft.core import values
+from weft.core.code.machine import CodeMachine
+from weft.core.retry import LOST_MAX
+from weft.core.state import FOLD, OVER
+from weft.errors import Diverged
+from weft.stores.memory.content import Run
+from weft.testing.history import replay_log
+
+
+def breaches(cluster: Cluster) -> list[str]:
+    """Everything that is wrong; empty if the promises were kept."""
+    found = list(cluster.ledger.breaches)
+    found += [f"an internal error: {error!r}" for error in cluster.loop.errors]
+    found += _lost(cluster)
+    for run in cluster.store.content.runs.values():
+        events = [e.decode(stored.body) for stored in run.events]
+        for check in (_log, _fold, _times, _replay, _result, _children, _undo, _commands):
+            found += [f"{run.id} ({check.__name__[1:]}): {text}" for text in check(cluster, run, events)]
+    return found
+
+
+def _lost(cluster: Cluster) -> Iterator[str]:
+    """Every acknowledged start ends, and so does everything that a run started."""
+    content = cluster.store.content
+    for run_id in cluster.ledger.acks.get("start", {}):
+        if run_id not in content.ids:
+            yield f"{run_id} was acknowledged and does not exist"
+    for run in content.runs.values():
+        if run.status not in OVER:
+            yield (
+                f"{run.id} did not end within an hour: {run.status}, owner {run.owner}, seq {run.seq}, "
+                f"inbox {len(run.inbox)}, wake {run.wake_at}, fault {run.fault}"
+            )
+
+
+def _log(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    if [stored.seq for stored in run.events] != list(range(1, len(run.events) + 1)):
+        yield "its log has gaps"
+    if run.events and not isinstance(events[0], e.RunStarted):
+        yield "its log does not begin with its start"
+    times = [stored.at for stored in run.events]
+    if times != sorted(times):
+        yield "its log goes back in time"
+    ends = [i for i, event in enumerate(events) if isinstance(event, e.RunCompleted | e.RunFailed | e.RunCancelled)]
+    if run.status in OVER and ends != [len(events) - 1]:
+        yield f"its log ends at {ends} of {len(events)}"
+    if run.status in OVER and run.inbox:
+        yield f"it is over, and mail waits: {list(run.inbox)}"
+    messages = Counter(event.id for event in events if isinstance(event, e.MessageReceived))
+    taken = Counter(id for event in events if isinstance(event, e.MessagesTaken) for id in event.ids)
+    if any(count > 1 for count in (messages | taken).values()):
+        yield "a message was received or taken twice"
+
+
+def _fold(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """The fold from zero is the fold from the snapshot, and a run that is over asks nothing of the world."""
+    machine = CodeMachine.fresh(run.new.uid)
+    for stored, event in zip(run.events, events, strict=True):
+        machine.evolve(event, at=stored.at)
+    if machine.state.status != run.status and run.events:
+        yield f"its row says {run.status}, its log {machine.state.status}"
+    if run.status in OVER and machine.outstanding():
+        yield f"it is over, and this is outstanding: {machine.outstanding()}"
+    snapshot = run.snapshots.get(FOLD)
+    if snapshot is not None:
+        restored = CodeMachine.restore(snapshot.body)
+        for stored, event in zip(run.events[snapshot.seq :], events[snapshot.seq :], strict=True):
+            restored.evolve(event, at=stored.at)
+        if restored.snapshot() != machine.snapshot():
+            yield "its snapshot and its log disagree"
+
+
+def _times(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """Nothing fires early, and what was accepted in time wins."""
+    dues: dict[int, int] = {}
+    received: dict[str, int] = {}
+    for seq, event in enumerate(events, 1):
+        if isinstance(event, e.MessageReceived):
+            received[msgspec.json.decode(event.body)["token"]] = seq
+    for seq, (stored, event) in enumerate(zip(run.events, events, strict=True), 1):
+        match event:
+            case e.TimerSet(due=due) | e.MessageAwaited(due=due) | e.AskOpened(due=due) | e.ChildStarted(due=due):
+                dues[seq] = due
+            case e.TimerFired(timer=number) if stored.at < dues[number]:
+                yield f"timer {number} fired {dues[number] - stored.at} ms early"
+            case e.WaitTimedOut(wait=number):
+                if stored.at < dues[number]:
+                    yield f"wait {number} ended {dues[number] - stored.at} ms early"
+                if isinstance(events[number - 1], e.MessageAwaited):
+                    yield from _overtaken(cluster, run, dues[number], seq, received)
+
+
+def _overtaken(cluster: Cluster, run: Run, due: int, seq: int, received: dict[str, int]) -> Iterator[str]:
+    if cluster.swarm.skew_ms or cluster.swarm.jumps:
+        return  # whose time it was is not known then
+    names = set(_waited(run, seq))
+    for token, at in cluster.ledger.acks.get("message", {}).items():
+        if token.partition("/")[0] == run.id and cluster.ms(at) < due and received.get(token, 0) > seq:
+            if not names or cluster.named.get(token) in names:
+                yield f"message {token} was accepted in time, and its wait timed out"
+
+
+def _waited(run: Run, seq: int) -> list[str]:
+    event = e.decode(run.events[seq - 1].body)
+    assert isinstance(event, e.WaitTimedOut)
+    awaited = e.decode(run.events[event.wait - 1].body)
+    assert isinstance(awaited, e.MessageAwaited)
+    return awaited.names
+
+
+def _replay(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """Told its log, the code asks for nothing that is not in it."""
+    program = app.find_program(run.new.workflow, run.new.version)
+    blobs = {digest: blob.data for digest, blob in cluster.store.content.blobs.items()}
+    assert program is not None
+    if not run.events:
+        return
+    try:
+        replay_log(program, run.new.uid, run.events, blobs)
+    except Diverged as error:
+        yield f"replay diverges: {error}"
+
+
+def _result(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """What it gave is what it gives in a world without faults, and what those who waited were told."""
+    if not events or run.status not in OVER:
+        return
+    last = events[-1]
+    told: Any = None
+    match last:
+        case e.RunCompleted(output=output):
+            told = _read(cluster, bytes(output))
+        case e.RunFailed(failure=failure):
+            told = failure.type
+        case e.RunCancelled():
+            told = "cancelled"
+    for run_id, heard in cluster.results:
+        if run_id == run.id and heard != told:
+            yield f"somebody was told {heard!r}, and it is {told!r}"
+    spec = cluster.specs.get(run.id)
+    if spec is None:
+        return
+    kind = KINDS[spec[0]]
+    gives = kind.gives(spec[1])
+    if isinstance(last, e.RunCancelled):
+        if not any(isinstance(event, e.CancelRequested) for event in events):
+            yield "it was cancelled, and nobody asked for that"
+    elif isinstance(last, e.RunFailed):
+        if told != kind.fails and not (told in ("WorkerLost", "StepFailed", "BranchesFailed") and _was_lost(events)):
+            yield f"it failed with {last.failure}"
+    elif kind.fails or not (gives is ANY or told == gives or (isinstance(gives, set) and told in gives)):
+        yield f"it gave {told!r} instead of {gives!r}"
+    if kind.messages and isinstance(last, e.RunCompleted):
+        yield from _consumed(told, events)
+
+
+def _consumed(told: list[str | None], events: list[e.AnyEvent]) -> Iterator[str]:
+    """The code was given the messages that it took, in the order of their arrival."""
+    bodies = {event.id: msgspec.json.decode(event.body)["token"] for event in events if isinstance(event, e.MessageReceived)}
+    taken = [bodies[id] for event in events if isinstance(event, e.MessagesTaken) for id in event.ids]
+    if [token for token in told if token is not None] != taken:
+        yield f"it was given {told}, and took {taken}"
+
+
+def _was_lost(events: list[e.AnyEvent]) -> bool:
+    losses = Counter(event.task for event in events if isinstance(event, e.TaskLost))
+    return any(count >= LOST_MAX for count in losses.values())
+
+
+def _read(cluster: Cluster, raw: bytes) -> Any:
+    if values.is_ref(raw):
+        raw = cluster.store.content.blobs[values.parse_ref(raw).digest].data
+    else:
+        raw = values.unseal(raw)
+    return msgspec.json.decode(raw)
+
+
+def _children(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """Every child that the log has exists, and its end is what the parent heard."""
+    for seq, event in enumerate(events, 1):
+        if not isinstance(event, e.ChildStarted):
+            continue
+        child = cluster.store.content.runs.get(event.uid)
+        if child is None:
+            yield f"its child {event.run_id} does not exist"
+            continue
+        ends = [other for other in events if isinstance(other, e.ChildEnded) and other.child == seq]
+        if len(ends) > 1:
+            yield f"it heard {len(ends)} times that {event.run_id} ended"
+        if ends and ends[0].status != child.status:
+            yield f"it heard that {event.run_id} {ends[0].status}, and it {child.status}"
+
+
+def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """A run that failed or was cancelled has taken back what it did, newest first."""
+    if run.status not in ("failed", "cancelled"):
+        return
+    last = events[-1]
+    assert isinstance(last, e.RunFailed | e.RunCancelled)
+    scheduled = {seq: event for seq, event in enumerate(events, 1) if isinstance(event, e.TaskScheduled) and event.undo}
+    done = [event.task for event in events if isinstance(event, e.TaskSucceeded) and event.task in scheduled]
+    undos = [event.of for event in events if isinstance(event, e.UndoScheduled)]
+    if [task for task in undos if task in done] != list(reversed(done)):
+        yield f"it completed {done} and undid {undos}"
+    final = {event.task for event in events if isinstance(event, e.TaskFailed) and not event.retry_at}
+    for key, (uid, task) in cluster.ledger.returned.items():
+        if uid == run.new.uid and task in scheduled and task not in undos and task not in final:
+            yield f"{key} was performed, and never undone"
+
+
+def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """What was acknowledged is in the log, once; what was refused is not."""
+    ledger = cluster.ledger
+    tokens = Counter(
+        msgspec.json.decode(event.body)["token"] for event in events if isinstance(event, e.MessageReceived)
+    )
+    for token in ledger.acks.get("message", {}):
+        if token.rpartition("/")[0] == run.id and tokens[token] != 1:
+            yield f"message {token} was acknowledged and is there {tokens[token]} times"
+    for token, why in ledger.refused.get("message", {}).items():
+        if token.rpartition("/")[0] == run.id and tokens[token] and f"message {token}" not in ledger.unknown:
+            yield f"message {token} was refused ({why}) and is there"
+    for token, count in tokens.items():
+        if count > 1:
+            yield f"message {token} is there {count} times"
+    cancels = sum(isinstance(event, e.CancelRequested) for event in events)
+    if cancels > 1:
+        yield f"it was told {cancels} times to stop"
+    if run.id in ledger.acks.get("cancel", {}) and not cancels:
+        if not any(isinstance(event, e.CodeEnded) for event in events):
+            yield "its cancellation was acknowledged and is not there"
+    answers = [event for event in events if isinstance(event, e.AskAnswered) and event.by]
+    if len(answers) > 1:
+        yield f"it was answered {len(answers)} times"
+    if run.id in ledger.refused.get("answer", {}) and answers and f"answer {run.id}" not in ledger.unknown:
+        yield "an answer was refused and is there"

@@ -1,0 +1,43 @@
+"""What an idle engine asks again and again costs what is to do, not what is stored."""
+
+from typing import Any
+
+import pytest
+
+from weft.stores.sqlite import SqliteStore, directory, hosts, tasks
+
+WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
+
+
+@pytest.mark.parametrize(
+    ("statement", "values", "index"),
+    [
+        (directory._OF_THE_DEAD, WANTED, "runs_owned"),
+        (directory._DUE, WANTED, "runs_due"),
+        (directory._WITH_MAIL, WANTED, "runs_mail"),
+        (directory._NEXT_WAKE, WANTED, "runs_due"),
+        (directory._OWN_MAIL, ("h", 1), "runs_mail"),
+        (hosts._BUSY, (), "runs_owned"),
+        (tasks._FREE, ("[]", "[]", 0, 1), "tasks_offered"),
+    ],
+)
+def test_looking_for_work_uses_its_index(store: SqliteStore, statement: str, values: Any, index: str) -> None:
+    connection = store.log._reader._near
+
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+    assert any(f"INDEX {index}" in step for step in plan)
+    assert not [step for step in plan if step.startswith(("SCAN runs", "SCAN tasks"))]
+
+
+def test_a_plain_append_changes_no_index_of_runs(store: SqliteStore) -> None:
+    """Its columns are in none of them, so a hop writes the row and its events only."""
+    connection = store.log._reader._near
+
+    indexed = {
+        column
+        for (index,) in connection.execute("SELECT name FROM pragma_index_list('runs')").fetchall()
+        for (column,) in connection.execute("SELECT name FROM pragma_index_info(?)", (index,))
+    }
+
+    assert not indexed & {"seq", "updated_at"}

@@ -1,0 +1,294 @@
+"""The writer: where a transaction runs, and what is left when it fails."""
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from tests.contract.kit import HERE, OTHER, RUN, append, commit, event, events, go, load, mail, new, row, send, start
+from weft.errors import Corrupt, Full, StoreError, Unavailable
+from weft.ports.store import Outcome, RunQuery
+from weft.stores.sqlite import SqliteStore, connection
+from weft.stores.sqlite.checkpoint import PAGES
+
+
+def thread_of_commits(store: SqliteStore) -> list[str]:
+    """The names of the threads on which commits happen from now on."""
+    names: list[str] = []
+
+    def note() -> bool:
+        names.append(threading.current_thread().name)
+        return False
+
+    store.log._writer._connection.set_commit_hook(note)
+    return names
+
+
+def test_a_small_commit_happens_on_the_callers_thread(store: SqliteStore) -> None:
+    start(store)
+    names = thread_of_commits(store)
+
+    commit(store, append())
+    commit(store, append(seq=1, status="paused"))
+
+    assert names == [threading.current_thread().name] * 2
+
+
+def test_a_batch_happens_on_the_writers_thread(store: SqliteStore) -> None:
+    start(store)
+    start(store, OTHER)
+    names = thread_of_commits(store)
+
+    commit(store, append(), append(OTHER))
+
+    assert names == ["weft-sqlite-writer"]
+
+
+def test_when_commits_are_slow_they_leave_the_callers_thread_and_come_back(store: SqliteStore) -> None:
+    start(store)
+    writer = store.log._writer
+    writer._pace_s = 0.003
+    names = thread_of_commits(store)
+
+    seq = 0
+    while writer._pace_s >= 0.001:
+        assert commit(store, append(seq=seq)) == [Outcome.ACCEPTED]
+        seq += 1
+        assert seq < 200
+    commit(store, append(seq=seq))
+
+    assert set(names[:-1]) == {"weft-sqlite-writer"}
+    assert names[-1] == threading.current_thread().name
+
+
+def test_a_small_commit_does_not_suspend(store: SqliteStore) -> None:
+    start(store)
+
+    call = store.log.commit([append()], HERE)
+
+    with pytest.raises(StopIteration):
+        call.send(None)
+
+
+def test_while_another_writes_the_loop_turns(store: SqliteStore, path: Path) -> None:
+    """Another process's lock is waited for on the writer's thread."""
+    start(store)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+
+    async def scene() -> tuple[list[Outcome], int]:
+        turns = 0
+        waiting = asyncio.create_task(asyncio.wait_for(_commit(store, append()), 5))
+        while turns < 50:
+            await asyncio.sleep(0)
+            turns += 1
+        assert not waiting.done()
+        other.execute("ROLLBACK")
+        return await waiting, turns
+
+    assert go(scene()) == ([Outcome.ACCEPTED], 50)
+    other.close()
+
+
+async def _commit(store: SqliteStore, *batch: Any) -> list[Outcome]:
+    return list(await store.log.commit(batch, HERE))
+
+
+def test_a_lock_that_is_never_given_back_is_unavailable(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.stores.sqlite.writer.BUSY_MS", 30)
+    start(store)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(Unavailable) as caught:
+        commit(store, append())
+
+    assert caught.value.hint
+    other.execute("ROLLBACK")
+    other.close()
+    assert commit(store, append()) == [Outcome.ACCEPTED]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_an_exception_inside_a_transaction_leaves_nothing_and_the_store_usable(store: SqliteStore, size: int) -> None:
+    start(store)
+    start(store, OTHER)
+    bad = append(mail=[mail(to=OTHER)], keys=[object()])
+
+    with pytest.raises(AttributeError):
+        commit(store, *[append(OTHER), bad][-size:])
+
+    assert (row(store).seq, row(store, OTHER).seq, row(store, OTHER).mail) == (0, 0, 0)
+    assert commit(store, append(), append(OTHER)) == [Outcome.ACCEPTED] * 2
+
+
+def test_what_sqlite_cannot_hold_harms_only_its_batch(store: SqliteStore) -> None:
+    start(store)
+
+    with pytest.raises(UnicodeDecodeError):
+        commit(store, append(events=[event(1, b"\xff")]))
+
+    assert commit(store, append()) == [Outcome.ACCEPTED]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_a_commit_that_fails_is_unknown_and_the_store_usable(store: SqliteStore, size: int) -> None:
+    start(store)
+    start(store, OTHER)
+    writer = store.log._writer._connection
+    writer.set_commit_hook(lambda: True)
+
+    with pytest.raises(StoreError):
+        commit(store, *[append(), append(OTHER)][:size])
+
+    writer.set_commit_hook(None)
+    assert load(store).events == []
+    assert commit(store, append(), append(OTHER)) == [Outcome.ACCEPTED] * 2
+
+
+def test_numbers_of_a_transaction_that_failed_are_not_used(store: SqliteStore) -> None:
+    """The next run gets the same number inside; the first one must not write into its log."""
+    store.log._writer._connection.set_commit_hook(lambda: True)
+    with pytest.raises(StoreError):
+        commit(store, append("ghost", create=new("ghost")))
+    store.log._writer._connection.set_commit_hook(None)
+
+    start(store, count=1)
+
+    assert commit(store, append("ghost", seq=1)) == [Outcome.STALE_EPOCH]
+    assert load(store).events == events(1, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (apsw.FullError, Full),
+        (apsw.BusyError, Unavailable),
+        (apsw.LockedError, Unavailable),
+        (apsw.ReadOnlyError, Unavailable),
+        (apsw.CantOpenError, Unavailable),
+        (apsw.IOError, Unavailable),
+        (apsw.CorruptError, Corrupt),
+        (apsw.NotADBError, Corrupt),
+        (apsw.ConstraintError, StoreError),
+    ],
+)
+def test_every_error_of_sqlite_has_a_meaning(path: Path, error: type[apsw.Error], kind: type[StoreError]) -> None:
+    meaning = connection.meaning(error("the words of SQLite"), path)
+
+    assert type(meaning) is kind
+    assert str(path) in str(meaning)
+
+
+def test_one_who_stops_waiting_does_not_stop_the_work(store: SqliteStore) -> None:
+    start(store)
+    start(store, OTHER)
+
+    async def scene() -> None:
+        task = asyncio.create_task(_commit(store, append(), append(OTHER)))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    go(scene())
+
+    # The writer's thread takes things in order: this one comes after it.
+    assert commit(store, append(seq=1), append(OTHER, seq=1)) == [Outcome.ACCEPTED] * 2
+
+
+def test_a_loop_that_ends_while_the_writer_works_is_no_error(store: SqliteStore) -> None:
+    start(store)
+    start(store, OTHER)
+    loop = asyncio.new_event_loop()
+    store.log._writer.lock.acquire()
+    task = loop.create_task(_commit(store, append(), append(OTHER)))
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    task.cancel()
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    loop.close()
+    store.log._writer.lock.release()
+
+    assert commit(store, append(seq=1), append(OTHER, seq=1)) == [Outcome.ACCEPTED] * 2
+
+
+def test_many_senders_at_once_are_all_heard(store: SqliteStore) -> None:
+    start(store)
+
+    async def scene() -> None:
+        await asyncio.gather(*[store.log.send([mail(f"m{n}"), mail(f"n{n}")]) for n in range(40)])
+
+    go(scene())
+
+    assert row(store).mail == 80
+    assert len(load(store).inbox) == 80
+
+
+def test_a_search_and_commits_do_not_wait_for_each_other(store: SqliteStore) -> None:
+    start(store)
+    blocked = threading.Event()
+
+    async def scene() -> tuple[list[Outcome], bool]:
+        search = asyncio.create_task(store.log._reader.aside(lambda _connection: blocked.wait(10)))
+        await asyncio.sleep(0)
+        outcomes = await _commit(store, append())
+        loaded = await store.log.load(RUN, fold=1)
+        assert loaded is not None
+        assert len(loaded.events) == 1
+        blocked.set()
+        return outcomes, await search
+
+    assert go(scene()) == ([Outcome.ACCEPTED], True)
+
+
+def test_the_wal_does_not_grow_for_ever(path: Path) -> None:
+    store = SqliteStore(f"sqlite:///{path}", durability="fast")
+    go(store.open())
+    start(store)
+    seq = 0
+    body = b'"' + b"x" * 3_000 + b'"'
+
+    async def scene() -> None:
+        nonlocal seq
+        for _ in range(6 * PAGES // 40):
+            batch = append(seq=seq, events=[event(n, body) for n in range(seq + 1, seq + 41)])
+            await store.log.commit([batch], HERE)
+            seq += 40
+
+    go(scene())
+
+    assert path.with_name("weft.db-wal").stat().st_size < 4 * PAGES * 4096
+    assert len(load(store).events) == seq
+    go(store.close())
+
+
+def test_reads_see_what_was_just_committed(store: SqliteStore) -> None:
+    start(store)
+
+    async def scene() -> None:
+        for seq in range(30):
+            await store.log.commit([append(seq=seq)], HERE)
+            found = await store.directory.row(RUN)
+            assert found is not None
+            assert found.seq == seq + 1
+            page = await store.directory.search(RunQuery())
+            assert page.rows[0].seq == seq + 1
+
+    go(scene())
+
+
+def test_mail_sent_from_here_does_not_count_as_a_change(store: SqliteStore) -> None:
+    start(store)
+    go(store.hosts.changed())
+
+    send(store, mail())
+    send(store, mail("a"), mail("b"))
+
+    assert not go(store.hosts.changed())
