@@ -115,9 +115,12 @@ def hosting(folder: Path) -> Iterator[subprocess.Popen[str]]:
         assert host.stdout is not None
         assert host.stdin is not None
         assert host.stdout.readline() == "ready\n"
-        yield host
-        host.stdin.close()
-        host.wait(20)
+        try:
+            yield host
+            host.stdin.close()
+            host.wait(20)
+        finally:
+            host.kill()
 
 
 @pytest.fixture(scope="session")

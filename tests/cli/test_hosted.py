@@ -30,6 +30,24 @@ async def slow(ctx: weft.Context) -> str:
 """
 
 
+SECONDS_MAX = 60
+LOOKS_MAX = 1_000
+
+
+@pytest.fixture(autouse=True)
+def impatient() -> Iterator[None]:
+    """A host that does nothing must fail a test, not stop it."""
+
+    def give_up(*_: object) -> None:
+        raise TimeoutError("nothing happened for too long")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(SECONDS_MAX)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 @pytest.fixture
 def hosted(weft: Weft, folder: Path) -> Iterator[Weft]:
     with hosting(folder):
@@ -79,8 +97,10 @@ def test_a_failed_run_is_tried_again_by_the_process_that_hosts_it(hosted: Weft) 
 
 def until(weft: Weft, run: str, kind: str) -> None:
     """Look at the log until it holds an event of this kind; reading it takes its own time."""
-    while kind not in weft("events", run).out:
-        pass
+    for _ in range(LOOKS_MAX):
+        if kind in weft("events", run).out:
+            return
+    pytest.fail(f"{run} never got to {kind}")
 
 
 def test_a_host_that_was_killed_is_not_taken_for_one(weft: Weft, folder: Path) -> None:

@@ -233,3 +233,48 @@ def test_a_store_of_a_newer_version_is_refused(over: Weft, folder: Path) -> None
     assert said.code == 1
     assert "newer Weft" in said.err
     assert "weft help store.newer_schema" in said.err
+
+
+def test_a_run_that_stopped_for_a_person_says_so_everywhere(weft: Weft, folder: Path) -> None:
+    (folder / "odd.py").write_text(
+        "import asyncio, weft\napp = weft.App()\n"
+        "@app.workflow\nasync def naps() -> None:\n    await asyncio.sleep(3600)\n"
+    )
+
+    said = weft("run", "odd.py", "naps", "--id", "n-1")
+
+    assert said.code == 2
+    assert "naps waits at odd.py:5 for something Weft cannot record" in said.err
+    assert "weft help code.foreign_await" in said.err
+    assert "you: weft explain n-1" in weft("list").out
+    for verb in ("show", "explain"):
+        assert 'Write: await ctx.sleep("1h")' in weft(verb, "n-1").out
+    assert document(weft, "show", "n-1")["status"] == "held"
+
+
+def test_undos_are_shown_beside_what_they_undo(weft: Weft, folder: Path) -> None:
+    (folder / "odd.py").write_text(
+        "import weft\napp = weft.App()\n"
+        "@app.step\ndef take() -> int:\n    return 1\n"
+        "@take.undo\ndef give(result: int) -> None:\n    raise weft.Critical('lost')\n"
+        "@app.workflow\nasync def fails() -> None:\n    await take()\n    raise weft.Rollback('stop')\n"
+    )
+    weft("run", "odd.py", "fails", "--id", "f-1")
+
+    shown = weft("show", "f-1").out
+
+    assert "✓ take" in shown
+    assert "✗ take!undo" in shown
+    assert "not undone: give: lost" in shown
+
+
+def test_a_big_value_is_told_by_its_size_and_printed_whole_as_the_result(weft: Weft, folder: Path) -> None:
+    (folder / "odd.py").write_text(
+        "import weft\napp = weft.App()\n"
+        "@app.step\ndef big() -> str:\n    return 'x' * 50_000\n"
+        "@app.workflow\nasync def go() -> str:\n    return await big()\n"
+    )
+    weft("run", "odd.py", "go", "--id", "g-1")
+
+    assert "(50,002 bytes)" in weft("show", "g-1").out
+    assert document(weft, "show", "g-1")["result"] == "x" * 50_000

@@ -32,7 +32,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return environment
 
 
-def best_ms(command: list[str], environment: dict[str, str], times: int = 5) -> float:
+def best_ms(command: list[str], environment: dict[str, str], times: int = 3) -> float:
     def once() -> float:
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)

@@ -10,7 +10,9 @@ from pathlib import Path
 import weft
 
 README = Path(__file__).parents[2] / "README.md"
-ASLEEP = r"weft: order-o-1 is asleep until \d\d:\d\d:\d\d \(2 steps recorded in weft\.db\)\. Run this again and it goes on\."
+ASLEEP = (
+    r"weft: order-o-1 is asleep until \d\d:\d\d:\d\d \(2 steps recorded in weft\.db\)\. Run this again and it goes on\."
+)
 
 
 def example() -> str:
@@ -64,7 +66,9 @@ def test_ctrl_c_in_the_sleep_and_run_again_goes_on_at_the_right_step(tmp_path: P
     assert output.splitlines() == ["ship o-1", "-> ship o-1"]
     assert second.returncode == 0
 
-    again = subprocess.run([sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=30)
+    again = subprocess.run(
+        [sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+    )
     assert again.stdout.splitlines() == ["-> ship o-1"]
     assert again.stderr.startswith("weft: order-o-1 completed ")
 

@@ -53,6 +53,10 @@ class Swarm:
     """How long things go wrong."""
     settings: Settings = field(default_factory=Settings)
 
+    def jump_ms(self, luck: random.Random) -> int:
+        """By how much a clock is set wrong this time: mostly little, sometimes by an hour."""
+        return luck.choice((-1, 1)) * luck.choice((1_000, 1_000, 5_000, 60_000, 60_000, 3_600_000))
+
     def heal(self) -> None:
         self.rates = Rates()
         self.moods = Moods()

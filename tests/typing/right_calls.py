@@ -125,9 +125,7 @@ async def inside(ctx: weft.Context) -> None:
     assert_type(answer, weft.Answer[Receipt])
     assert_type(answer.by, list[str])
     assert_type(await ctx.join("two", charge("o-1", 1), pack("soup")), tuple[Receipt, list[str]])
-    assert_type(
-        await ctx.join("three", charge("o-1", 1), pack("soup"), order("o-1")), tuple[Receipt, list[str], str]
-    )
+    assert_type(await ctx.join("three", charge("o-1", 1), pack("soup"), order("o-1")), tuple[Receipt, list[str], str])
     assert_type(await ctx.join("many", {"a": pack("soup"), "b": pack("cake")}, timeout="1h"), dict[str, list[str]])
     assert_type(await ctx.race("fastest", {"a": pack("soup"), "b": pack("cake")}), weft.Winner[list[str]])
     assert_type(await ctx.map("each", pack, ["soup"], width=2), list[list[str]])
@@ -152,5 +150,3 @@ async def inside(ctx: weft.Context) -> None:
 
 async def sleepy() -> str:
     return "z"
-
-

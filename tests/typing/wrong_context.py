@@ -1,4 +1,4 @@
-"""Deliberate mistakes in what a workflow asks of its context. Every marked line must be reported by both checkers, and no other."""
+"""Deliberate mistakes in using the context. Both checkers must report every marked line, and no other."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Deliberate mistakes in declaring steps and workflows. Every marked line must be reported by both checkers, and no other."""
+"""Deliberate mistakes in declaring steps and workflows. Both checkers must report every marked line, and no other."""
 
 import weft
 

@@ -163,7 +163,7 @@ class App(Group):
                 "app.run() starts its own event loop and one is already running (Jupyter, FastAPI?).",
                 hint="Write: handle = await app.start(order(...)); await handle.result()",
             )
-        notices = Notices(self.url)
+        notices = Notices(self.url, named=id is not None)
         try:
             return asyncio.run(self._run(invocation, id, notices))
         except KeyboardInterrupt:

@@ -44,6 +44,7 @@ T = TypeVar("T")
 Call = Coroutine[Any, Any, R]
 _MISSING: Any = object()
 ON_TIMEOUT = ("fail", "approve", "reject")
+KINDS = ("step", "sleep", "receive", "ask", "join", "race", "map", "loop", "child", "now", "random", "uuid", "version", "set")
 
 
 class _Arrived(msgspec.Struct):
@@ -153,7 +154,7 @@ class Context:
         driver.bodies.pop(entry.id, None)
         if entry.failure is not None:
             raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
-        return codec.read(driver.value(entry.output))
+        return codec.read(await driver.value(entry.output))
 
     async def try_step(self, call: Call[R]) -> Ok[R] | Err:
         """Perform a call; a failure comes back as a value."""
@@ -215,9 +216,9 @@ class Context:
                     return default
                 raise rebuild(entry.failure, run_id=self.run_id)
             driver = _scope().driver
-            message = _arrived(driver.value(entry.output))[0]
+            message = _arrived(await driver.value(entry.output))[0]
             try:
-                return codec.decode(driver.value(message.body), what=f'the message "{name}" has')
+                return codec.decode(await driver.value(message.body), what=f'the message "{name}" has')
             except BadValue as wrong:
                 tries += 1
                 if not entry.round:
@@ -232,9 +233,9 @@ class Context:
         if entry.failure is not None:
             return []
         driver = _scope().driver
-        found = _arrived(driver.value(entry.output))
+        found = _arrived(await driver.value(entry.output))
         return [
-            Message(m.id, m.name, msgspec.json.decode(driver.value(m.body)), datetime.fromtimestamp(m.at / 1000, UTC))
+            Message(m.id, m.name, values.decode(await driver.value(m.body)), datetime.fromtimestamp(m.at / 1000, UTC))
             for m in found
         ]
 
@@ -311,10 +312,10 @@ class Context:
         await driver.outcome(entry)
         if entry.failure is not None:
             raise rebuild(entry.failure, run_id=self.run_id)
-        answer = _answered(driver.value(entry.output))
+        answer = _answered(await driver.value(entry.output))
         filled = None
         if codec is not None and answer.approved and answer.by:
-            filled = codec.decode(driver.value(answer.form), what=f"the form of {name} has")
+            filled = codec.decode(await driver.value(answer.form), what=f"the form of {name} has")
         return Answer(answer.approved, answer.by, answer.reason, filled, datetime.fromtimestamp(answer.at / 1000, UTC))
 
     # --- many at once ---------------------------------------------------------------------------------------------
@@ -452,6 +453,8 @@ class Context:
 
     async def removed(self, name: str, kind: str) -> None:
         """Say that something of this name and kind stood here in older code: what it recorded is passed over."""
+        if kind not in KINDS:
+            raise BadValue(f"removed({name!r}, {kind!r}): nothing is of that kind.", hint=f"Kinds: {', '.join(KINDS)}.")
         scope = _scope()
         scope.driver.find(scope, check_name(name), kind)
 
@@ -474,7 +477,7 @@ class Context:
         n, entry = driver.find(scope, name, of)
         if entry is None:
             entry = driver.ask(c.RecordValue(scope.prefix, name, n, of, Raw(make(scope))))
-        return driver.value(entry.output)
+        return bytes(entry.output)
 
 
 THE_CONTEXT = Context()

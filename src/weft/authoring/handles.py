@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -145,7 +146,7 @@ def _next_steps(run_id: str, failure: Failure) -> str:
 class ChildHandle(Generic[R]):
     """A child run that was started and not waited for."""
 
-    __slots__ = ("_driver", "_entry", "_failed", "_result", "id")
+    __slots__ = ("_driver", "_entry", "_failed", "_known", "_lock", "_result", "id")
 
     def __init__(
         self, driver: CodeDriver, entry: Entry, result: Codec[R], failed: Callable[[Entry], Exception]
@@ -155,10 +156,15 @@ class ChildHandle(Generic[R]):
         self._entry = entry
         self._result = result
         self._failed = failed
+        self._known = False
+        self._lock = asyncio.Lock()
 
     async def result(self) -> R:
         """Wait for its end, durably."""
-        await self._driver.outcome(self._entry)
+        async with self._lock:
+            if not self._known:
+                await self._driver.outcome(self._entry)
+                self._known = True
         if self._entry.failure is not None:
             raise self._failed(self._entry)
-        return self._result.read(self._driver.value(self._entry.output))
+        return self._result.read(await self._driver.value(self._entry.output))

@@ -18,10 +18,15 @@ from weft.runtime.door import Door, ago
 from weft.runtime.engine import Engine
 
 
+_UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."
+
+
 class Notices:
     """The voice of one ``app.run``."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, named: bool) -> None:
+        """``named``: the user chose the id, so that running again finds this very run."""
+        self._named = named
         self._place = url.removeprefix("sqlite:///")
         self._last = ""
 
@@ -38,6 +43,9 @@ class Notices:
             self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
             return
         state = engine.state_of(row.uid) or await door.state(row)
+        if row.owner is not None and row.owner != engine.host:
+            self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
+            return
         again = engine.recovery.performed_again(row.uid)
         note = f"; {', '.join(again)} had no result, so it is performed again" if again else ""
         if row.status == "paused":
@@ -86,7 +94,8 @@ class Notices:
             return f"{row.id} {row.status}."
         state = await door.state(row)
         recorded = f"{_steps(state)} recorded in {self._place}"
-        return f"{row.id} {_where(state)} ({recorded}). Run this again and it goes on."
+        next_time = "Run this again and it goes on." if self._named else _UNNAMED
+        return f"{row.id} {_where(state)} ({recorded}). {next_time}"
 
     def interrupted(self) -> None:
         self.say(self._last or f"stopped. What was recorded is in {self._place}; run this again and it goes on.")

@@ -131,7 +131,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
     if entry.status == "open" or not driver.told(entry):
         await driver.outcome(entry)
     if entry.failure is None:
-        result: R = step.signature.result.read(driver.value(entry.output))
+        result: R = step.signature.result.read(await driver.value(entry.output))
         return result
     raise rebuild(entry.failure, step.raises, run_id=driver.machine.state.run_id)
 

@@ -78,7 +78,7 @@ async def wait_for(inner: Scope, tasks: Mapping[str, ScopedTask], timeout_ms: in
             ended = await finish.next()
             if ended is clock:
                 return False
-            if first and not ended.cancelled() and ended.exception() is None:
+            if first and _has_succeeded(ended):
                 return True
             left -= 1
     finally:
@@ -104,6 +104,10 @@ async def _end(tasks: Iterable[ScopedTask]) -> None:
         task.cancel()
     if left:
         await asyncio.wait(left)
+
+
+def _has_succeeded(task: ScopedTask) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def _close(calls: Iterable[Any]) -> None:
@@ -151,33 +155,39 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
         check_name(key)
     scope, n, entry, inner = open_place(name, "race")
     if entry is not None:
-        return await _replay_race(name, inner, calls, _decode_name(entry.output), timeout_ms)
+        return await _replay_race(inner, calls, entry, timeout_ms)
     tasks = {key: branch(inner, key, call) for key, call in calls.items()}
     try:
         in_time = await wait_for(inner, tasks, timeout_ms, first=True)
+        # Before the losers are told: one that shrugs it off and returns has not won.
+        winner = next((key for key, task in tasks.items() if _has_succeeded(task)), None)
     finally:
         await _end(tasks.values())
-    winner = next((key for key, task in tasks.items() if not task.cancelled() and task.exception() is None), None)
     if winner is None and in_time:
         _raise_failures(name, tasks)
     losers = [key for key in tasks if key != winner]
-    scope.driver.ask(c.DecideRace(scope.prefix, name, n, winner or "", losers))
+    entry = scope.driver.ask(c.DecideRace(scope.prefix, name, n, winner or "", losers))
+    await scope.driver.outcome(entry)
     if winner is None:
-        raise _race_timed_out(name)
+        raise _race_timed_out(entry.key)
     return Winner(winner, tasks[winner].result())
 
 
 async def _replay_race(
-    name: str, inner: Scope, calls: Mapping[str, Coroutine[Any, Any, Any]], winner: str, timeout_ms: int
+    inner: Scope, calls: Mapping[str, Coroutine[Any, Any, Any]], entry: Entry, timeout_ms: int
 ) -> Winner[Any]:
-    """Only the winner's branch is gone through again: nothing is left of the others."""
+    """Only the winner's branch is gone through again: nothing is left of the others, but they may have delayed the end."""
+    winner = _decode_name(entry.output)
     _close(call for key, call in calls.items() if key != winner)
     if not winner:
         await branch(inner, "!timeout", sleep_ms(timeout_ms))
-        raise _race_timed_out(name)
+        await inner.driver.outcome(entry)
+        raise _race_timed_out(entry.key)
     if winner not in calls:
         inner.driver.diverge(inner.prefix, f"the winner {winner!r}", f"a race of {', '.join(calls)}")
-    return Winner(winner, await branch(inner, winner, calls[winner]))
+    value = await branch(inner, winner, calls[winner])
+    await inner.driver.outcome(entry)
+    return Winner(winner, value)
 
 
 def _race_timed_out(name: str) -> TimedOut:
@@ -242,11 +252,11 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
     state_codec, result_codec = _codecs(body, state)
     if entry is not None and entry.status == "done":
         await driver.outcome(entry)
-        return result_codec.read(driver.value(entry.output))
+        return result_codec.read(await driver.value(entry.output))
     number = 0
     if entry is not None:
         number = entry.round
-        state = state_codec.read(driver.value(entry.output))
+        state = state_codec.read(await driver.value(entry.output))
     while True:
         turn = await branch(inner, f"~{number}", _round(body, state))
         if isinstance(turn, Done):

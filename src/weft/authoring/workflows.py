@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+import msgspec
+
 from weft.core import commands as c
 from weft.core import values
 from weft.errors import RunCancelled, RunFailed
@@ -98,17 +100,18 @@ async def child_result(scope: Scope, invocation: Invocation, *, run_id: str = ""
     driver = scope.driver
     await driver.outcome(entry)
     if entry.failure is None:
-        return workflow.signature.result.read(driver.value(entry.output))
-    if entry.failure.code == "run.cancelled":
-        raise RunCancelled(entry.failure.message, run_id=entry.child)
+        return workflow.signature.result.read(await driver.value(entry.output))
     raise child_failed(entry)
 
 
 def child_failed(entry: Any) -> Exception:
-    """What the code sees of a child that failed."""
+    """What the code sees of a child that did not complete: it failed, was cancelled, or took longer than we wait."""
     failure = entry.failure
-    if failure.code == "wait.timed_out":
-        return rebuild(failure)
+    match msgspec.json.decode(entry.output):
+        case None:
+            return rebuild(failure)
+        case "cancelled":
+            return RunCancelled(f"{entry.child} was cancelled.", run_id=entry.child)
     return RunFailed(f"{entry.child} failed: {failure.message}", run_id=entry.child, failure=failure)
 
 

@@ -52,7 +52,7 @@ class History:
         self.reason = ""
         self.retries = 0
         self.held = ""
-        self.undone: list[str] = []
+        self.not_undone: list[str] = []
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
         self._letters: dict[str, bytes] = {}
@@ -170,7 +170,7 @@ class History:
                 self.output = bytes(output)
                 self._over("completed", at)
             case e.RunFailed(failure=failure, not_undone=places):
-                self.failure, self.undone = failure, list(places)
+                self.failure, self.not_undone = failure, list(places)
                 self._over("failed", at)
             case e.RunCancelled(reason=reason):
                 self.reason = reason

@@ -118,6 +118,8 @@ async def _waits_for(door: Door, row: RunRow) -> str:
         return ""
     if not row.seq:
         return "a host to take it up"
+    if row.status == "held":
+        return f"you: weft explain {row.id}"
     try:
         found = (await explain(door, row)).waiting
     except StoreError:

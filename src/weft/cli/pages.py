@@ -99,6 +99,17 @@ PAGES: dict[str, Page] = {
         "Correct the call or the hint. If a recorded input no longer fits, the code has changed under a run: give the "
         "new parameter a default.",
     ),
+    "value.bad_name": Page(
+        "A step, workflow, message or branch has a name that cannot be used.",
+        "Names are parts of locations such as pages/~3/fetch. They have 1 to 200 printable characters, no / or #, and "
+        "do not begin with ~, & or !, which Weft uses itself.",
+        "Choose another name.",
+    ),
+    "value.bad_policy": Page(
+        "An option has a value that it cannot have.",
+        "The message names the option and what it accepts. Nothing was started.",
+        "Correct it: retries=3 means four attempts in all, width and most are at least 1.",
+    ),
     "graph.invalid": Page(
         "A graph does not hold together.",
         "The message names the place in the document and what is wrong there.",
@@ -113,6 +124,23 @@ PAGES: dict[str, Page] = {
         "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
         "After a restart it would wait again from the beginning, and a replay could take another path.",
         'Write await ctx.sleep("1h") instead of asyncio.sleep(3600); other I/O belongs in a step.',
+    ),
+    "code.unordered": Page(
+        "A workflow uses something of asyncio whose order is not fixed.",
+        "asyncio.as_completed puts bare coroutines into a set, and a set has another order in another process, so a "
+        "replay could take another path.",
+        "Make tasks first: asyncio.as_completed([asyncio.create_task(c) for c in calls]), or use ctx.map or ctx.race.",
+    ),
+    "code.spinning": Page(
+        "A workflow goes round and round without waiting for anything.",
+        "It would keep its process busy for ever, and nothing it does is recorded.",
+        "Wait with ctx.sleep, ctx.receive or a step inside the loop.",
+    ),
+    "usage.simulated": Page(
+        "A simulated world was asked for something that does not exist in it, or nothing can happen in it any more.",
+        "It has virtual time and no threads, sockets or subprocesses; and a run that waits for a person or a message "
+        "waits for ever unless the test sends one.",
+        "Fake the step with world.fake(...), or send() and answer() what run.waiting_for() names.",
     ),
     # Well formed, not possible now
     "run.refused": Page(
@@ -167,6 +195,16 @@ PAGES: dict[str, Page] = {
         "The workers of a step died again and again before it ended.",
         "A step that takes its process down (memory, a crash in native code) would do so for ever.",
         "Look at the step's memory and native libraries, then: weft retry RUN",
+    ),
+    "step.timed_out": Page(
+        "An attempt of a step took longer than its timeout.",
+        "The timeout counts for one attempt; the attempt was given up and counts as failed.",
+        "Allow more time (timeout=...), or look why it hangs: a plain `def` step keeps its thread until it returns.",
+    ),
+    "run.timed_out": Page(
+        "A run did not end in the time that its workflow allows.",
+        "@app.workflow(timeout=...) counts from the start, waits included. The run failed and was undone.",
+        "Allow more time, or start it again under another id.",
     ),
     "wait.timed_out": Page(
         "A wait or a step took longer than its timeout.",

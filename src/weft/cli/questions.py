@@ -12,7 +12,7 @@ import msgspec
 from weft.cli.arguments import pairs, plain
 from weft.cli.output import age, console, document, iso, moment, print_json, print_table
 from weft.cli.place import described, exists, opened, url_of
-from weft.cli.steering import handle_of, report
+from weft.cli.steering import reached, report
 from weft.core.ids import RunId
 from weft.core.state import Question
 from weft.errors import Corrupt, NotFound, UsageError
@@ -119,7 +119,7 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
         schema = next((item.question.form for item in await _open_in(door, row) if item.location == location), None)
         by = given.by if given.by is not None else _login()
         form = form_of(given.form, schema) if given.form else None
-        handle = handle_of(door, row)
+        handle = reached(door, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form)
         done = "approved" if given.approved else "rejected"
         await report(door, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")

@@ -93,8 +93,8 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History) -> 
         out.print(Text(f"→ {pretty(await door.load(history.output))}", style="green"))
     elif history.status == "failed" and history.failure is not None:
         out.print(Text(f"failed: {failure_text(history.failure)}", style="red"))
-        if history.undone:
-            out.print(Text(f"not undone: {', '.join(history.undone)}", style="red"))
+        if history.not_undone:
+            out.print(Text(f"not undone: {', '.join(history.not_undone)}", style="red"))
         out.print(Text(f"Try again: weft retry {row.id}", style="dim"))
     elif history.status == "cancelled":
         out.print(Text(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))

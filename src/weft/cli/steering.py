@@ -25,7 +25,7 @@ LOOK_SECONDS = 0.02
 NOBODY = "no process hosts it now; it will be seen when one does."
 
 
-def handle_of(door: Door, row: RunRow) -> Handle[Any]:
+def reached(door: Door, row: RunRow) -> Handle[Any]:
     """The run, to be told something."""
     return Handle(door, RunId(row.id), Codec.of(Any))
 
@@ -34,35 +34,35 @@ async def send_message(run: str, name: str, body: str, *, key: str | None, url: 
     """Deliver a message; ``-`` reads its body from stdin."""
     async with found(run, url, app) as (door, row):
         content = plain(sys.stdin.read() if body == "-" else body)
-        await handle_of(door, row).send(name, content, key=key)
+        await reached(door, row).send(name, content, key=key)
         await report(door, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 
 
 async def cancel_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
     """Ask a run to stop."""
     async with found(run, url, app) as (door, row):
-        await handle_of(door, row).cancel(reason)
+        await reached(door, row).cancel(reason)
         await report(door, row, f"{row.id} is told to stop", f"{row.id} will be told to stop")
 
 
 async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
     """Keep a run from beginning anything new."""
     async with found(run, url, app) as (door, row):
-        await handle_of(door, row).pause()
+        await reached(door, row).pause()
         await report(door, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
 
 
 async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
     """Let a paused or held run go on."""
     async with found(run, url, app) as (door, row):
-        await handle_of(door, row).resume()
+        await reached(door, row).resume()
         await report(door, row, f"{row.id} goes on", f"{row.id} will go on")
 
 
 async def retry_run(run: str, *, place: str, url: str | None, app: str | None) -> None:
     """Try a failed run again, from a place on if one is given."""
     async with found(run, url, app) as (door, row):
-        await handle_of(door, row).retry(start=place)
+        await reached(door, row).retry(start=place)
         again = f"tried again{f' from {place}' if place else ''}"
         await report(door, row, f"{row.id} is {again}", f"{row.id} will be {again}")
 

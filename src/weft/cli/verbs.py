@@ -6,9 +6,8 @@ hands text over as it was typed, and verbs read their own numbers.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -67,6 +66,7 @@ cli = typer.Typer(
 )
 
 
+@cache
 def command_line() -> Any:
     """The parser."""
     return typer.main.get_command(cli)
@@ -93,6 +93,9 @@ WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.
 
 
 def _wait(coroutine: Coroutine[Any, Any, int | None]) -> None:
+    # The help does without it.
+    import asyncio
+
     code = asyncio.run(coroutine)
     if code:
         raise typer.Exit(code)

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from weft.core.commands import CancelRun, StartRun
 from weft.core.events import (
+    NULL,
     AnyEvent,
     CancelRequested,
     CodeEnded,
@@ -27,6 +28,7 @@ from weft.core.events import (
 )
 from weft.core.ids import EntryId
 from weft.core.state import State
+from weft.core.tasks import remember_undo
 from weft.core.waits import finished, refuse_unless
 from weft.errors import Failure
 
@@ -148,15 +150,17 @@ def evolve_over(state: State) -> None:
     state.held = None
 
 
-def evolve_cancelled_entry(state: State, event: EntryCancelled) -> bool:
+def evolve_cancelled_entry(state: State, event: EntryCancelled, location: str) -> bool:
     """Close what is open under this number; True: it is gone now, not just draining."""
     number = event.entry
     task = state.tasks.get(number)
     if task is not None:
-        if task.undo is not None and not task.due:
+        if task.undo is not None and task.due <= state.at:
             task.draining = True
             return False
         del state.tasks[number]
+        if task.lost:
+            remember_undo(state, number, task, NULL, location)  # a hand-out that was lost may have happened
         return True
     child = state.children.get(number)
     if child is not None:

@@ -170,7 +170,8 @@ class Scope(msgspec.Struct):
     """What lives directly below one place, so that it can be dropped without looking at anything else."""
 
     entries: list[int] = []
-    scopes: list[str] = []
+    scopes: dict[str, None] = {}
+    """In order of creation; one that was dropped is not remembered here either."""
 
 
 class CodeState(State, kw_only=True, omit_defaults=True):
@@ -209,16 +210,22 @@ class CodeIndex:
             found = self.scopes[prefix] = Scope()
             cut = prefix.rfind("/", 0, -1) + 1
             if cut:
-                self._scope(prefix[:cut]).scopes.append(prefix)
+                self._scope(prefix[:cut]).scopes[prefix] = None
         return found
 
     def drop(self, prefix: str) -> list[int]:
         """Forget a scope and all below it; the entries that were there."""
+        outer = self.scopes.get(prefix[: prefix.rfind("/", 0, -1) + 1])
+        if outer is not None:
+            outer.scopes.pop(prefix, None)
+        return self._drop(prefix)
+
+    def _drop(self, prefix: str) -> list[int]:
         found = self.scopes.pop(prefix, None)
         if found is None:
             return []
         gone = list(found.entries)
         for inner in found.scopes:
-            gone.extend(self.drop(inner))
+            gone.extend(self._drop(inner))
         self.paths.pop(prefix, None)
         return gone

@@ -87,7 +87,7 @@ def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
         state.undone.append(task.undo_of)
     else:
         state.steps_done += 1
-        _remember_undo(state, event.task, task, event.output, location)
+        remember_undo(state, event.task, task, event.output, location)
     return task
 
 
@@ -104,11 +104,12 @@ def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None
         state.undoing = 0
         state.not_undone.append(f"{task.step}: {event.failure.message}")
     elif event.failure.code == UNKNOWN:
-        _remember_undo(state, event.task, task, NULL, location)
+        remember_undo(state, event.task, task, NULL, location)
     return task
 
 
-def _remember_undo(state: State, number: int, task: Task, output: Raw, location: str) -> None:
+def remember_undo(state: State, number: int, task: Task, output: Raw, location: str) -> None:
+    """What can be taken back goes onto the stack, newest last."""
     if task.undo is not None:
         state.undo.append(Undo(task=number, plan=task.undo, input=task.input, output=output, location=location))
 

@@ -103,7 +103,9 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
         wrong = env.check(ask.form, bytes(command.form))
         if wrong is not None:
             raise BadValue(
-                f"The form of {command.ask!r} does not fit: {wrong}.", hint="Answer again; the question is still open."
+                f"The form of {command.ask!r} does not fit: {wrong}.",
+                hint="Answer again; the question is still open.",
+                code="value.wrong_type",
             )
     event = AskAnswered(
         ask=EntryId(number),

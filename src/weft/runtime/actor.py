@@ -207,9 +207,11 @@ class Actor:
         if self.driver is None and state.started and not state.ended and state.status not in _IDLE_STATUSES:
             self._take_up_code()
         if self.driver is not None and state.status not in _IDLE_STATUSES:
-            self.driver.advance()
-            if self.driver.lacks:
-                self.engine.fetch_blobs(self, self.driver.lacks)
+            driver = self.driver
+            driver.advance()
+            # A run that was held on the way has let go of its code.
+            if self.driver is driver and driver.lacks:
+                self.engine.fetch_blobs(self, driver.lacks)
         while events := self.machine.follow():
             self._record(events)
 

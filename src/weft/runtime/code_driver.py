@@ -77,7 +77,7 @@ class CodeDriver:
         self.machine = machine
         self.program = program
         self.outside = outside
-        self.loop: PrivateLoop = make_loop(int(machine.state.uid[-12:], 16))
+        self.loop: PrivateLoop = make_loop()
         self.evicted = False
         self.lacks: set[str] = set()
         """Digests of blobs that must be in memory before the next fact can be told."""
@@ -86,6 +86,7 @@ class CodeDriver:
         self._facts = machine.state.facts
         self._cursor = 0
         self._waiting: dict[int, asyncio.Future[None]] = {}
+        self._fetching: asyncio.Future[None] | None = None
         self._passed: set[int] = set()
         self._visited: set[int] = set()
         self._main: asyncio.Task[Any] | None = None
@@ -101,6 +102,8 @@ class CodeDriver:
             return
         if self._main is None and not self._begin():
             return
+        if not self.lacks:
+            self._fetched()
         try:
             while self._turn():
                 pass
@@ -116,7 +119,7 @@ class CodeDriver:
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
     def _begin(self) -> bool:
-        given = self._value(self.machine.state.input)
+        given = self.peek(self.machine.state.input)
         if given is None:
             return False
         scope = Scope(self, "")
@@ -126,7 +129,7 @@ class CodeDriver:
     def _turn(self) -> bool:
         self.loop.pump()
         assert self._main is not None
-        if self._stop is not None or self._main.done():
+        if self._stop is not None or self._main.done() or self.loop.frozen:
             return False
         facts = self._facts_now()
         if self._cursor >= len(facts):
@@ -136,7 +139,7 @@ class CodeDriver:
             self._main.cancel()
         else:
             entry = self.machine.state.entries.get(fact)
-            if entry is not None and self._value(entry.output) is None:
+            if entry is not None and self.peek(entry.output) is None:
                 return False
             future = self._waiting.pop(fact, None)
             if future is None:
@@ -160,6 +163,12 @@ class CodeDriver:
         if gone and self._stop is None:
             listed = ", ".join(gone[:5])
             log.warning("weft: %s: the code no longer comes to %s", self.machine.state.run_id, listed)
+
+    def _fetched(self) -> None:
+        """What the code waited for in the middle of its work is in memory."""
+        if self._fetching is not None:
+            waiter, self._fetching = self._fetching, None
+            self.loop.thaw(waiter)
 
     def _facts_now(self) -> list[int]:
         """The facts, and the cursor put right if the list was thinned since."""
@@ -302,7 +311,7 @@ class CodeDriver:
         facts = self._facts_now()
         if self._cursor >= len(facts) or facts[self._cursor] != number or self.loop.ready:
             return False
-        if self._value(entry.output) is None:
+        if self.peek(entry.output) is None:
             return False
         self._cursor += 1
         return True
@@ -323,13 +332,15 @@ class CodeDriver:
             raise
         return entry
 
-    def value(self, raw: Raw) -> bytes:
-        """The JSON of a recorded value; it is in memory by the time the code may know it."""
-        found = self._value(raw)
-        assert found is not None, "a fact was told before its blob was there"
+    async def value(self, raw: Raw) -> bytes:
+        """The JSON of a recorded value. Nothing else happens in the run while a blob is fetched, so the order stays what it was."""
+        while (found := self.peek(raw)) is None:
+            self._fetching = self.loop.create_future()
+            await self.loop.frozen_until(self._fetching)
         return found
 
-    def _value(self, raw: Raw) -> bytes | None:
+    def peek(self, raw: Raw) -> bytes | None:
+        """The JSON of a recorded value, if it is in memory; otherwise it will be fetched."""
         plain = bytes(raw)
         if not values.is_ref(plain):
             return values.unseal(plain)

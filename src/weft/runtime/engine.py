@@ -367,7 +367,7 @@ class Engine:
         sealed = values.seal(raw)
         if len(sealed) <= values.INLINE_BYTES_MAX:
             return sealed
-        digest = await self.store.blobs.put(raw)
+        digest = await insist(self, lambda: self.store.blobs.put(raw))
         self.blob_cache.add(digest, raw)
         return values.ref_for(digest, len(raw))
 
@@ -378,7 +378,7 @@ class Engine:
         digest = values.parse_ref(raw).digest
         found = self.blob_cache.get(digest)
         if found is None:
-            found = await self.store.blobs.get(digest)
+            found = await insist(self, lambda: self.store.blobs.get(digest))
             self.blob_cache.add(digest, found)
         return found
 

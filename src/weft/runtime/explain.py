@@ -91,7 +91,7 @@ def _host_hint(row: RunRow) -> str:
     if row.ended_at is not None or row.owner is not None or row.status in ("paused", "held"):
         return ""
     return (
-        "No host has it in memory. If nothing happens when it is due, no process hosts this workflow: weft serve app.py"
+        "No host has it in memory. If nothing happens when it is due, no process hosts this workflow: run its program."
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import sys
+import zlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from pathlib import PurePath
@@ -27,24 +28,27 @@ _set_running = asyncio._set_running_loop  # noqa: SLF001
 
 
 class ScopedTask(asyncio.Task[Any]):
-    """A task of a workflow. Its hash is its number, so that a set of tasks has the same order in every process."""
+    """A task of a workflow. Its hash comes from its place, so that a set of tasks has the same order in every process.
 
-    def __init__(self, coro: Any, *, number: int, loop: PrivateLoop, context: contextvars.Context) -> None:
-        self.number = number
+    It does not come from a count: a replay makes fewer tasks, because losers and earlier rounds are not begun again.
+    """
+
+    def __init__(self, coro: Any, *, place: str, loop: PrivateLoop, context: contextvars.Context) -> None:
+        self._hash = zlib.crc32(place.encode())
         super().__init__(coro, loop=loop, context=context)
 
     def __hash__(self) -> int:
-        return self.number
+        return self._hash
 
 
 class PrivateLoop(asyncio.AbstractEventLoop):
     """See the module."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self) -> None:
         self.ready: deque[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = deque()
         self.tasks: dict[int, ScopedTask] = {}
+        self.frozen = False
         self.foreign: ForeignAwait | None = None
-        self._made = seed
         self._turns = 0
 
     def pump(self) -> None:
@@ -56,7 +60,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         _set_running(self)
         self._turns = 0
         try:
-            while ready:
+            while ready and not self.frozen:
                 callback, args, context = ready.popleft()
                 context.run(callback, *args)
                 self._turns += 1
@@ -73,17 +77,31 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         """A task that runs in this scope."""
         context = contextvars.copy_context()
         context.run(CURRENT.set, scope)
-        return self._task(coro, context)
+        return self._task(coro, scope, context)
 
-    def _task(self, coro: Coroutine[Any, Any, Any], context: contextvars.Context) -> ScopedTask:
-        self._made += 1
-        task = ScopedTask(coro, number=self._made, loop=self, context=context)
-        self.tasks[task.number] = task
+    def _task(self, coro: Coroutine[Any, Any, Any], scope: Scope, context: contextvars.Context) -> ScopedTask:
+        task = ScopedTask(coro, place=scope.prefix, loop=self, context=context)
+        self.tasks[id(task)] = task
         task.add_done_callback(self._forget)
         return task
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
-        self.tasks.pop(task.__hash__(), None)
+        self.tasks.pop(id(task), None)
+
+    async def frozen_until(self, waiter: asyncio.Future[None]) -> None:
+        """Let nothing else happen in here before ``thaw``: whoever calls this goes on as if it had not waited."""
+        self.frozen = True
+        await waiter
+
+    def thaw(self, waiter: asyncio.Future[None]) -> None:
+        """End a freeze; the one who asked for it goes on first."""
+        self.frozen = False
+        if waiter.done():
+            return
+        rest = list(self.ready)
+        self.ready.clear()
+        waiter.set_result(None)
+        self.ready.extend(rest)
 
     # --- what asyncio asks of a loop ------------------------------------------------------------------------------
 
@@ -104,10 +122,10 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         **_: Any,
     ) -> asyncio.Task[Any]:
         _refuse_unordered(sys._getframe(1))  # noqa: SLF001
-        scope = CURRENT.get()
+        scope = CURRENT.get().for_task()
         inner = context if context is not None else contextvars.copy_context()
-        inner.run(CURRENT.set, scope.for_task())
-        return self._task(coro, inner)  # type: ignore[arg-type]
+        inner.run(CURRENT.set, scope)
+        return self._task(coro, scope, inner)  # type: ignore[arg-type]
 
     def get_debug(self) -> bool:
         return False
@@ -158,9 +176,9 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
 
 
-def make_loop(seed: int) -> PrivateLoop:
-    """A loop for one run; ``seed`` spreads the numbers of different runs and is the same wherever the run is replayed."""
-    return PrivateLoop(seed)  # type: ignore[abstract]  # what it lacks is put into the class below, as refusals
+def make_loop() -> PrivateLoop:
+    """A loop for one run."""
+    return PrivateLoop()  # type: ignore[abstract]  # what it lacks is put into the class below, as refusals
 
 
 def _forbid(name: str) -> None:

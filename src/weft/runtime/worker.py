@@ -152,8 +152,10 @@ class Worker:
         self._free -= 1
         # A context of its own: a body must not see the scope of the workflow whose turn happens to hand it out.
         flight.running = asyncio.get_running_loop().create_task(self._perform(flight), context=self._context.copy())
+        # Not a `finally` inside: a task that is cancelled before its first step never comes there.
+        flight.running.add_done_callback(self._next)
 
-    def _next(self) -> None:
+    def _next(self, _: asyncio.Task[None]) -> None:
         self._free += 1
         while self._free > 0 and self._line:
             waiting = self._line.popleft()
@@ -165,8 +167,6 @@ class Worker:
             report = await self._attempt(flight)
         except asyncio.CancelledError:
             return
-        finally:
-            self._next()
         if not flight.stopped:
             boundary("step.after")
             self._report(flight, report)

@@ -261,6 +261,10 @@ def _child_ended(state: CodeState, _: CodeIndex, event: e.ChildEnded, at: int) -
     failure = event.failure or Failure(
         type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled"
     )
+    entry = state.entries.get(event.child)
+    if entry is not None and entry.status == "open":
+        # How it ended: a child's own failure may look like a wait of ours that timed out.
+        entry.output = Raw(_encode(event.status))
     _fail(state, event.child, failure)
 
 
@@ -272,8 +276,7 @@ def _value_recorded(state: CodeState, index: CodeIndex, event: e.ValueRecorded, 
 
 def _race_decided(state: CodeState, index: CodeIndex, event: e.RaceDecided, at: int) -> None:
     entry = _open(state, index, event, "race")
-    entry.status = "done"
-    entry.output = Raw(_encode(event.winner))
+    _settle(state, entry.id, Raw(_encode(event.winner)))
     for loser in event.losers:
         _drop_scope(state, index, f"{entry.key}/{loser}/")
 
@@ -303,7 +306,7 @@ def _loop_finished(state: CodeState, index: CodeIndex, event: e.LoopFinished, at
 
 
 def _entry_cancelled(state: CodeState, _: CodeIndex, event: e.EntryCancelled, at: int) -> None:
-    life.evolve_cancelled_entry(state, event)
+    life.evolve_cancelled_entry(state, event, _key(state, event.entry))
     entry = state.entries.get(event.entry)
     if entry is not None and entry.status == "open":
         entry.status = "cancelled"

@@ -1,0 +1,44 @@
+"""How much one evaluation may do, and how it stops.
+
+Every evaluation has a `Frame`: the bound names, the local variables, and the steps that are left. Loops charge for each
+round, and functions for the text and lists they read or make, so that no expression and no data can hold the
+engine for long: a step is about a tenth of a microsecond and at most 64 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+STEPS_MAX: Final = 2_000_000
+DEPTH_MAX: Final = 200
+
+
+class Fault(Exception):
+    """The values do not fit. `||`, `&&`, `all` and `exists` absorb it if the other side settles the answer."""
+
+    def __init__(self, message: str, *, path: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+        self.hint = hint
+
+
+class Exhausted(Exception):
+    """The steps are used up. Nothing absorbs it."""
+
+
+class Frame:
+    """One evaluation."""
+
+    __slots__ = ("bindings", "left", "slots")
+
+    def __init__(self, bindings: Mapping[str, Any], slots: int = 0) -> None:
+        self.bindings = bindings
+        self.left = STEPS_MAX
+        self.slots: list[Any] = [None] * slots
+
+    def charge(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise Exhausted

@@ -1,0 +1,93 @@
+"""Numbers as text, and `format` of CEL's string extension."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+from weft.conditions.cel.values import TypeName, duration_text, kind, timestamp_text
+
+_PRECISION_MAX: Final = 1_000
+_DIGITS_MAX: Final = 1_000
+_CLAUSE = re.compile(r"%(?:\.([0-9]{1,9}))?(.?)", re.DOTALL)
+_RADIX = {"x": "x", "X": "X", "o": "o", "b": "b"}
+
+
+def number_text(value: float) -> str:
+    """Integers as digits, doubles as short as possible; whole doubles without a point."""
+    if type(value) is int:
+        if abs(value) >= 10**_DIGITS_MAX:
+            raise Fault(f"an integer of over {_DIGITS_MAX} digits")
+        return str(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
+
+
+def format_text(frame: Frame, template: Any, args: Any) -> str:
+    """`"%s is %.2f".format([name, price])`: `%s %d %f %e %x %X %o %b %%`."""
+    if type(template) is not str or type(args) is not list:
+        raise Fault(f"`format` takes a list of values, not {kind(args)}")
+    frame.charge(len(template))
+    rest = iter(args)
+
+    def fill(clause: re.Match[str]) -> str:
+        if clause[2] == "%":
+            return "%"
+        try:
+            value = next(rest)
+        except StopIteration:
+            raise Fault(f"`format` has too few values for `{clause[0]}`") from None
+        text = _filled(frame, value, clause[2], clause[1])
+        frame.charge(1 + (len(text) >> 4))
+        return text
+
+    return _CLAUSE.sub(fill, template)
+
+
+def _filled(frame: Frame, value: Any, letter: str, precision: str | None) -> str:
+    digits = int(precision) if precision else 6
+    if digits > _PRECISION_MAX:
+        raise Fault(f"`format` writes at most {_PRECISION_MAX} digits")
+    number = type(value) in (int, float)
+    if letter == "s":
+        return _plain(frame, value, 0)
+    if letter == "d" and number:
+        return number_text(value)
+    if letter in ("f", "e") and letter and number:
+        try:
+            return f"{float(value):.{digits}{letter}}"
+        except OverflowError:
+            raise Fault("the number is beyond every double") from None
+    if letter in _RADIX and letter and type(value) is int and abs(value) < 10**_DIGITS_MAX:
+        return f"{value:{_RADIX[letter]}}"
+    raise Fault(f"`format` cannot write {kind(value)} as `%{letter}`")
+
+
+def _plain(frame: Frame, value: Any, depth: int) -> str:
+    frame.charge(1)
+    if depth > DEPTH_MAX:
+        raise Fault(f"the values are nested deeper than {DEPTH_MAX} levels")
+    match value:
+        case None:
+            return "null"
+        case str():
+            frame.charge(len(value) >> 4)
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return number_text(value)
+        case list():
+            return f"[{', '.join(_plain(frame, part, depth + 1) for part in value)}]"
+        case Mapping():
+            pairs = sorted((str(key), _plain(frame, part, depth + 1)) for key, part in value.items())
+            return f"{{{', '.join(f'{key}: {part}' for key, part in pairs)}}}"
+        case datetime():
+            return timestamp_text(value)
+        case timedelta():
+            return duration_text(value)
+        case TypeName():
+            return value.name
+    raise Fault(f"`format` cannot write {kind(value)}")

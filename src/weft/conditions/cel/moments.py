@@ -1,0 +1,104 @@
+"""Timestamps and durations of CEL: read from text, taken apart by their getters. Nothing here reads a clock."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from weft.conditions.budget import Fault, Frame
+from weft.conditions.cel.values import kind
+
+_PIECE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(ns|us|µs|ms|s|m|h|d|w)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_OFFSET = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
+
+
+def timestamp(_frame: Frame, value: Any) -> datetime:
+    """From RFC 3339 with a time zone, or from seconds since 1970."""
+    try:
+        if type(value) is datetime:
+            return value
+        if type(value) is int:
+            return datetime.fromtimestamp(value, UTC)
+        if type(value) is str and len(value) <= 40:
+            moment = datetime.fromisoformat(value)
+            if moment.tzinfo is not None:
+                return moment.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise Fault(
+        f'"{value[:40]}" is no timestamp' if type(value) is str else f"`timestamp` does not take {kind(value)}",
+        hint='Timestamps look like "2026-05-06T07:08:09Z".',
+    )
+
+
+def duration(_frame: Frame, value: Any) -> timedelta:
+    """From text like "1h30m", "-1.5s", "250ms", "2d"."""
+    if type(value) is timedelta:
+        return value
+    if type(value) is str and len(value) <= 60:
+        text = value.removeprefix("-")
+        pieces = _PIECE.findall(text)
+        if pieces and "".join(f"{count}{unit}" for count, unit in pieces) == text:
+            seconds = sum(float(count) * _SECONDS[unit] for count, unit in pieces)
+            try:
+                return timedelta(seconds=-seconds if value != text else seconds)
+            except OverflowError:
+                pass
+        if text == "0":
+            return timedelta()
+    raise Fault(
+        f'"{value[:40]}" is no duration' if type(value) is str else f"`duration` does not take {kind(value)}",
+        hint='Durations look like "1h30m".',
+    )
+
+
+@lru_cache(maxsize=256)
+def _zone(name: str) -> tzinfo:
+    if offset := _OFFSET.fullmatch(name):
+        minutes = int(offset[2]) * 60 + int(offset[3])
+        return timezone(timedelta(minutes=-minutes if offset[1] == "-" else minutes))
+    if len(name) > 60:
+        raise ValueError(name)
+    return ZoneInfo(name)
+
+
+def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> Callable[..., int]:
+    """A part of a timestamp in a time zone (UTC unless given); of a duration the whole of it, in that unit."""
+
+    def run(_frame: Frame, value: Any, zone: Any = "UTC") -> int:
+        if type(value) is timedelta and per_unit:
+            return _part_of_duration(value, name, per_unit)
+        if type(value) is not datetime:
+            raise Fault(f"`{name}` takes a timestamp, not {kind(value)}")
+        try:
+            return read(value.astimezone(_zone(zone)))
+        except (ValueError, KeyError, TypeError, OSError, OverflowError):
+            raise Fault(f"`{name}` does not know the time zone {zone!r:.60}") from None
+
+    return run
+
+
+def _part_of_duration(value: timedelta, name: str, per_unit: float) -> int:
+    if name == "getMilliseconds":
+        return value // timedelta(milliseconds=1) % 1000
+    whole = abs(value) // timedelta(seconds=per_unit)
+    return whole if value >= timedelta() else -whole
+
+
+GETTERS: dict[str, Callable[..., int]] = {
+    "getFullYear": _getter("getFullYear", lambda at: at.year),
+    "getMonth": _getter("getMonth", lambda at: at.month - 1),
+    "getDate": _getter("getDate", lambda at: at.day),
+    "getDayOfMonth": _getter("getDayOfMonth", lambda at: at.day - 1),
+    "getDayOfWeek": _getter("getDayOfWeek", lambda at: at.isoweekday() % 7),
+    "getDayOfYear": _getter("getDayOfYear", lambda at: at.timetuple().tm_yday - 1),
+    "getHours": _getter("getHours", lambda at: at.hour, 3600),
+    "getMinutes": _getter("getMinutes", lambda at: at.minute, 60),
+    "getSeconds": _getter("getSeconds", lambda at: at.second, 1),
+    "getMilliseconds": _getter("getMilliseconds", lambda at: at.microsecond // 1000, 0.001),
+}

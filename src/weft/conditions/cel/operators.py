@@ -1,0 +1,221 @@
+"""The operators of CEL on JSON: equality across all types, order within one, arithmetic with checked results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+from weft.conditions.cel.values import INT_MAX, INT_MIN, NONE, Optional, kind
+
+_NUMBERS = frozenset({int, float})
+_ORDERED = frozenset({str, bool, datetime, timedelta})
+_SCALARS = frozenset({str, int, float, bool, type(None), datetime, timedelta})
+
+
+def same(frame: Frame, a: Any, b: Any, depth: int = 0) -> bool:
+    """Equality: of different types false, of numbers by value, of lists and maps by their parts."""
+    left, right = type(a), type(b)
+    if left in _SCALARS:
+        if left is str and right is str:
+            frame.charge(len(a) >> 6)
+        return bool(a == b) if left is right or (left in _NUMBERS and right in _NUMBERS) else False
+    if depth > DEPTH_MAX:
+        raise Fault(f"the values are nested deeper than {DEPTH_MAX} levels")
+    if left is list and right is list:
+        if len(a) != len(b):
+            return False
+        frame.charge(len(a))
+        return all(same(frame, x, y, depth + 1) for x, y in zip(a, b, strict=True))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        if len(a) != len(b):
+            return False
+        frame.charge(2 * len(a))
+        return all(name in b and same(frame, part, b[name], depth + 1) for name, part in a.items())
+    if left is Optional and right is Optional:
+        return a is b or (a is not NONE and b is not NONE and same(frame, a.value, b.value, depth + 1))
+    return a is b
+
+
+def _differ(frame: Frame, a: Any, b: Any) -> bool:
+    return not same(frame, a, b)
+
+
+def _ordering(sign: str, test: Callable[[Any, Any], bool]) -> Callable[[Frame, Any, Any], bool]:
+    def compare(_frame: Frame, a: Any, b: Any) -> bool:
+        left, right = type(a), type(b)
+        if (left in _NUMBERS and right in _NUMBERS) or (left is right and left in _ORDERED):
+            return test(a, b)
+        raise Fault(f"`{sign}` cannot compare {kind(a)} with {kind(b)}")
+
+    return compare
+
+
+less = _ordering("<", lambda a, b: a < b)
+less_or_same = _ordering("<=", lambda a, b: a <= b)
+greater = _ordering(">", lambda a, b: a > b)
+greater_or_same = _ordering(">=", lambda a, b: a >= b)
+
+
+def contained(frame: Frame, a: Any, b: Any) -> bool:
+    """`a in b`: an element of a list, or a key of a map."""
+    if type(b) is list:
+        frame.charge(len(b))
+        return any(same(frame, a, part) for part in b)
+    if isinstance(b, Mapping):
+        return type(a) is str and a in b
+    raise Fault(f"`in` looks into a list or a map, not into {kind(b)}")
+
+
+def _add(frame: Frame, a: Any, b: Any) -> Any:
+    left, right = type(a), type(b)
+    if left in _NUMBERS and right in _NUMBERS:
+        return _checked(a + b)
+    if left is str and right is str:
+        frame.charge((len(a) + len(b)) >> 4)
+        return a + b
+    if left is list and right is list:
+        frame.charge((len(a) + len(b)) >> 3)
+        return a + b
+    if {left, right} in ({datetime, timedelta}, {timedelta}):
+        return _moved(lambda: a + b)
+    raise _misfit("+", a, b)
+
+
+def _subtract(_frame: Frame, a: Any, b: Any) -> Any:
+    left, right = type(a), type(b)
+    if left in _NUMBERS and right in _NUMBERS:
+        return _checked(a - b)
+    if left in (datetime, timedelta) and right in (left, timedelta):
+        return _moved(lambda: a - b)
+    raise _misfit("-", a, b)
+
+
+def _multiply(_frame: Frame, a: Any, b: Any) -> Any:
+    if type(a) in _NUMBERS and type(b) in _NUMBERS:
+        return _checked(a * b)
+    raise _misfit("*", a, b)
+
+
+def _divide(_frame: Frame, a: Any, b: Any) -> Any:
+    """Of two integers the whole part, towards zero."""
+    if type(a) not in _NUMBERS or type(b) not in _NUMBERS:
+        raise _misfit("/", a, b)
+    if b == 0:
+        raise Fault("division by zero")
+    if type(a) is int and type(b) is int:
+        whole = abs(a) // abs(b)
+        return _checked(whole if (a < 0) == (b < 0) else -whole)
+    return _checked(_quotient(a, b))
+
+
+def divide_exactly(frame: Frame, a: Any, b: Any) -> Any:
+    """`/` as people mean it: of two integers a double, unless it comes out even."""
+    if type(a) is int and type(b) is int and b != 0 and a % b:
+        return _quotient(a, b)
+    return _divide(frame, a, b)
+
+
+def _quotient(a: float, b: float) -> float:
+    try:
+        return a / b
+    except OverflowError:
+        raise Fault("the result of the division is beyond every number") from None
+
+
+def _remainder(_frame: Frame, a: Any, b: Any) -> int:
+    """The sign is that of the dividend."""
+    if type(a) is not int or type(b) is not int:
+        raise _misfit("%", a, b)
+    if b == 0:
+        raise Fault("division by zero")
+    rest = abs(a) % abs(b)
+    return -rest if a < 0 else rest
+
+
+def _negate(_frame: Frame, a: Any) -> Any:
+    if type(a) in _NUMBERS:
+        return _checked(-a)
+    raise Fault(f"`-` takes a number, not {kind(a)}")
+
+
+def _invert(_frame: Frame, a: Any) -> bool:
+    if type(a) is bool:
+        return not a
+    raise Fault(f"`!` takes a bool, not {kind(a)}")
+
+
+def index(_frame: Frame, a: Any, b: Any) -> Any:
+    """`a[b]`: an element of a list, or a field of a map."""
+    found = _item(a, b)
+    if found is NONE:
+        if type(a) is list:
+            raise Fault(f"the list has {len(a)} elements, there is no [{b}]")
+        raise Fault(f"there is no field `{b}`" if type(b) is str else f"a map has no field {b!r:.40}")
+    return found
+
+
+def index_optional(_frame: Frame, a: Any, b: Any) -> Optional:
+    """`a[?b]` and `a.?b`: none instead of a fault where nothing is."""
+    if type(a) is Optional:
+        if a is NONE:
+            return NONE
+        a = a.value
+    if a is None:
+        return NONE
+    found = _item(a, b)
+    return NONE if found is NONE else Optional(found)
+
+
+def _item(a: Any, b: Any) -> Any:
+    if type(a) is list:
+        at = int(b) if type(b) is float and b.is_integer() else b
+        if type(at) is not int:
+            raise Fault(f"a list is indexed by int, not by {kind(b)}")
+        return a[at] if 0 <= at < len(a) else NONE
+    if isinstance(a, Mapping):
+        return a.get(b, NONE) if type(b) is str else NONE
+    raise Fault(f"{kind(a)} has no elements")
+
+
+def _checked(number: Any) -> Any:
+    if type(number) is int:
+        if INT_MIN <= number <= INT_MAX:
+            return number
+        raise Fault("the result does not fit into 64 bits")
+    if math.isfinite(number):
+        return number
+    raise Fault("the result is not a finite number")
+
+
+def _moved(move: Callable[[], Any]) -> Any:
+    try:
+        return move()
+    except OverflowError:
+        raise Fault("the result is not a time of the years 1 to 9999") from None
+
+
+def _misfit(sign: str, a: Any, b: Any) -> Fault:
+    return Fault(f"`{sign}` does not take {kind(a)} and {kind(b)}")
+
+
+UNARY: dict[str, Callable[..., Any]] = {"-_": _negate, "!_": _invert}
+BINARY: dict[str, Callable[..., Any]] = {
+    "_==_": same,
+    "_!=_": _differ,
+    "_<_": less,
+    "_<=_": less_or_same,
+    "_>_": greater,
+    "_>=_": greater_or_same,
+    "@in": contained,
+    "_+_": _add,
+    "_-_": _subtract,
+    "_*_": _multiply,
+    "_/_": _divide,
+    "_%_": _remainder,
+    "_[_]": index,
+    "_[?_]": index_optional,
+    "_?._": index_optional,
+}

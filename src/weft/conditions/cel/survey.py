@@ -1,0 +1,148 @@
+"""What an expression needs and what is wrong with it, found before anything runs.
+
+`names` are the roots it reads, `paths` how far into them as far as that is fixed: `nodes["a-b"].output.x > state[key]`
+reads `("nodes", "a-b", "output", "x")` and `("state",)`. So only the outputs that are named need be loaded.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from weft.conditions.cel.functions import EXPANDED, FUNCTIONS, METHODS, Signature
+from weft.conditions.cel.operators import BINARY, UNARY
+from weft.conditions.cel.tree import Call, Const, Fold, Ident, ListOf, MapOf, Message, Select
+from weft.conditions.cel.values import TYPES
+from weft.conditions.failures import ExpressionError, did_you_mean
+
+Path = tuple[str, ...]
+_LOGIC = {"_&&_", "_||_", "_?_:_", "@not_strictly_false"}
+_NAMESPACES = ("math", "optional")
+_MACROS = {
+    "all": "list.all(x, x > 0)",
+    "exists": "list.exists(x, x > 0)",
+    "exists_one": "list.exists_one(x, x > 0)",
+    "filter": "list.filter(x, x > 0)",
+    "map": "list.map(x, x + 1)",
+    "has": "has(a.b)",
+}
+
+
+class Survey:
+    """Walks a tree once and keeps what it finds."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.paths: dict[Path, None] = {}
+        self.errors: list[ExpressionError] = []
+
+    def visit(self, node: Any, scope: frozenset[str] = frozenset()) -> None:
+        path = fixed_path(node, scope)
+        if path is not None:
+            if len(path) > 1 or path[0] not in TYPES:
+                self.paths[path] = None
+            return
+        match node:
+            case Const():
+                self._const(node)
+            case Select(operand=operand):
+                self.visit(operand, scope)
+            case Call():
+                self._call(node, scope)
+            case ListOf(items=items):
+                for item in items:
+                    self.visit(item, scope)
+            case MapOf(entries=entries):
+                for key, value, _ in entries:
+                    self.visit(key, scope)
+                    self.visit(value, scope)
+            case Message(name=name, at=at):
+                self._error("unsupported", f"`{name}{{…}}` makes a protobuf message, which JSON has not.", at)
+            case Fold():
+                self._fold(node, scope)
+
+    def _fold(self, node: Fold, scope: frozenset[str]) -> None:
+        self.visit(node.source, scope)
+        self.visit(node.init, scope)
+        inner = scope | {node.accu}
+        self.visit(node.result, inner)
+        for part in (node.condition, node.step):
+            self.visit(part, inner | {node.var})
+
+    def _const(self, node: Const) -> None:
+        if isinstance(node.value, bytes):
+            self._error("unsupported", "bytes have no place in JSON.", node.at, "Write a string.")
+        elif isinstance(node.value, float) and not math.isfinite(node.value):
+            self._error("unsupported", "the number is too big.", node.at)
+
+    def _call(self, node: Call, scope: frozenset[str]) -> None:
+        name, target = function_name(node, scope), node.target if not is_function(node, scope) else None
+        if target is not None:
+            self.visit(target, scope)
+        for arg in node.args:
+            self.visit(arg, scope)
+        if name in UNARY or name in BINARY or name in _LOGIC:
+            return
+        known = METHODS if target is not None else FUNCTIONS
+        signature = known.get(name)
+        if signature is None:
+            self._unknown(name, node, method=target is not None)
+        elif not signature.least <= len(node.args) <= signature.most:
+            said = f"`{name}` takes {_how_many(signature)}, not {len(node.args)}."
+            self._error("arguments", said, node.at)
+
+    def _unknown(self, name: str, node: Call, *, method: bool) -> None:
+        if name in _MACROS:
+            self._error("arguments", f"`{name}` is written `{_MACROS[name]}`.", node.at)
+            return
+        other = FUNCTIONS if method else METHODS
+        if name in other:
+            hint = f"Write `{name}(x)`." if method else f"Write `x.{name}(…)`."
+        else:
+            hint = did_you_mean(name, [*(METHODS if method else FUNCTIONS), *_MACROS, *other])
+        self._error("unknown_function", f"there is no function `{name}`.", node.at, hint)
+
+    def _error(self, code: str, message: str, at: int, hint: str = "") -> None:
+        self.errors.append(ExpressionError(f"expression.{code}", message, at, self.text, hint=hint))
+
+
+def fixed_path(node: Any, scope: frozenset[str]) -> Path | None:
+    """The root and fields that a node reads if all are written out, else None."""
+    fields: list[str] = []
+    while True:
+        match node:
+            case Ident(name=name):
+                return None if name in scope else (name, *reversed(fields))
+            case Select(operand=operand, field=field):
+                fields.append(field)
+                node = operand
+            case Call(target=None, function="_[_]" | "_?._" | "_[?_]", args=(operand, Const(value=str(field)))):
+                fields.append(field)
+                node = operand
+            case _:
+                return None
+
+
+def is_function(node: Call, scope: frozenset[str]) -> bool:
+    """Whether a call has no target: `size(x)`, but also `math.ceil(x)`, whose target is only a prefix."""
+    match node.target:
+        case None:
+            return True
+        case Ident(name=name):
+            return name in _NAMESPACES and name not in scope
+        case _:
+            return False
+
+
+def function_name(node: Call, scope: frozenset[str]) -> str:
+    """The name under which a function or method is known here."""
+    if node.target is not None and is_function(node, scope):
+        return f"{node.target.name}.{node.function}"
+    return EXPANDED.get(node.function, node.function)
+
+
+def _how_many(signature: Signature) -> str:
+    least, most = signature.least, signature.most
+    if least == most:
+        return {0: "no argument", 1: "1 argument"}.get(least, f"{least} arguments")
+    return f"{least} or {most} arguments" if most - least == 1 else f"at least {least} arguments"

@@ -1,0 +1,119 @@
+"""What CEL values are beside JSON: timestamps, durations, types, optional values; and how a result becomes JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+
+INT_MIN: Final = -(1 << 63)
+INT_MAX: Final = (1 << 63) - 1
+MISSING: Final = object()
+_PLAIN = frozenset({str, bool, int, type(None)})
+_KINDS: dict[type, str] = {
+    type(None): "null",
+    bool: "bool",
+    int: "int",
+    float: "double",
+    str: "string",
+    list: "list",
+    dict: "map",
+    datetime: "timestamp",
+    timedelta: "duration",
+}
+
+
+class TypeName:
+    """A type as a value: what `type(x)` gives, and what `string` or `int` stand for."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+TYPES: Final = {name: TypeName(name) for name in (*_KINDS.values(), "null_type", "type", "optional_type")}
+
+
+class Optional:
+    """A value that may be missing: what `a.?b` gives."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+NONE: Final = Optional(MISSING)
+
+
+def kind(value: Any) -> str:
+    """The CEL type of a value, for messages and `type()`."""
+    name = _KINDS.get(type(value))
+    if name is not None:
+        return name
+    if isinstance(value, Optional):
+        return "optional_type"
+    if isinstance(value, TypeName):
+        return "type"
+    return "map" if isinstance(value, Mapping) else type(value).__name__
+
+
+def to_json(frame: Frame, value: Any, depth: int = 0) -> Any:
+    """The result as JSON: timestamps and durations as text; parts that need no change are not copied.
+
+    Raises:
+        Fault: JSON has no such value.
+    """
+    what = type(value)
+    if what in _PLAIN:
+        return value
+    if what is float:
+        if not math.isfinite(value):
+            raise Fault("the result is not a finite number, which JSON cannot hold")
+        return value
+    if depth > DEPTH_MAX:
+        raise Fault(f"the result is nested deeper than {DEPTH_MAX} levels")
+    if what is list:
+        frame.charge(1 + len(value) // 2)
+        parts = [to_json(frame, part, depth + 1) for part in value]
+        return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
+    if what is dict:
+        return _object_to_json(frame, value, depth)
+    if what is datetime:
+        return timestamp_text(value)
+    if what is timedelta:
+        return duration_text(value)
+    if what is Optional:
+        raise Fault("the result is an optional value", hint="End it with `.orValue(…)`.")
+    if what is TypeName:
+        raise Fault(f"the result is the type `{value.name}`, which JSON cannot hold")
+    if isinstance(value, Mapping):
+        return _object_to_json(frame, dict(value), depth)
+    raise Fault(f"the result is a {what.__name__}, which JSON cannot hold")
+
+
+def _object_to_json(frame: Frame, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+    frame.charge(1 + len(value) // 2)
+    changed = {}
+    for key, part in value.items():
+        if type(key) is not str:
+            raise Fault(f"the result is a map with the key {key!r:.40}; in JSON keys are strings")
+        new = to_json(frame, part, depth + 1)
+        if new is not part:
+            changed[key] = new
+    return {**value, **changed} if changed else value
+
+
+def timestamp_text(value: datetime) -> str:
+    """RFC 3339, in UTC."""
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def duration_text(value: timedelta) -> str:
+    """As CEL and protobuf write it: seconds and an `s`."""
+    seconds = value / timedelta(seconds=1)
+    return f"{int(seconds)}s" if seconds == int(seconds) else f"{seconds}s"

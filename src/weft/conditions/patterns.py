@@ -1,0 +1,96 @@
+"""Regular expressions that cannot run away: linear in the text, without look-around and back-references.
+
+Python's own `re` backtracks and would hang on `(a+)+$`; the engine behind JSON Schema does not. What is left is the
+size of the compiled pattern: each character of the text may cost as much as the pattern has states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from weft.conditions.budget import Fault, Frame
+
+PATTERN_CHARS_MAX: Final = 1_000
+_PROGRAM_BYTES_MAX: Final = 1 << 20
+_COMPILE_STEPS: Final = 50_000
+_COUNTED = re.compile(r"\{([0-9]{1,6})(?:,([0-9]{0,6}))?\}")
+
+
+class BadPattern(ValueError):
+    """Not a regular expression, or one that needs backtracking."""
+
+
+class Pattern(NamedTuple):
+    """A compiled pattern and how many steps a character of text may cost."""
+
+    check: Callable[[str], bool]
+    steps: int
+
+
+def pattern_options() -> Any:
+    """The options that make JSON Schema's `pattern` linear and small too."""
+    import jsonschema_rs  # noqa: PLC0415  # heavy, and only some conditions need it
+
+    return jsonschema_rs.RegexOptions(size_limit=_PROGRAM_BYTES_MAX)
+
+
+@lru_cache(maxsize=256)  # a compiled pattern may take a megabyte
+def compile_pattern(pattern: str) -> Pattern:
+    """Find the pattern anywhere in a text (`^` and `$` anchor it).
+
+    Raises:
+        BadPattern: it does not compile.
+    """
+    import jsonschema_rs  # noqa: PLC0415  # as above
+
+    if len(pattern) > PATTERN_CHARS_MAX:
+        raise BadPattern(f"the pattern has {len(pattern):,} characters, the limit is {PATTERN_CHARS_MAX:,}")
+    try:
+        validator: Any = jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=pattern_options())
+    except ValueError as error:
+        raise BadPattern(f"`{pattern}` is no regular expression, is too big, or uses look-around") from error
+    return Pattern(validator.is_valid, steps_per_char(pattern))
+
+
+def matches(frame: Frame, text: str, pattern: str) -> bool:
+    """Match within the frame's steps; a pattern that was not met before costs its compilation."""
+    misses = compile_pattern.cache_info().misses
+    try:
+        compiled = compile_pattern(pattern)
+    except BadPattern as error:
+        frame.charge(_COMPILE_STEPS)
+        raise Fault(str(error)) from None
+    if compile_pattern.cache_info().misses > misses:
+        frame.charge(_COMPILE_STEPS)
+    frame.charge(len(text) * compiled.steps + 5)
+    try:
+        return compiled.check(text)
+    except UnicodeEncodeError:
+        raise Fault("the text holds a lone surrogate, which is not Unicode") from None
+
+
+def steps_per_char(pattern: str) -> int:
+    """Half the number of states the pattern compiles to, roughly: `(a|b){100}` has some hundreds."""
+    sizes = [0]  # of the groups that are open, outermost first
+    last = 1
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if counted := _COUNTED.match(pattern, at):
+            times = int(counted[2] or counted[1])
+            sizes[-1] += last * max(0, times - 1)
+            at = counted.end()
+            continue
+        if char == "(":
+            sizes.append(0)
+        elif char == ")" and len(sizes) > 1:
+            last = sizes.pop() + 1
+            sizes[-1] += last
+        else:
+            last = 1
+            sizes[-1] += 1
+        at += 2 if char == "\\" else 1
+    return 1 + sum(sizes) // 2

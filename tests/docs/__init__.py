@@ -1,0 +1,1 @@
+"""The documentation is part of what is tested."""

@@ -1,0 +1,33 @@
+"""The reference pages say what the program says today, and every code has its page."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.generated import DOCS, TITLES, pages
+from weft.cli.pages import PAGES
+
+SRC = Path(__file__).parents[2] / "src"
+
+
+@pytest.mark.parametrize("name", ["cli.md", "errors.md"])
+def test_a_reference_page_is_up_to_date(name: str) -> None:
+    assert (DOCS / name).read_text() == pages()[name], "write it again: .venv/bin/python -m tests.docs.generated"
+
+
+def test_every_code_has_a_page() -> None:
+    found = {code for path in SRC.rglob("*.py") for code in codes(ast.parse(path.read_text("utf-8")))}
+    found = {code for code in found if code.partition(".")[0] in TITLES}  # a family that users can meet has a title
+    assert "run.id_taken" in found, "the search finds what is there"
+    assert sorted(found - set(PAGES)) == []
+
+
+def codes(tree: ast.Module) -> Iterator[str]:
+    """Every text that is given as a code: `code="run.id_taken"`, also where one of two is chosen."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.keyword(arg="code", value=value) | ast.Assign(targets=[ast.Name(id="code")], value=value):
+                texts = [part.value for part in ast.walk(value) if isinstance(part, ast.Constant)]
+                yield from (text for text in texts if isinstance(text, str) and "." in text)
