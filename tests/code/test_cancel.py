@@ -154,7 +154,7 @@ def test_cancelling_twice_tells_the_code_once() -> None:
             await ctx.receive("never")
         except asyncio.CancelledError:
             told.append(1)
-            await ctx.sleep("1m")
+            await ctx.sleep("10s")
             raise
 
     async def scene() -> None:

@@ -342,7 +342,8 @@ def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
     """Attributes as JSON has them."""
     if not attributes:
         return {}
-    return {name: msgspec.json.decode(values.encode(value, what=f"{name} is")) for name, value in attributes.items()}
+    found: dict[str, Any] = values.decode(values.encode(dict(attributes), what="the attributes have"))
+    return found
 
 
 def since_ms(since: datetime | timedelta | None) -> Millis | None:

@@ -22,7 +22,7 @@ from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, UndoPlan
 from weft.core.state import Entry
-from weft.errors import BadValue, NoContext, UsageError
+from weft.errors import BadValue, NoContext, Rollback, UsageError
 from weft.runtime.code_driver import current_scope
 from weft.runtime.inline import InlineBody
 from weft.runtime.scopes import Scope
@@ -44,7 +44,7 @@ T = TypeVar("T")
 Call = Coroutine[Any, Any, R]
 _MISSING: Any = object()
 ON_TIMEOUT = ("fail", "approve", "reject")
-KINDS = ("step", "sleep", "receive", "ask", "join", "race", "map", "loop", "child", "now", "random", "uuid", "version", "set")
+KINDS = tuple("step sleep receive ask join race map loop child now random uuid version set".split())  # noqa: SIM905
 
 
 class _Arrived(msgspec.Struct):
@@ -154,14 +154,14 @@ class Context:
         driver.bodies.pop(entry.id, None)
         if entry.failure is not None:
             raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
-        return codec.read(await driver.value(entry.output))
+        return driver.read(codec, await driver.value(entry.output), entry)
 
     async def try_step(self, call: Call[R]) -> Ok[R] | Err:
         """Perform a call; a failure comes back as a value."""
         try:
             return Ok(await call)
         except Exception as error:
-            if isinstance(error, UsageError):
+            if isinstance(error, UsageError | Rollback):
                 raise
             return structure.err_of(error)
 
@@ -298,6 +298,8 @@ class Context:
         """
         if on_timeout not in ON_TIMEOUT:
             raise BadValue(f"on_timeout={on_timeout!r} is not one of {', '.join(ON_TIMEOUT)}.", code="value.bad_policy")
+        asked = list(of)
+        _check_quorum(quorum, asked)
         scope = _scope()
         driver = scope.driver
         codec: Codec[Any] | None = Codec.of(form) if form is not None else None
@@ -306,16 +308,14 @@ class Context:
             subject = driver.outside.keep(values.encode(about, what=f"{name} is about"))
             due = driver.outside.now() + duration_ms(timeout) if timeout is not None else 0
             schema = codec.schema() if codec is not None else None
-            entry = driver.ask(
-                c.OpenAsk(scope.prefix, name, n, title, schema, subject, list(of), quorum, due, on_timeout)
-            )
+            entry = driver.ask(c.OpenAsk(scope.prefix, name, n, title, schema, subject, asked, quorum, due, on_timeout))
         await driver.outcome(entry)
         if entry.failure is not None:
             raise rebuild(entry.failure, run_id=self.run_id)
         answer = _answered(await driver.value(entry.output))
         filled = None
-        if codec is not None and answer.approved and answer.by:
-            filled = codec.decode(await driver.value(answer.form), what=f"the form of {name} has")
+        if codec is not None and answer.approved and bytes(answer.form) != b"null":
+            filled = driver.read(codec, await driver.value(answer.form), entry)
         return Answer(answer.approved, answer.by, answer.reason, filled, datetime.fromtimestamp(answer.at / 1000, UTC))
 
     # --- many at once ---------------------------------------------------------------------------------------------
@@ -464,9 +464,7 @@ class Context:
         driver = scope.driver
         n, entry = driver.find(scope, "set", "set")
         if entry is None:
-            plain = {
-                name: msgspec.json.decode(values.encode(value, what=f"{name} is")) for name, value in attributes.items()
-            }
+            plain = values.decode(values.encode(attributes, what="the attributes have"))
             driver.ask(c.SetAttributes(scope.prefix, "set", n, plain))
 
     def _value(
@@ -501,6 +499,17 @@ def _scope() -> Scope:
             hint="Use it in the workflow's own code; in a step use weft.task().",
         )
     return scope
+
+
+def _check_quorum(quorum: str | int, asked: list[str]) -> None:
+    most = len(asked) or 1
+    enough = 1 <= quorum <= most if isinstance(quorum, int) else quorum in ("any", "all")
+    if isinstance(quorum, bool) or not enough:
+        raise BadValue(
+            f"quorum={quorum!r} cannot be reached by {len(asked)} people.",
+            hint='Write "any", "all", or how many of those named in `of` must approve.',
+            code="value.bad_policy",
+        )
 
 
 def _result_codec(fn: Callable[..., Any]) -> Codec[Any]:

@@ -56,10 +56,10 @@ class Group:
         effect: Effect = "idempotent",
         run_in: Literal["thread", "process"] = "thread",
     ) -> StepDecorator: ...
-    def step(self, fn: Any = None, /, **policies: Any) -> Any:
+    def step(self, *fn: Any, **policies: Any) -> Any:
         """Register a function as a step."""
-        if fn is not None:
-            return self.add_step(fn, name=None)
+        if fn:
+            return self.add_step(fn[0], name=None)
         return StepDecorator(self, policies)
 
     def add_step(
@@ -75,7 +75,7 @@ class Group:
         run_in: Literal["thread", "process"] = "thread",
     ) -> Step[Any, Any]:
         """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue."""
-        full = check_name(self._prefix + (name or getattr(fn, "__name__", "")))
+        full = check_name(self._prefix + (name or _own_name(fn)))
         self._refuse_taken(full, fn, "step")
         signature = Signature.of(fn)
         policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
@@ -94,17 +94,17 @@ class Group:
     def workflow(
         self, *, name: str | None = None, version: str = "1", timeout: Duration | None = None
     ) -> WorkflowDecorator: ...
-    def workflow(self, fn: Any = None, /, **options: Any) -> Any:
+    def workflow(self, *fn: Any, **options: Any) -> Any:
         """Register an async function as a workflow."""
-        if fn is not None:
-            return self.add_workflow(fn)
+        if fn:
+            return self.add_workflow(fn[0])
         return WorkflowDecorator(self, options)
 
     def add_workflow(
         self, fn: Callable[..., Any], *, name: str | None = None, version: str = "1", timeout: Duration | None = None
     ) -> Workflow[Any, Any]:
         """Register an async function as a workflow. Raises NotAsync, NameTaken."""
-        full = check_name(self._prefix + (name or getattr(fn, "__name__", "")))
+        full = check_name(self._prefix + (name or _own_name(fn)))
         if not inspect.iscoroutinefunction(fn):
             raise NotAsync(
                 f"Workflow {full} must be `async def`: its waits are awaited.",
@@ -274,6 +274,10 @@ def known_names(names: Sequence[str]) -> str:
 def not_running() -> NoReturn:
     """Refuse what needs an engine in this process."""
     raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
+
+
+def _own_name(fn: Callable[..., Any]) -> str:
+    return str(getattr(fn, "__name__", ""))
 
 
 def _file(fn: Callable[..., Any]) -> str:

@@ -13,9 +13,10 @@ from weft.authoring.policies import Duration
 from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
+from weft.core.commands import CancelEntry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
-from weft.errors import Failure, RunCancelled, RunFailed, TimedOut
+from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
 from weft.runtime.explain import Explanation, explain
@@ -143,10 +144,8 @@ def _next_steps(run_id: str, failure: Failure) -> str:
     return f"{hint.rstrip('. ')}. What happened: weft show {run_id}.{again}".removeprefix(". ")
 
 
-class ChildHandle(Generic[R]):
-    """A child run that was started and not waited for."""
-
-    __slots__ = ("_driver", "_entry", "_failed", "_known", "_lock", "_result", "id")
+class ChildHandle(Handle[R]):
+    """A child run that was started and not waited for, as its parent's code sees it: it may wait for it, or stop it."""
 
     def __init__(
         self, driver: CodeDriver, entry: Entry, result: Codec[R], failed: Callable[[Entry], Exception]
@@ -159,12 +158,25 @@ class ChildHandle(Generic[R]):
         self._known = False
         self._lock = asyncio.Lock()
 
-    async def result(self) -> R:
+    @property
+    def _door(self) -> Door:  # type: ignore[override]
+        raise UsageError(
+            f"Inside a workflow the handle of {self.id} can only wait and cancel.",
+            hint="What else there is to do with it belongs in a step: weft.Client(url).get(id).",
+        )
+
+    async def result(self, *, timeout: Duration | None = None) -> R:
         """Wait for its end, durably."""
+        if timeout is not None:
+            raise UsageError("A spawned run has no timeout here.", hint="Write: await ctx.call(…, timeout=…)")
         async with self._lock:
             if not self._known:
                 await self._driver.outcome(self._entry)
                 self._known = True
         if self._entry.failure is not None:
             raise self._failed(self._entry)
-        return self._result.read(await self._driver.value(self._entry.output))
+        return self._driver.read(self._result, await self._driver.value(self._entry.output), self._entry)
+
+    async def cancel(self, reason: str = "") -> None:
+        """Tell it to stop; nobody waits for it any more."""
+        self._driver.outside.issue(CancelEntry(self._entry.id))

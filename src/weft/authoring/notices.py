@@ -17,7 +17,6 @@ from weft.ports.store import RunRow
 from weft.runtime.door import Door, ago
 from weft.runtime.engine import Engine
 
-
 _UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."
 
 

@@ -59,7 +59,7 @@ class Step(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
         call = _perform(self, given)
-        call.__qualname__ = self.name  # what Python calls it when somebody forgets to await it
+        call.__qualname__ = self.name  # type: ignore[attr-defined]  # what Python calls it when somebody forgets to await it
         return call
 
     def options(
@@ -114,7 +114,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
         return await _plainly(step, given)
     driver = scope.driver
     digest = values.digest(given)
-    n, entry = driver.find(scope, step.name, "step", digest)
+    n, entry = driver.find(scope, step.name, "step", digest, given)
     if entry is None:
         entry = driver.ask(
             c.ScheduleTask(
@@ -131,7 +131,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
     if entry.status == "open" or not driver.told(entry):
         await driver.outcome(entry)
     if entry.failure is None:
-        result: R = step.signature.result.read(await driver.value(entry.output))
+        result: R = driver.read(step.signature.result, await driver.value(entry.output), entry)
         return result
     raise rebuild(entry.failure, step.raises, run_id=driver.machine.state.run_id)
 

@@ -176,7 +176,10 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
 async def _replay_race(
     inner: Scope, calls: Mapping[str, Coroutine[Any, Any, Any]], entry: Entry, timeout_ms: int
 ) -> Winner[Any]:
-    """Only the winner's branch is gone through again: nothing is left of the others, but they may have delayed the end."""
+    """Only the winner's branch is gone through again.
+
+    Nothing is left of the others, but they may have delayed the end.
+    """
     winner = _decode_name(entry.output)
     _close(call for key, call in calls.items() if key != winner)
     if not winner:
@@ -252,11 +255,11 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
     state_codec, result_codec = _codecs(body, state)
     if entry is not None and entry.status == "done":
         await driver.outcome(entry)
-        return result_codec.read(await driver.value(entry.output))
+        return driver.read(result_codec, await driver.value(entry.output), entry)
     number = 0
     if entry is not None:
         number = entry.round
-        state = state_codec.read(await driver.value(entry.output))
+        state = driver.read(state_codec, await driver.value(entry.output), entry)
     while True:
         turn = await branch(inner, f"~{number}", _round(body, state))
         if isinstance(turn, Done):

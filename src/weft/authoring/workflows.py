@@ -46,7 +46,7 @@ class Workflow(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
         call = perform_workflow(Invocation(self, given))
-        call.__qualname__ = self.name  # what Python calls it when somebody forgets to await it
+        call.__qualname__ = self.name  # type: ignore[attr-defined]  # what Python calls it when somebody forgets to await it
         return call
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ async def child_result(scope: Scope, invocation: Invocation, *, run_id: str = ""
     driver = scope.driver
     await driver.outcome(entry)
     if entry.failure is None:
-        return workflow.signature.result.read(await driver.value(entry.output))
+        return driver.read(workflow.signature.result, await driver.value(entry.output), entry)
     raise child_failed(entry)
 
 
@@ -122,7 +122,7 @@ def start_child(
     workflow = invocation.workflow
     driver = scope.driver
     digest = values.digest(invocation.given)
-    n, entry = driver.find(scope, workflow.name, "child", digest)
+    n, entry = driver.find(scope, workflow.name, "child", digest, invocation.given)
     if entry is not None:
         return entry
     due = driver.outside.now() + due_ms if due_ms else 0

@@ -200,8 +200,13 @@ def events(
 
 
 @verb(LOOKING)
-def watch(run: Run, *, url: Url = None, app: AppFile = None) -> None:
-    """Follow a run live until it is over, then print its result."""
+def watch(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """Follow a run live until it is over, then print its result; with --json its log, line by line."""
+    if json:
+        from weft.cli.logbook import print_events
+
+        _wait(print_events(run, after=0, follow=True, url=url, app=app, json=True))
+        return
     from weft.cli.watching import watch_run
 
     _wait(watch_run(run, url=url, app=app))

@@ -23,16 +23,19 @@ def bounded(value: Any) -> Any:
 
 
 def look(bindings: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
-    """What stands at each path, by its text; a path that leads nowhere is left out."""
+    """What stands at each path, by its text; where one leads nowhere, what stands at its last good place."""
     found: dict[str, Any] = {}
     for path in paths:
         value: Any = bindings
+        depth = 0
         try:
             for name in path:
                 value = value[name]
+                depth += 1
         except (KeyError, TypeError, IndexError):
-            continue
-        found[path_text(path)] = bounded(value)
+            pass
+        if depth:
+            found[path_text(path[:depth])] = bounded(value)
     return found
 
 

@@ -22,7 +22,7 @@ from weft.core import values
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env, Letter
 from weft.core.effects import PerformTask
-from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq
+from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import KeyReused, WeftError
 from weft.ports.boundary import boundary
@@ -35,8 +35,10 @@ from weft.ports.store import (
     Outcome,
     Snapshot,
 )
-from weft.runtime.code_driver import CodeDriver, Program
+from weft.runtime.code_driver import CodeDriver, Program, diverged
 from weft.runtime.draft import Draft, Posted
+from weft.runtime.insist import insist
+from weft.runtime.shown import call_shown
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -52,6 +54,7 @@ class Actor:
     __slots__ = (
         "_scheduled",
         "committed_seq",
+        "died",
         "drafts",
         "driver",
         "engine",
@@ -87,6 +90,8 @@ class Actor:
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.ready = False
+        self.died = False
+        """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
         self.idle_since = engine.clock.monotonic()
         self.now_ms = Millis(0)
         self.tolerant = engine.settings.tolerant
@@ -140,7 +145,10 @@ class Actor:
             self._answer_if_idle(self.drafts[-1])
 
     def take_mail_in(self) -> None:
-        """Record what waited in the inbox before the code goes on: it was accepted before whatever the code does next."""
+        """Record what waited in the inbox before the code goes on.
+
+        It was accepted before whatever the code does next.
+        """
         self.begin_turn()
         waiting = [posted for posted in self.mailbox if posted.mail_id]
         self.mailbox = deque(posted for posted in self.mailbox if not posted.mail_id)
@@ -229,6 +237,17 @@ class Actor:
 
     def new_id(self) -> str:
         return self.engine.ids.new()
+
+    def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
+        self.engine.soon(self.engine.aside, self._hold_other_input(location, entry, asked))
+
+    async def _hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
+        store = self.engine.store
+        (stored,) = await insist(self.engine, lambda: store.log.events(self.uid, after=Seq(entry - 1), limit=1))
+        recorded = getattr(e.decode(stored.body), "input", e.NULL)
+        there = f"a recorded result for {call_shown('', bytes(recorded))}"
+        error = diverged(self.id, location, there, call_shown("", asked))
+        self.post(Posted(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]
 
     def _draft(self) -> Draft:
         drafts = self.drafts
@@ -354,6 +373,7 @@ class Actor:
     def landed(self, draft: Draft) -> None:
         """The append is durable: its effects go out, its answers are given."""
         self.committed_seq = Seq(draft.base + len(draft.events))
+        self.died = False
         self.tail_bytes += draft.bytes
         engine = self.engine
         for effect in draft.effects:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Raw
 
@@ -20,13 +20,17 @@ from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
 from weft.core.ids import CANCEL, EntryId
 from weft.core.state import Entry
-from weft.errors import Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
+from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
 from weft.runtime.inline import InlineBody
 from weft.runtime.private_loop import PrivateLoop, make_loop
 from weft.runtime.scopes import CURRENT, Scope
+from weft.steps.codec import Codec
 from weft.steps.failures import failure_of
+from weft.steps.misfits import Misfit
 
 log = logging.getLogger("weft")
+
+T = TypeVar("T")
 
 
 class Program(Protocol):
@@ -69,6 +73,10 @@ class Outside(Protocol):
 
     def new_id(self) -> str: ...
 
+    def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
+        """Stop for a person: the code asks with other arguments than the log holds, which must be read there first."""
+        ...
+
 
 class CodeDriver:
     """See the module."""
@@ -91,6 +99,8 @@ class CodeDriver:
         self._visited: set[int] = set()
         self._main: asyncio.Task[Any] | None = None
         self._stop: WeftError | None = None
+        self._other_input: tuple[EntryId, bytes] | None = None
+        """Where the code asks with other arguments than recorded, and with which."""
         self._finished = False
         self._caught_up = not machine.state.facts
 
@@ -122,8 +132,13 @@ class CodeDriver:
         given = self.peek(self.machine.state.input)
         if given is None:
             return False
-        scope = Scope(self, "")
-        self._main = self.loop.spawn(self.program.begin(self, given), scope)
+        try:
+            code = self.program.begin(self, given)
+        except BadValue as misfit:
+            # What the log holds was right when it was recorded, so it is the function that has changed.
+            self._hold(diverged(self.machine.state.run_id, "its input", misfit.message, "other parameters"))
+            return False
+        self._main = self.loop.spawn(code, Scope(self, ""))
         return True
 
     def _turn(self) -> bool:
@@ -215,36 +230,30 @@ class CodeDriver:
 
     def _hold(self, error: WeftError) -> None:
         self._finished = True
-        location = str(error.context.get("location", ""))
+        location = error.location if isinstance(error, Diverged) else ""
         self.close()
-        self.outside.issue(c.HoldRun(error.code, str(error), location))
+        if self._other_input is not None:
+            self.outside.hold_other_input(location, *self._other_input)
+        else:
+            self.outside.issue(c.HoldRun(error.code, str(error), location))
 
     def close(self) -> None:
         """End the code where it stands: ``weft.Evicted`` is thrown into it, and what it does then is ignored."""
         self.evicted = True
-        for task in list(self.loop.tasks.values()):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is dropped on purpose
-            coro = task.get_coro()
-            if task.done() or coro is None:
-                continue
-            try:
-                coro.throw(Evicted())
-            except BaseException:  # noqa: BLE001, S112 - whatever the code makes of it, nobody listens any more
-                continue
-            coro.close()
+        self.loop.end_all(Evicted)
         # A pending future and its task hold each other: cut here, they go at once and not when the collector comes.
         for future in self._waiting.values():
             future.cancel()
         self._waiting.clear()
         self._main = None
-        self.loop.tasks.clear()
-        self.loop.ready.clear()
         self.bodies.clear()
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
-    def find(self, scope: Scope, name: str, kind: str, digest: str = "") -> tuple[int, Entry | None]:
-        """The place of the next use of a name, and what is recorded there."""
+    def find(
+        self, scope: Scope, name: str, kind: str, digest: str = "", given: bytes = b""
+    ) -> tuple[int, Entry | None]:
+        """The place of the next use of a name, and what is recorded there; ``given``: what it is asked with."""
         if self.evicted or self._stop is not None:
             raise Evicted
         n = scope.count(name, kind)
@@ -253,12 +262,12 @@ class CodeDriver:
             return n, None
         if entry.kind != kind:
             self.diverge(entry.key, f"a {entry.kind}", f"a {kind}")
-        if digest and entry.digest != digest:
-            entry = self._same_input(scope, name, digest, entry)
+        if digest and (entry.digest != digest or entry.id in self._visited):
+            entry = self._same_input(scope, name, entry, digest, given)
         self._visited.add(entry.id)
         return n, entry
 
-    def _same_input(self, scope: Scope, name: str, digest: str, entry: Entry) -> Entry:
+    def _same_input(self, scope: Scope, name: str, entry: Entry, digest: str, given: bytes) -> Entry:
         """Calls of one name may have been reordered.
 
         An unvisited entry with this very input is the one that is meant.
@@ -268,9 +277,9 @@ class CodeDriver:
             if other.digest == digest and other.id not in self._visited:
                 return other
             n += 1
-        recorded = f"other arguments ({entry.digest})"
-        if not self.outside.tolerant:
-            self.diverge(entry.key, recorded, f"({digest})")
+        if not self.outside.tolerant or entry.id in self._visited:
+            self._other_input = (entry.id, given)
+            self.diverge(entry.key, "a result for other arguments", "")
         log.warning(
             "weft: %s: %s has a recorded result for other arguments; it is used", self.machine.state.run_id, entry.key
         )
@@ -278,16 +287,7 @@ class CodeDriver:
 
     def diverge(self, location: str, recorded: str, asked: str) -> None:
         """The code asks for what the log does not hold: stop for a person."""
-        run_id = self.machine.state.run_id
-        self._stop = Diverged(
-            f"{run_id} stopped for you: at `{location}` it has recorded {recorded}, the code now asks for {asked}. "
-            "Nothing was undone.",
-            hint=f"Old code: weft resume {run_id} after putting it back. "
-            f"On purpose: `await ctx.version(…)`, or weft retry {run_id} --from {location}.",
-            location=location,
-            recorded=recorded,
-            asked=asked,
-        )
+        self._stop = diverged(self.machine.state.run_id, location, recorded, asked)
         raise Evicted
 
     def ask(self, command: c.Ask) -> Entry:
@@ -333,11 +333,22 @@ class CodeDriver:
         return entry
 
     async def value(self, raw: Raw) -> bytes:
-        """The JSON of a recorded value. Nothing else happens in the run while a blob is fetched, so the order stays what it was."""
+        """The JSON of a recorded value.
+
+        Nothing else happens in the run while a blob is fetched, so the order stays what it was.
+        """
         while (found := self.peek(raw)) is None:
             self._fetching = self.loop.create_future()
             await self.loop.frozen_until(self._fetching)
         return found
+
+    def read(self, codec: Codec[T], raw: bytes, entry: Entry) -> T:
+        """A recorded value, typed. It fitted when it was recorded, so if it does not, the code asks for something else."""
+        try:
+            return codec.read(raw)
+        except Misfit as misfit:
+            self.diverge(entry.key, f"a value of another type ({misfit.clause()})", "the type it has now")
+            raise
 
     def peek(self, raw: Raw) -> bytes | None:
         """The JSON of a recorded value, if it is in memory; otherwise it will be fetched."""
@@ -366,6 +377,19 @@ class CodeDriver:
     def settled(self) -> bool:
         """Whether the code has come to its end or to a hold."""
         return self._finished
+
+
+def diverged(run_id: str, location: str, recorded: str, asked: str) -> Diverged:
+    """The report of a divergence: where, what was recorded, what the code asks for, and what to do."""
+    return Diverged(
+        f"{run_id} stopped for you: at `{location}` it has {recorded}, the code now asks for {asked}. "
+        "Nothing was undone.",
+        hint=f"Old code: weft resume {run_id} after putting it back. "
+        f"On purpose: `await ctx.version(…)`, or weft retry {run_id} --from {location}.",
+        location=location,
+        recorded=recorded,
+        asked=asked,
+    )
 
 
 def current_scope() -> Scope | None:

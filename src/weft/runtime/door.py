@@ -185,7 +185,7 @@ class Door:
         if actor is None and at_rest and (row.workflow, row.version) in engine.catalogue.programs():
             await engine.recovery.take([row])
             actor = engine.actors.get(row.uid)
-        return actor if actor is not None and actor.ready else None
+        return actor
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
         """Mail is not answered, so what can be refused is refused here, by the state as it is now."""

@@ -127,7 +127,7 @@ class Engine:
 
     async def settle(self) -> None:
         """Wait until everything decided is committed."""
-        while any(not actor.is_idle() and actor.ready for actor in self.actors.values()):
+        while any(not actor.is_idle() and actor.ready for actor in self.actors.values()):  # noqa: ASYNC110 - at shutdown only
             await asyncio.sleep(0.001)
 
     async def kill(self) -> None:
@@ -437,7 +437,10 @@ class Engine:
             self.aside(self.recovery.reload(actor, draft, None))
 
     async def _refuse_start(self, actor: Actor, draft: Draft) -> None:
-        """The id belongs to another run, or to this very one: then it is our own earlier start, whose answer was lost."""
+        """The id belongs to another run, or to this very one.
+
+        Then it is our own earlier start, whose answer was lost.
+        """
         row = await insist(self, lambda: self.store.directory.row(actor.uid))
         if row is not None:
             await self.recovery.reload(actor, draft, None)

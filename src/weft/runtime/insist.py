@@ -1,4 +1,7 @@
-"""Asking the store until it answers. Only for questions that may be put twice: reads, and writes that know themselves again."""
+"""Asking the store until it answers.
+
+Only for questions that may be put twice: reads, and writes that know themselves again.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ PAUSE_SECONDS_MAX = 2.0
 
 
 async def insist(engine: Engine, ask: Callable[[], Awaitable[T]]) -> T:
-    """The answer, however long the store is away. Raises what no waiting can change, and everything once the engine stops."""
+    """The answer, however long the store is away.
+
+    Raises what no waiting can change, and everything once the engine stops.
+    """
     pause = PAUSE_SECONDS_FIRST
     while True:
         try:

@@ -35,10 +35,18 @@ class ScopedTask(asyncio.Task[Any]):
 
     def __init__(self, coro: Any, *, place: str, loop: PrivateLoop, context: contextvars.Context) -> None:
         self._hash = zlib.crc32(place.encode())
+        self._own_context = context
         super().__init__(coro, loop=loop, context=context)
 
     def __hash__(self) -> int:
         return self._hash
+
+    def end(self, error: type[BaseException]) -> None:
+        """Throw it into the code, which must not see that nothing listens any more: its scope is what it was."""
+        self._log_destroy_pending = False  # it is dropped on purpose
+        coro = self.get_coro()
+        if not self.done() and coro is not None:
+            self._own_context.run(_throw, coro, error)
 
 
 class PrivateLoop(asyncio.AbstractEventLoop):
@@ -87,6 +95,18 @@ class PrivateLoop(asyncio.AbstractEventLoop):
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self.tasks.pop(id(task), None)
+
+    def end_all(self, error: type[BaseException]) -> None:
+        """Throw it into every task where it stands, in the task's own context; whatever the code makes of it is ignored."""
+        outer = _get_running()
+        _set_running(self)
+        try:
+            for task in list(self.tasks.values()):
+                task.end(error)
+        finally:
+            _set_running(outer)
+        self.tasks.clear()
+        self.ready.clear()
 
     async def frozen_until(self, waiter: asyncio.Future[None]) -> None:
         """Let nothing else happen in here before ``thaw``: whoever calls this goes on as if it had not waited."""
@@ -174,6 +194,14 @@ class PrivateLoop(asyncio.AbstractEventLoop):
 
     def call_soon_threadsafe(self, callback: object, *args: object, context: object = None) -> NoReturn:
         self._foreign("a thread", "Put the work into a step: a plain `def` step runs in a thread by itself.")
+
+
+def _throw(coro: Any, error: type[BaseException]) -> None:
+    try:
+        coro.throw(error())
+        coro.close()
+    except BaseException:  # noqa: BLE001 - nobody listens any more
+        return
 
 
 def make_loop() -> PrivateLoop:

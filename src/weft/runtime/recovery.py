@@ -12,11 +12,8 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import values
 from weft.core.code.machine import CodeMachine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
@@ -27,6 +24,7 @@ from weft.ports.store import KeyRow, Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
+from weft.runtime.shown import call_shown
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -90,7 +88,10 @@ class Recovery:
         return len(claimed)
 
     async def _claim(self, rows: Sequence[RunRow]) -> list[RunRow]:
-        """Those that are ours now. A claim without an answer is made again: it went through, or the second one fences it."""
+        """Those that are ours now.
+
+        A claim without an answer is made again: it went through, or the second one fences it.
+        """
         engine = self._engine
         expected = {row.uid: row.epoch for row in rows}
 
@@ -116,6 +117,8 @@ class Recovery:
             return None
         if loaded is None:
             engine.forget(actor)
+            for posted in actor.leave_behind():
+                engine.aside(engine.deliver(row.uid, posted))
             return None
         boundary("recovery.loaded")
         self._restore(actor, loaded, died=died)
@@ -129,22 +132,27 @@ class Recovery:
         actor.machine = machine
         actor.committed_seq = Seq(machine.state.seq)
         actor.mail_taken = loaded.row.mail - len(loaded.inbox)
-        actor.ready = True
+        actor.died = died
         actor.begin_turn()
         lost = self._lost_tasks(actor) if died else []
         open_effects = [effect for effect in machine.outstanding() if getattr(effect, "task", 0) not in lost]
         for number in lost:
             task = machine.state.tasks[number]
             actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
-            self._again.setdefault(actor.uid, []).append(_call_shown(task.step, bytes(task.input)))
+            self._again.setdefault(actor.uid, []).append(call_shown(task.step, bytes(task.input)))
+        # Mail was accepted before anything that was posted here and is not in the log.
+        posted = list(actor.mailbox)
+        actor.mailbox.clear()
         for mail in loaded.inbox:
             actor.post(posted_mail(mail))
+        actor.mailbox.extend(posted)
         # The code hears its past from a callback of the loop: its private loop may not be pumped inside a task.
         asyncio.get_running_loop().call_soon(self._wake, actor, open_effects)
 
     def _wake(self, actor: Actor, open_effects: Sequence[object]) -> None:
-        if not actor.ready:
+        if self._engine.actors.get(actor.uid) is not actor:
             return
+        actor.ready = True
         actor.take_mail_in()
         actor.resume_code()
         actor.schedule()
@@ -213,7 +221,7 @@ class Recovery:
             for posted in pending:
                 engine.aside(engine.deliver(row.uid, posted))
             return True
-        await self.go_on(row, died=False, pending=pending)
+        await self.go_on(row, died=actor.died, pending=pending)
         return True
 
     def _answer_applied(self, actor: Actor, draft: Draft) -> None:
@@ -269,14 +277,6 @@ class Recovery:
         for posted in pending:
             if posted.reply is not None:
                 posted.reply(reason)
-
-
-def _call_shown(step: str, given: bytes) -> str:
-    """A call for people: ``pack("pasta")``."""
-    if values.is_ref(given):
-        return f"{step}(…)"
-    arguments = msgspec.json.decode(values.unseal(given))
-    return f"{step}({', '.join(values.shown(value) for value in arguments.values())})"
 
 
 def posted_mail(mail: Mail) -> Posted:

@@ -36,10 +36,12 @@ class Emitter:
                 return lambda _frame: value
             case Ident(name=name) if name in scope:
                 return _local(scope[name])
-            case Ident() | Select(tests=False) if (path := plain_path(node, scope)) is not None:
+            case Ident() | Select() | Call(target=None, function="_[_]") if (path := plain_path(node, scope)) is not None:
                 return read_path(path)
+            case Ident(name=name):
+                return _type_or_name(name)
             case Select(operand=operand, field=field, tests=tests):
-                return _select(self.emit(operand, scope), field, _text_of(node, scope), tests=tests)
+                return _select(self.emit(operand, scope), field, _text_of(node), tests=tests)
             case Call():
                 return self._call(node, scope)
             case ListOf(items=items, optional=optional):
@@ -68,7 +70,7 @@ class Emitter:
         if name == "_/_" and self.exact_division:
             run = divide_exactly
         operands = (node.target, *node.args) if node.target is not None else node.args
-        where = next((text for operand in operands if (text := _text_of(operand, scope))), "")
+        where = next((text for operand in operands if (text := _text_of(operand))), "")
         return _apply(run, args, where)
 
     def _fold(self, node: Fold, scope: Mapping[str, int]) -> Run:
@@ -126,7 +128,7 @@ def plain_path(node: Any, scope: Mapping[str, int]) -> Path | None:
     return path
 
 
-def _text_of(node: Any, scope: Mapping[str, int]) -> str:
+def _text_of(node: Any) -> str:
     """How a path is written, also one that begins with a local variable; for messages."""
     path = fixed_path(node, frozenset())
     return path_text(path) if path and not path[0].startswith(("@", "#")) and path[0] not in TYPES else ""
@@ -157,7 +159,7 @@ def _nowhere(bindings: Mapping[str, Any], path: Path) -> Fault:
         except (KeyError, TypeError, IndexError):
             text = path_text(path[: at + 1])
             if at == 0:
-                return Fault(f"there is no `{field}` here", path=text, hint=_fields(bindings))
+                return Fault(f"there is no `{field}` here", path=text, hint=_fields(bindings).replace("It has", "There is"))
             return _no_field(value, field, path_text(path[:at]), text)
     return Fault("the value changed while it was read", path=path_text(path))
 
@@ -174,7 +176,12 @@ def _fields(value: Mapping[str, Any]) -> str:
     names = [str(name)[:40] for name, _ in zip(value, range(_FIELDS_SHOWN + 1), strict=False)]
     shown = ", ".join(f"`{name}`" for name in names[:_FIELDS_SHOWN])
     more = ", …" if len(names) > _FIELDS_SHOWN else ""
-    return f"There is {shown}{more}." if names else "It is empty."
+    return f"It has {shown}{more}." if names else "It is empty."
+
+
+def _type_or_name(name: str) -> Run:
+    """`string` or `map`: a type, unless somebody bound a value to that name."""
+    return lambda frame: frame.bindings.get(name, TYPES[name])
 
 
 def _local(slot: int) -> Run:

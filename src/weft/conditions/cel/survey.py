@@ -14,6 +14,7 @@ from weft.conditions.cel.operators import BINARY, UNARY
 from weft.conditions.cel.tree import Call, Const, Fold, Ident, ListOf, MapOf, Message, Select
 from weft.conditions.cel.values import TYPES
 from weft.conditions.failures import ExpressionError, did_you_mean
+from weft.conditions.patterns import BadPattern, compile_pattern
 
 Path = tuple[str, ...]
 _LOGIC = {"_&&_", "_||_", "_?_:_", "@not_strictly_false"}
@@ -89,18 +90,32 @@ class Survey:
             self._unknown(name, node, method=target is not None)
         elif not signature.least <= len(node.args) <= signature.most:
             said = f"`{name}` takes {_how_many(signature)}, not {len(node.args)}."
-            self._error("arguments", said, node.at)
+            self._error("arguments", said, self._place(node))
+        elif name == "matches":
+            self._pattern(node.args[-1])
 
     def _unknown(self, name: str, node: Call, *, method: bool) -> None:
         if name in _MACROS:
-            self._error("arguments", f"`{name}` is written `{_MACROS[name]}`.", node.at)
+            self._error("arguments", f"`{name}` is written `{_MACROS[name]}`.", self._place(node))
             return
         other = FUNCTIONS if method else METHODS
         if name in other:
             hint = f"Write `{name}(x)`." if method else f"Write `x.{name}(…)`."
         else:
             hint = did_you_mean(name, [*(METHODS if method else FUNCTIONS), *_MACROS, *other])
-        self._error("unknown_function", f"there is no function `{name}`.", node.at, hint)
+        self._error("unknown_function", f"there is no function `{name}`.", self._place(node), hint)
+
+    def _pattern(self, node: Any) -> None:
+        if isinstance(node, Const) and isinstance(node.value, str):
+            try:
+                compile_pattern(node.value)
+            except BadPattern as error:
+                self._error("pattern", f"{error}.", node.at)
+
+    def _place(self, node: Call) -> int:
+        """Where the name of a function stands; the parser gives the place of its parenthesis."""
+        start = self.text.rfind(node.function, 0, node.at + 1)
+        return start if start >= 0 else node.at
 
     def _error(self, code: str, message: str, at: int, hint: str = "") -> None:
         self.errors.append(ExpressionError(f"expression.{code}", message, at, self.text, hint=hint))

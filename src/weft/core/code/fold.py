@@ -118,6 +118,7 @@ def _retried(state: CodeState, index: CodeIndex, event: e.RunRetried, at: int) -
     state.facts = [fact for fact in state.facts if fact in state.entries]
     state.dropped = 0
     state.undone, state.not_undone = [], []
+    state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
     state.retries += 1
     state.due = 0
 

@@ -1,0 +1,134 @@
+"""The operator table of JSONPath and cross-node conditions, and its aggregates.
+
+Several matches are a list. A value that is missing equals nothing, compares false and is empty; comparing a string
+with a number is an error, not a guess.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from weft.conditions.budget import Fault, Frame
+from weft.conditions.cel.operators import greater, greater_or_same, less, less_or_same, same
+from weft.conditions.cel.values import MISSING, kind
+from weft.conditions.patterns import matches
+
+Compare = Callable[[Frame, Any, Any], bool]
+UNARY: Final = frozenset({"exists", "empty"})
+AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
+_SUFFIXES = {"eq": "==", "ne": "!=", "gt": ">", "gte": ">=", "ge": ">=", "lt": "<", "lte": "<=", "le": "<="}
+
+
+def _equal(frame: Frame, a: Any, b: Any) -> bool:
+    return a is not MISSING and same(frame, a, b)
+
+
+def _ordered(compare: Compare) -> Compare:
+    return lambda frame, a, b: a is not MISSING and compare(frame, a, b)
+
+
+def _in(frame: Frame, a: Any, b: Any) -> bool:
+    if type(b) is not list:
+        raise Fault(f"`in` takes a list of values, not {kind(b)}")
+    frame.charge(len(b))
+    return a is not MISSING and any(same(frame, a, part) for part in b)
+
+
+def _contains(frame: Frame, a: Any, b: Any) -> bool:
+    """A list an element, a text a part, an object a field."""
+    if a is MISSING:
+        return False
+    if type(a) is list:
+        frame.charge(len(a))
+        return any(same(frame, part, b) for part in a)
+    if type(a) is str and type(b) is str:
+        frame.charge(len(a) >> 4)
+        return b in a
+    if isinstance(a, Mapping):
+        return type(b) is str and b in a
+    raise Fault(f"`contains` looks into a list, a string or an object, not into {kind(a)}")
+
+
+def _exists(_frame: Frame, a: Any, b: Any) -> bool:
+    return (a is not MISSING) is b
+
+
+def _empty(_frame: Frame, a: Any, b: Any) -> bool:
+    nothing = a is MISSING or a is None or ((type(a) in (str, list) or isinstance(a, Mapping)) and not a)
+    return nothing is b
+
+
+def _match(frame: Frame, a: Any, b: Any) -> bool:
+    if a is MISSING:
+        return False
+    if type(a) is str and type(b) is str:
+        return matches(frame, a, b)
+    raise Fault(f"`matches` takes a string and a pattern, not {kind(a)} and {kind(b)}")
+
+
+OPERATORS: Final[dict[str, Compare]] = {
+    "==": _equal,
+    "!=": lambda frame, a, b: not _equal(frame, a, b),
+    ">": _ordered(greater),
+    ">=": _ordered(greater_or_same),
+    "<": _ordered(less),
+    "<=": _ordered(less_or_same),
+    "in": _in,
+    "not_in": lambda frame, a, b: not _in(frame, a, b),
+    "contains": _contains,
+    "exists": _exists,
+    "empty": _empty,
+    "matches": _match,
+}
+
+
+def split_operator(word: str) -> tuple[str, str] | None:
+    """The aggregate (or "") and operator of `>`, `sum_gt`, `count`, …; None if there is no such."""
+    if word in OPERATORS:
+        return "", word
+    aggregate, _, suffix = word.partition("_")
+    if aggregate not in AGGREGATES or (suffix and suffix not in _SUFFIXES):
+        return None
+    return aggregate, _SUFFIXES.get(suffix, "==")
+
+
+def words() -> list[str]:
+    """Every word that `split_operator` knows, for hints."""
+    return [*OPERATORS, *AGGREGATES, *(f"{a}_{s}" for a in AGGREGATES for s in _SUFFIXES)]
+
+
+def aggregate(frame: Frame, name: str, found: Any) -> Any:
+    """One number from a list of matches, or from the list that a path leads to."""
+    values = [] if found is MISSING else found if type(found) is list else [found]
+    frame.charge(len(values))
+    if name == "count":
+        return len(values)
+    for value in values:
+        if type(value) not in (int, float):
+            raise Fault(f"`{name}` takes numbers, not {kind(value)}")
+    if name == "sum":
+        return _total(values)
+    if not values:
+        raise Fault(f"there is nothing to take the {name} of")
+    return _total(values) / len(values) if name == "avg" else (min if name == "min" else max)(values)
+
+
+def _total(values: list[Any]) -> Any:
+    try:
+        return sum(values) if all(type(value) is int for value in values) else math.fsum(values)
+    except OverflowError:
+        raise Fault("the sum is beyond every number") from None
+
+
+def only(found: Any, operator: str) -> Any:
+    """The one match of a query that may find several, for operators that take one value."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        return MISSING
+    raise Fault(
+        f"the path finds {len(found)} values and `{operator}` takes one",
+        hint="Use contains, count, sum, min, max or avg.",
+    )

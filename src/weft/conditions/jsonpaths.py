@@ -1,0 +1,313 @@
+"""JSONPath (RFC 9535), compiled once: parsed by python-jsonpath, walked here within a budget of steps.
+
+The library's own walk has no budget, and its regular expressions can hang. A plain path (`$.a.b[0]`) needs neither.
+`.length()` at the end, which RFC 9535 does not have, is how many a query found, or the length of the one value of a plain
+path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, lru_cache
+from typing import Any, Final
+
+from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+from weft.conditions.cel.operators import same
+from weft.conditions.cel.values import MISSING
+from weft.conditions.failures import BadExpression, ExpressionError
+from weft.conditions.patterns import BadPattern, compile_pattern, matches
+
+CHARS_MAX: Final = 1_000
+_LENGTH: Final = ".length()"
+_PLAIN = re.compile(r"""(?:\.([^\W\d][\w-]*)|\[(-?(?:0|[1-9][0-9]{0,8}))\]|\['([^'\\]*)'\]|\["([^"\\]*)"\])""")
+
+Nodes = list[Any]
+Walk = Callable[[Frame, Any, Nodes], Nodes]  # the root, the nodes so far, the nodes found
+Test = Callable[[Frame, Any, Any], Any]  # the root, the current node, a value or MISSING or a truth
+
+
+class Query:
+    """A compiled path. A `single` one finds at most one value; others find a list of matches."""
+
+    __slots__ = ("_walks", "length", "plain", "single", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        path = text.strip()
+        self.length = path.endswith(_LENGTH)
+        if self.length:
+            path = path.removesuffix(_LENGTH)
+        self._walks: list[Walk] = []
+        self.plain = plain_path(path)
+        self.single = True
+        if self.plain is None:
+            parsed = _parsed(path, text)
+            self.single = bool(parsed.singular_query())
+            self._walks = [_segment(segment, text) for segment in parsed.segments]
+
+    def find(self, frame: Frame, value: Any) -> Any:
+        """The value of a single path (MISSING if there is none), else the list of matches."""
+        if self.plain is not None:
+            found: Any = follow(value, self.plain)
+        else:
+            nodes = [value]
+            for walk in self._walks:
+                nodes = walk(frame, value, nodes)
+            found = (nodes[0] if nodes else MISSING) if self.single else nodes
+        return _length(found) if self.length else found
+
+
+@lru_cache(maxsize=4_096)
+def compile_jsonpath(text: str) -> Query:
+    """Compile a JSONPath.
+
+    Raises:
+        BadExpression: it is none, or too long.
+    """
+    if len(text) > CHARS_MAX:
+        said = f"the path has {len(text):,} characters; the limit is {CHARS_MAX:,}."
+        raise BadExpression([ExpressionError("expression.too_long", said, None, text[:80])])
+    return Query(text)
+
+
+def plain_path(text: str) -> tuple[str | int, ...] | None:
+    """The fields and indexes of `$.a.b[0]['c d']`, or None if it is more than that."""
+    if not text.startswith("$"):
+        return None
+    pieces: list[str | int] = []
+    at = 1
+    while at < len(text):
+        found = _PLAIN.match(text, at)
+        if found is None:
+            return None
+        name, index, quoted, double = found.groups()
+        pieces.append(int(index) if index is not None else next(p for p in (name, quoted, double) if p is not None))
+        at = found.end()
+    return tuple(pieces)
+
+
+def follow(value: Any, pieces: Iterable[str | int]) -> Any:
+    """What stands there, or MISSING."""
+    for piece in pieces:
+        if type(piece) is str:
+            if not isinstance(value, Mapping) or piece not in value:
+                return MISSING
+        elif type(value) is not list or not -len(value) <= piece < len(value):  # type: ignore[operator]
+            return MISSING
+        value = value[piece]  # type: ignore[index]
+    return value
+
+
+def _length(found: Any) -> Any:
+    if found is MISSING:
+        return 0
+    if type(found) in (list, str) or isinstance(found, Mapping):
+        return len(found)
+    raise Fault("`.length()` takes a list, a string or an object")
+
+
+# The parts of the library's tree, as closures
+
+
+@cache
+def _environment() -> Any:
+    from jsonpath import JSONPathEnvironment  # noqa: PLC0415  # only filters and wildcards need it
+
+    return JSONPathEnvironment(strict=True, filter_caching=False)
+
+
+def _parsed(path: str, text: str) -> Any:
+    from jsonpath import JSONPathError  # noqa: PLC0415  # as above
+
+    try:
+        return _environment().compile(path)
+    except (JSONPathError, RecursionError) as error:
+        token = getattr(error, "token", None)
+        position = None if token is None else (token.index if token.index >= 0 else len(path))
+        said = "nested too deeply" if isinstance(error, RecursionError) else str(error.args[0])
+        hint = "" if path.startswith("$") else "A path starts with `$`, which is the output."
+        raise _bad(f"the path cannot be read: {said}.", text, position, hint) from None
+
+
+def _bad(message: str, text: str, position: int | None = None, hint: str = "") -> BadExpression:
+    return BadExpression([ExpressionError("expression.jsonpath", message, position, text, hint=hint)])
+
+
+def _segment(segment: Any, text: str) -> Walk:
+    selectors = [_selector(selector, text) for selector in segment.selectors]
+    descends = type(segment).__name__ == "JSONPathRecursiveDescentSegment"
+
+    def walk(frame: Frame, root: Any, nodes: Nodes) -> Nodes:
+        found: Nodes = []
+        for node in _descendants(frame, nodes) if descends else nodes:
+            for select in selectors:
+                more = select(frame, root, [node])
+                frame.charge(1 + len(more))
+                found += more
+        return found
+
+    return walk
+
+
+def _descendants(frame: Frame, nodes: Nodes) -> Iterable[Any]:
+    """The containers at and below the nodes, parents first, in document order."""
+    stack = [(node, 0) for node in reversed(nodes)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > DEPTH_MAX:
+            raise Fault(f"the value is nested deeper than {DEPTH_MAX} levels")
+        children = _children(node)
+        frame.charge(2 + len(children))
+        yield node
+        stack += [(child, depth + 1) for child in reversed(children) if isinstance(child, list | Mapping)]
+
+
+def _children(node: Any) -> Nodes:
+    if type(node) is list:
+        return node
+    return list(node.values()) if isinstance(node, Mapping) else []
+
+
+def _selector(selector: Any, text: str) -> Walk:
+    match type(selector).__name__:
+        case "NameSelector" | "IndexSelector":
+            piece = selector.name if hasattr(selector, "name") else selector.index
+            return lambda _frame, _root, nodes: [v for node in nodes if (v := follow(node, (piece,))) is not MISSING]
+        case "WildcardSelector":
+            return lambda _frame, _root, nodes: [child for node in nodes for child in _children(node)]
+        case "SliceSelector":
+            cut = selector.slice
+            step_0 = cut.step == 0
+            return lambda _f, _r, nodes: [v for n in nodes if type(n) is list and not step_0 for v in n[cut]]
+        case "Filter":
+            return _filter(_truth(selector.expression.expression, text))
+        case other:
+            raise _bad(f"{other} is not supported.", text)
+
+
+def _filter(test: Test) -> Walk:
+    def walk(frame: Frame, root: Any, nodes: Nodes) -> Nodes:
+        found: Nodes = []
+        for node in nodes:
+            for child in _children(node):
+                frame.charge(5)
+                if test(frame, root, child):
+                    found.append(child)
+        return found
+
+    return walk
+
+
+def _truth(expression: Any, text: str) -> Test:
+    """A filter: comparisons, `&&`, `||`, `!`, functions, and queries, which are true if they find something."""
+    match type(expression).__name__:
+        case "PrefixExpression":
+            inner = _truth(expression.right, text)
+            return lambda frame, root, node: not inner(frame, root, node)
+        case "InfixExpression" if expression.logical:
+            left, right = _truth(expression.left, text), _truth(expression.right, text)
+            if expression.operator == "&&":
+                return lambda frame, root, node: left(frame, root, node) and right(frame, root, node)
+            return lambda frame, root, node: left(frame, root, node) or right(frame, root, node)
+        case "InfixExpression":
+            return _comparison(expression.operator, _value(expression.left, text), _value(expression.right, text))
+        case "FunctionExtension":
+            return _function(expression, text)
+        case "RelativeFilterQuery" | "RootFilterQuery":
+            find = _nodes(expression, text)
+            return lambda frame, root, node: bool(find(frame, root, node))
+        case other:
+            raise _bad(f"a {other} is no filter.", text)
+
+
+def _value(expression: Any, text: str) -> Test:
+    match type(expression).__name__:
+        case "FunctionExtension":
+            return _function(expression, text)
+        case "RelativeFilterQuery" | "RootFilterQuery":
+            find = _nodes(expression, text)
+            return lambda frame, root, node: _only(find(frame, root, node))
+        case "Nil":
+            return lambda _frame, _root, _node: None
+        case _:
+            value = expression.value
+            return lambda _frame, _root, _node: value
+
+
+def _nodes(expression: Any, text: str) -> Test:
+    walks = [_segment(segment, text) for segment in expression.path.segments]
+    relative = type(expression).__name__ == "RelativeFilterQuery"
+
+    def find(frame: Frame, root: Any, node: Any) -> Nodes:
+        frame.charge(2 + len(walks))
+        start = node if relative else root
+        nodes = [start]
+        for walk in walks:
+            nodes = walk(frame, start, nodes)
+        return nodes
+
+    return find
+
+
+def _only(nodes: Nodes) -> Any:
+    return nodes[0] if len(nodes) == 1 else MISSING
+
+
+def _function(expression: Any, text: str) -> Test:
+    name = expression.name
+    if name in ("count", "value"):
+        find = _nodes(expression.args[0], text)
+        if name == "count":
+            return lambda frame, root, node: len(find(frame, root, node))
+        return lambda frame, root, node: _only(find(frame, root, node))
+    first = _value(expression.args[0], text)
+    if name == "length":
+        return lambda frame, root, node: _size(first(frame, root, node))
+    pattern = _value(expression.args[1], text)
+    literal = getattr(expression.args[1], "value", None)
+    if isinstance(literal, str):
+        try:
+            compile_pattern(_anchored(name, literal))
+        except BadPattern as error:
+            raise _bad(f"{error}.", text) from None
+    return lambda frame, root, node: _matches(frame, name, first(frame, root, node), pattern(frame, root, node))
+
+
+def _size(value: Any) -> Any:
+    return len(value) if type(value) in (str, list) or isinstance(value, Mapping) else MISSING
+
+
+def _matches(frame: Frame, name: str, value: Any, pattern: Any) -> bool:
+    if type(value) is not str or type(pattern) is not str:
+        return False
+    return matches(frame, value, _anchored(name, pattern))
+
+
+def _anchored(name: str, pattern: str) -> str:
+    return f"^(?:{pattern})$" if name == "match" else pattern
+
+
+def _comparison(operator: str, left: Test, right: Test) -> Test:
+    compare = _COMPARE[operator]
+    return lambda frame, root, node: compare(frame, left(frame, root, node), right(frame, root, node))
+
+
+def _same(frame: Frame, a: Any, b: Any) -> bool:
+    return a is b if a is MISSING or b is MISSING else same(frame, a, b)
+
+
+def _less(_frame: Frame, a: Any, b: Any) -> bool:
+    """Within numbers and within strings; of anything else false, as RFC 9535 has it."""
+    numbers = type(a) in (int, float) and type(b) in (int, float)
+    return bool(a < b) if numbers or (type(a) is str and type(b) is str) else False
+
+
+_COMPARE: dict[str, Callable[[Frame, Any, Any], bool]] = {
+    "==": _same,
+    "!=": lambda frame, a, b: not _same(frame, a, b),
+    "<": _less,
+    ">": lambda frame, a, b: _less(frame, b, a),
+    "<=": lambda frame, a, b: _less(frame, a, b) or _same(frame, a, b),
+    ">=": lambda frame, a, b: _less(frame, b, a) or _same(frame, a, b),
+}

@@ -1,0 +1,186 @@
+"""Templates: JSON in which strings are literal except `${CEL}`.
+
+A string that is one `${…}` keeps the type of its value; inside a longer text a value is written as JSON, strings without
+their quotes. `$${` stands for `${` itself. Keys are literal, numbers and booleans stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from weft.conditions.budget import Exhausted, Frame
+from weft.conditions.cel.survey import Path
+from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression, too_much
+from weft.conditions.failures import BadExpression, ExpressionError, cut, join_path
+from weft.core.values import DEPTH_MAX, encode
+
+CHARS_MAX: Final = 100_000
+
+Fill = Callable[[Frame], Any]
+
+
+class Template:
+    """A compiled template: the names and paths it reads, and its value for given bindings."""
+
+    __slots__ = ("_fill", "names", "paths")
+
+    def __init__(self, fill: Fill, expressions: list[Expression]) -> None:
+        self._fill = fill
+        self.paths = frozenset(path for expression in expressions for path in expression.paths)
+        self.names = frozenset(path[0] for path in self.paths)
+
+    def evaluate(self, bindings: Mapping[str, Any]) -> Any:
+        """The filled template; all its expressions share one budget.
+
+        Raises:
+            EvaluationFailed: one of its expressions failed.
+        """
+        return self._fill(Frame(bindings))
+
+
+def compile_template(value: Any) -> Template:
+    """Compile a template from any JSON value.
+
+    Raises:
+        BadExpression: all errors of all its expressions; their `path` says where in `value` each stands.
+        BadValue: it is not JSON.
+    """
+    if not isinstance(value, str):
+        encode(value, what="a template holds")
+    compiler = _Compiler()
+    fill = compiler.compile(value, "", 0)
+    if compiler.errors:
+        raise BadExpression(compiler.errors)
+    return Template(fill, compiler.expressions)
+
+
+class _Compiler:
+    def __init__(self) -> None:
+        self.errors: list[ExpressionError] = []
+        self.expressions: list[Expression] = []
+
+    def compile(self, value: Any, path: str, depth: int) -> Fill:
+        assert depth <= DEPTH_MAX, "encode refuses deeper values"
+        if isinstance(value, str):
+            return self._text(value, path)
+        if isinstance(value, list | tuple):
+            return _fill_list([self.compile(part, f"{path}[{i}]", depth + 1) for i, part in enumerate(value)])
+        if isinstance(value, Mapping):
+            return _fill_object(
+                {str(name): self.compile(part, join_path(path, str(name)), depth + 1) for name, part in value.items()}
+            )
+        return lambda _frame: value
+
+    def _text(self, text: str, path: str) -> Fill:
+        try:
+            pieces = _pieces(text)
+        except BadExpression as error:
+            self.errors += [found.inside(path) for found in error.errors]
+            return lambda _frame: None
+        self.expressions += [piece for piece in pieces if isinstance(piece, Expression)]
+        if len(pieces) == 1:
+            return _fill_one(pieces[0])
+        return _fill_text(text, pieces)
+
+
+@lru_cache(maxsize=CACHED_MAX)
+def _pieces(text: str) -> tuple[str | Expression, ...]:
+    """The literal and computed pieces of a text, in order."""
+    if len(text) > CHARS_MAX and "${" in text:
+        said = f"the text has {len(text):,} characters; with `${{…}}` in it the limit is {CHARS_MAX:,}."
+        raise BadExpression([ExpressionError("expression.too_long", said, None, cut(text))])
+    pieces: list[str | Expression] = []
+    errors: list[ExpressionError] = []
+    literal, at = "", 0
+    while (start := text.find("${", at)) >= 0:
+        if text.startswith("$", start - 1) and start > at:
+            literal, at = f"{literal}{text[at:start]}{{", start + 2
+            continue
+        end = _closing(text, start + 2)
+        if end < 0:
+            errors.append(ExpressionError("expression.unclosed", "`${` is not closed.", start, text, hint=_ESCAPE))
+            break
+        literal += text[at:start]
+        if literal:
+            pieces.append(literal)
+        literal, at = "", end + 1
+        try:
+            pieces.append(compile_expression(text[start + 2 : end]))
+        except BadExpression as error:
+            errors += error.errors
+    if errors:
+        raise BadExpression(errors)
+    literal += text[at:]
+    return (*pieces, literal) if literal or not pieces else tuple(pieces)
+
+
+_ESCAPE = "Write `$${` for a literal `${`."
+
+
+def _closing(text: str, at: int) -> int:
+    """Where the `}` of a `${` stands: not one of a map, nor one inside a string of CEL. -1: nowhere."""
+    depth = 0
+    while at < len(text):
+        char = text[at]
+        if char in "'\"":
+            at = _string_end(text, at)
+            continue
+        if char == "{":
+            depth += 1
+        elif char == "}":
+            if depth == 0:
+                return at
+            depth -= 1
+        at += 1
+    return -1
+
+
+def _string_end(text: str, start: int) -> int:
+    """Where a string of CEL ends, which may be raw (`r'\\'`) or have three quotes."""
+    quote = text[start] * 3 if text.startswith(text[start] * 3, start) else text[start]
+    raw = start > 0 and text[start - 1] in "rR"
+    at = start + len(quote)
+    while at < len(text):
+        if text[at] == "\\" and not raw:
+            at += 2
+        elif text.startswith(quote, at):
+            return at + len(quote)
+        else:
+            at += 1
+    return at
+
+
+def _fill_one(piece: str | Expression) -> Fill:
+    if isinstance(piece, Expression):
+        return piece.evaluate_in
+    return lambda _frame: piece
+
+
+def _fill_text(text: str, pieces: tuple[str | Expression, ...]) -> Fill:
+    def fill(frame: Frame) -> str:
+        made = [piece if isinstance(piece, str) else _as_text(piece, piece.evaluate_in(frame)) for piece in pieces]
+        try:
+            frame.charge(sum(map(len, made)) >> 4)
+        except Exhausted:
+            raise too_much(text, frame.bindings, _paths(pieces)) from None
+        return "".join(made)
+
+    return fill
+
+
+def _paths(pieces: tuple[str | Expression, ...]) -> list[Path]:
+    return [path for piece in pieces if isinstance(piece, Expression) for path in piece.paths]
+
+
+def _as_text(piece: Expression, value: Any) -> str:
+    return value if isinstance(value, str) else encode(value, what=f"`{cut(piece.text)}` gives").decode()
+
+
+def _fill_list(parts: list[Fill]) -> Fill:
+    return lambda frame: [part(frame) for part in parts]
+
+
+def _fill_object(parts: dict[str, Fill]) -> Fill:
+    return lambda frame: {name: part(frame) for name, part in parts.items()}

@@ -1,0 +1,1 @@
+"""Graphs: documents compiled to an IR that the token machine runs. Pure."""

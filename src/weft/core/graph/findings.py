@@ -1,0 +1,113 @@
+"""What is wrong with a graph: all of it at once, each with a code, a place and a suggestion. Pure.
+
+The compiler notes a `Problem` at a place in the source (`At`); who knows the file turns it into a `Finding` with a path
+that people can read and a line. `refusal` is the error that carries them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from weft.errors import BadGraph
+
+At = tuple[str | int, ...]
+"""A place in the document as its author wrote it: keys and indexes from the top."""
+
+Severity = Literal["error", "warning"]
+
+PROBLEMS_MAX = 100
+"""So many tell enough; a document of a thousand mistakes is one mistake made a thousand times."""
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing to repair (`error`) or to know (`warning`). `str()` is the line that people read."""
+
+    code: str
+    message: str
+    path: str = ""
+    line: int = 0
+    file: str = ""
+    suggestion: str = ""
+    severity: Severity = "error"
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        head = " ".join(part for part in (place, self.path) if part)
+        text = f"{self.message} {self.suggestion}" if self.suggestion else self.message
+        return f"{head}: {text}" if head else text
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A finding whose place nobody has looked up yet."""
+
+    code: str
+    at: At
+    message: str
+    suggestion: str = ""
+    severity: Severity = "error"
+
+
+class Problems:
+    """Collects what is wrong, so that one mistake does not hide the next."""
+
+    def __init__(self) -> None:
+        self.found: list[Problem] = []
+        self.left_out = 0
+        self._seen: set[tuple[str, At, str]] = set()
+        self._errors = 0
+
+    def add(self, code: str, at: At, message: str, suggestion: str = "") -> None:
+        """Note an error. The same one twice is one."""
+        key = (code, at, message)
+        if key in self._seen:
+            return
+        if self._errors >= PROBLEMS_MAX:
+            self.left_out += 1
+            return
+        self._seen.add(key)
+        self._errors += 1
+        self.found.append(Problem(f"graph.{code}", at, message, suggestion))
+
+    def warn(self, code: str, at: At, message: str) -> None:
+        """Note what is allowed but perhaps not meant."""
+        if len(self.found) - self._errors < PROBLEMS_MAX:
+            self.found.append(Problem(f"graph.{code}", at, message, severity="warning"))
+
+    @property
+    def refused(self) -> bool:
+        return self._errors > 0
+
+    @property
+    def full(self) -> bool:
+        """Whether more would not be told anyway, so that looking for more is waste."""
+        return self._errors >= PROBLEMS_MAX
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The closest known name as a question; nothing if none is close."""
+    close = closest(name, known)
+    return f'Did you mean "{close}"?' if close else ""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """The known name that was probably meant, or nothing."""
+    near = [word for word in known if abs(len(word) - len(name)) <= 3][:2000]
+    found = difflib.get_close_matches(name[:100], near, n=1)
+    return found[0] if found else ""
+
+
+def refusal(findings: Sequence[Finding], *, name: str, left_out: int = 0) -> BadGraph:
+    """The error for a graph that does not hold together; `context["findings"]` has them all."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    codes = {finding.code for finding in errors}
+    if len(errors) == 1:
+        message = str(errors[0])
+    else:
+        more = f"\n  and {left_out} more" if left_out else ""
+        message = f"{name} has {len(errors) + left_out} problems:" + "".join(f"\n  {each}" for each in errors) + more
+    code = errors[0].code if len(codes) == 1 else "graph.invalid"
+    return BadGraph(message, code=code, findings=list(findings))

@@ -1,0 +1,144 @@
+"""Order, reach and dominance of a graph without its back edges. Pure, near-linear.
+
+Only back edges may close cycles; any other cycle is noted and cut open, so that the rest can still be examined.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from weft.core.graph.findings import Problems
+from weft.core.graph.shape import Arc, Shape, link
+
+
+class Flow:
+    """`order`: reachable nodes, topologically, ties by document order; `place`: its inverse (-1: never reached)."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.order = _topological(shape)
+        self.place = [-1] * len(shape.names)
+        for place, node in enumerate(self.order):
+            self.place[node] = place
+        self._depth = [0] * len(shape.names)
+        self._parent = [0] * len(shape.names)
+        self._jump = [0] * len(shape.names)
+        for node in self.order[1:]:
+            self._hang(node, shape)
+
+    def reached(self, node: int) -> bool:
+        return self.place[node] >= 0
+
+    def dominator(self, node: int) -> int:
+        """The nearest node that every path to this one passes (start's is start)."""
+        return self._parent[node]
+
+    def dominates(self, above: int, node: int) -> bool:
+        """Whether every path to `node` passes `above`; a node dominates itself."""
+        return self._climb(node, self._depth[above]) == above
+
+    def _hang(self, node: int, shape: Shape) -> None:
+        """Put a node into the dominator tree, below the meeting point of its predecessors."""
+        sources = [arc.source for arc in shape.into[node] if self.reached(arc.source)]
+        parent = sources[0]
+        for source in sources[1:]:
+            parent = self._meet(parent, source)
+        far = self._jump[parent]
+        # Jump pointers of skew-binary length: ancestors at any depth in a logarithm of steps, with one pointer each.
+        even = self._depth[parent] - self._depth[far] == self._depth[far] - self._depth[self._jump[far]]
+        self._parent[node] = parent
+        self._depth[node] = self._depth[parent] + 1
+        self._jump[node] = self._jump[far] if even else parent
+
+    def _climb(self, node: int, depth: int) -> int:
+        while self._depth[node] > depth:
+            node = self._jump[node] if self._depth[self._jump[node]] >= depth else self._parent[node]
+        return node
+
+    def _meet(self, a: int, b: int) -> int:
+        depth = min(self._depth[a], self._depth[b])
+        a, b = self._climb(a, depth), self._climb(b, depth)
+        while a != b:
+            if self._jump[a] != self._jump[b]:
+                a, b = self._jump[a], self._jump[b]
+            else:
+                a, b = self._parent[a], self._parent[b]
+        return a
+
+
+def _topological(shape: Shape) -> list[int]:
+    reached = _reached(shape)
+    waiting = [sum(arc.source in reached for arc in arcs) for arcs in shape.into]
+    ready = [0]
+    order = []
+    while ready:
+        node = heapq.heappop(ready)
+        order.append(node)
+        for arc in shape.out[node]:
+            waiting[arc.to] -= 1
+            if waiting[arc.to] == 0:
+                heapq.heappush(ready, arc.to)
+    assert len(order) == len(reached), "cycles are cut before"
+    return order
+
+
+def _reached(shape: Shape) -> set[int]:
+    reached = {0}
+    stack = [0]
+    while stack:
+        for arc in shape.out[stack.pop()]:
+            if arc.to not in reached:
+                reached.add(arc.to)
+                stack.append(arc.to)
+    return reached
+
+
+def cut_cycles(shape: Shape, problems: Problems) -> None:
+    """Note every cycle without a limit, and take out the edge that closes it."""
+    state = [0] * len(shape.names)  # 0 not seen, 1 on the way, 2 done
+    cut: set[int] = set()
+    for root in range(len(shape.names)):
+        if state[root] == 0:
+            _cut_from(root, shape, state, cut, problems)
+    if cut:
+        shape.arcs = [arc for arc in shape.arcs if arc.ordinal not in cut]
+        _reopen(shape)
+
+
+def _cut_from(root: int, shape: Shape, state: list[int], cut: set[int], problems: Problems) -> None:
+    state[root] = 1
+    way = [root]
+    nexts = [iter(shape.out[root])]
+    while way:
+        arc = next(nexts[-1], None)
+        if arc is None:
+            state[way.pop()] = 2
+            nexts.pop()
+        elif state[arc.to] == 1:
+            cut.add(arc.ordinal)
+            if not problems.full:
+                _note_cycle(arc, way[way.index(arc.to) :], shape, problems)
+        elif state[arc.to] == 0:
+            state[arc.to] = 1
+            way.append(arc.to)
+            nexts.append(iter(shape.out[arc.to]))
+
+
+def _note_cycle(arc: Arc, way: list[int], shape: Shape, problems: Problems) -> None:
+    names = [shape.names[node] for node in (*way, arc.to)]
+    shown = " -> ".join(names if len(names) <= 8 else [*names[:4], "…", *names[-3:]])
+    at = arc.route.at if arc.route is not None else arc.at
+    problems.add(
+        "cycle_without_limit",
+        at,
+        f"{shown} goes round without a limit.",
+        f"Close it with repeat on {shape.names[arc.source]}: {{while: …, at_most: …, back_to: {shape.names[arc.to]}}}.",
+    )
+
+
+def _reopen(shape: Shape) -> None:
+    """After a cut, what nothing leads to any more is an entry, or a whole cycle would go unexamined."""
+    link(shape)
+    for node in range(1, len(shape.names)):
+        if not shape.into[node]:
+            shape.arcs.append(Arc(0, node, "main", shape.node(node).at, ordinal=len(shape.arcs)))
+    link(shape)

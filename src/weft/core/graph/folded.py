@@ -1,0 +1,116 @@
+"""A graph document after its spellings were folded into one: what the compiler reads.
+
+Every part knows where its author wrote it (`at`). Targets are names that may not exist, expressions are text that may
+not parse, and the shape may be unsound: that is for the compiler to find.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from weft.core.graph.findings import At
+from weft.core.graph.model import Early, FanOut, Join, Limits, Merge, Need, Retry, Target, Work
+
+
+@dataclass(slots=True)
+class Source:
+    """An expression as written, and where."""
+
+    text: Any
+    at: At
+
+
+@dataclass(slots=True)
+class FoldedRoute:
+    """One edge as the document has it. `when` None: always. `errors`: a catch entry (empty: any error)."""
+
+    to: str
+    at: At
+    tier: int = 0
+    when: Source | None = None
+    errors: list[str] | None = None
+    each: Source | None = None
+    each_name: str = "item"
+    copies: int = 0
+    width: int = 0
+
+
+@dataclass(slots=True)
+class FoldedRepeat:
+    """`exhausted` None: no such key, the limit is a failure."""
+
+    condition: Source
+    at_most: int
+    back_to: str
+    at: At
+    until: bool = False
+    exhausted: list[FoldedRoute] | None = None
+
+
+@dataclass(slots=True)
+class FoldedSave:
+    to: Target
+    value: Source
+
+
+@dataclass(slots=True)
+class FoldedUndo:
+    step: str
+    input: Source | None = None
+    retry: Retry = field(default_factory=Retry)
+    timeout_ms: int = 0
+
+
+@dataclass(slots=True)
+class FoldedJoin:
+    """A fan-in. `of`: the fan-out it names, if it names one."""
+
+    at: At
+    need: Need = field(default_factory=Need)
+    of: str = ""
+    merge: Merge | None = None
+    merge_at: At = ()
+    early: Early = "cancel"
+
+
+@dataclass(slots=True)
+class FoldedNode:
+    """The `Expr`s in `work` hold only their source; the compiler reads them. `work_at`: where it was written."""
+
+    id: str
+    at: At
+    work: Work
+    work_at: At = ()
+    input: Source | None = None
+    save: list[FoldedSave] = field(default_factory=list)
+    retry: Retry = field(default_factory=Retry)
+    timeout_ms: int = 0
+    queue: str = ""
+    limits: Limits = field(default_factory=Limits)
+    undo: FoldedUndo | None = None
+    on_failure: Literal["propagate", "route"] = "propagate"
+    join: Join = "plain"
+    fan_in: FoldedJoin | None = None
+    fan_out: FanOut = "tiers"
+    on_no_match: Literal["fail", "end"] = "fail"
+    repeat: FoldedRepeat | None = None
+    routes: list[FoldedRoute] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class FoldedGraph:
+    """`entries` None: the nodes that nothing leads to. `targets`: named as a way on somewhere, so no entries.
+
+    That includes names in lists that another list replaced, such as the `break_path` of a node that has a branch.
+    """
+
+    name: str
+    nodes: dict[str, FoldedNode] = field(default_factory=dict)
+    entries: list[tuple[str, At]] | None = None
+    targets: set[str] = field(default_factory=set)
+    limits: Limits = field(default_factory=Limits)
+    input: dict[str, Any] | None = None
+    state: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    output: Source | None = None

@@ -1,0 +1,356 @@
+"""The compiled graph (IR): what the token machine runs. Immutable, JSON, named by its content.
+
+Built only by `compile_graph`, which has proved that scopes nest; nothing here is checked again. The words are those of
+the graph semantics: an *edge* is numbered by `ordinal` (its index in `Graph.edges`: start's edges, then node by node in
+document order), a *loop* and a *scope* by their index. `START` is the node that start's edges leave from. A hop looks
+only at the node it leaves and the edges there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final, Literal
+
+import msgspec
+
+START: Final = ""
+"""The virtual node in front of the entries. No real node has this name."""
+
+FORMAT: Final = 1
+
+Join = Literal["plain", "edges", "fan_in"]
+EdgeKind = Literal["main", "timeout", "back"]
+FanOut = Literal["tiers", "first_match", "all"]
+Early = Literal["cancel", "abandon", "late_merge"]
+How = Literal["append", "merge_object", "keyed_by_branch", "last_wins"]
+Backoff = Literal["fixed", "linear", "exponential"]
+
+
+class _Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    pass
+
+
+class Expr(_Part, frozen=True, omit_defaults=True):
+    """A condition, an expression or a template as its author wrote it, and what it looks at.
+
+    `source`: CEL text or a condition object; for templates any JSON value in which strings may hold `${CEL}`. `names`:
+    the bound names it uses (`input`, `output`, …, an `as` name), sorted. `nodes`: the nodes whose outputs it names;
+    `["*"]` where only its evaluation tells.
+    """
+
+    source: Any
+    names: list[str] = []
+    nodes: list[str] = []
+
+
+# --- what a node does --------------------------------------------------------------------------------------------
+
+
+class StepWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="step"):
+    """A registered step. `config_ref`: a blob that holds what the step is configured with."""
+
+    step: str
+    config_ref: str = ""
+
+
+class HttpWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="http"):
+    """An HTTP request; every string in it is a template."""
+
+    request: Expr
+
+
+class ScriptWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="script"):
+    script: Any
+
+
+class WorkflowWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="workflow"):
+    """A child run of a workflow of any style."""
+
+    workflow: str
+    version: str = ""
+    inherit_artifacts: bool = False
+
+
+class GoalWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="goal"):
+    """A child run that plans for these goals, given the node's input."""
+
+    goals: list[str]
+
+
+class AskWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ask"):
+    """A question to people. `form` is JSON Schema; `timeout_ms` 0: no limit; `escalate`: who is asked then."""
+
+    title: Expr
+    about: Expr | None = None
+    form: dict[str, Any] | None = None
+    of: list[str] = []
+    quorum: str | int = "any"
+    timeout_ms: int = 0
+    on_timeout: Literal["fail", "approve", "reject", "escalate"] = "fail"
+    escalate: list[str] = []
+
+
+class AgentWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="agent"):
+    agent: Any
+    config_ref: str = ""
+
+
+class WaitWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="wait"):
+    """Nothing, for so long; the output is the input."""
+
+    ms: int
+
+
+class PassWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="pass"):
+    """Nothing at all; the output is the input."""
+
+
+class TypeWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="type"):
+    """A registered node type. `config` is a template; `config_ref` a blob that holds it."""
+
+    type: str
+    config: Expr | None = None
+    config_ref: str = ""
+
+
+Work = (
+    StepWork
+    | HttpWork
+    | ScriptWork
+    | WorkflowWork
+    | GoalWork
+    | AskWork
+    | AgentWork
+    | WaitWork
+    | PassWork
+    | TypeWork
+)
+
+
+# --- data and policies -------------------------------------------------------------------------------------------
+
+
+class Target(_Part, frozen=True, omit_defaults=True):
+    """Where a value is written.
+
+    `here`: the innermost branch's output if the token is in a branch, else the state. `state`: the state from anywhere.
+    """
+
+    scope: Literal["here", "state"]
+    path: list[str]
+
+
+class Save(_Part, frozen=True, omit_defaults=True):
+    to: Target
+    value: Expr
+
+
+class Retry(_Part, frozen=True, omit_defaults=True):
+    """What the document says; where it is silent (None) the step's own policy holds."""
+
+    attempts: int | None = None
+    backoff: Backoff | None = None
+    delay_ms: int | None = None
+    delay_ms_max: int | None = None
+
+
+class Limits(_Part, frozen=True, omit_defaults=True):
+    """Bounds of a run or, on a node, of its visits; 0: the engine's own. `time_ms` on a node counts all attempts."""
+
+    time_ms: int = 0
+    hops: int = 0
+    tokens: int = 0
+    fan_out: int = 0
+
+
+class Undo(_Part, frozen=True, omit_defaults=True):
+    """The step that takes the node back. Without `input` it is given the node's input and output."""
+
+    step: str
+    input: Expr | None = None
+    retry: Retry = Retry()
+    timeout_ms: int = 0
+
+
+class Need(_Part, frozen=True, omit_defaults=True):
+    """How many branches must arrive: all, `count` of them, or `percent` of the total, rounded up, at least one."""
+
+    kind: Literal["all", "count", "percent"] = "all"
+    count: int = 0
+    percent: float = 0
+
+    def of(self, total: int) -> int:
+        """M for a frame of so many branches; `all` is the total."""
+        if self.kind == "all":
+            return total
+        if self.kind == "count":
+            return self.count
+        scaled = self.percent * total
+        return max(1, int(scaled // 100) + (scaled % 100 > 0))
+
+
+class Merge(_Part, frozen=True, omit_defaults=True):
+    """`source`: empty for the whole branch output, else a path whose first word is `output` or `branch`."""
+
+    how: How
+    into: Target
+    source: list[str] = []
+
+
+class FanIn(_Part, frozen=True, omit_defaults=True):
+    """What a fan-in closes and when. `opener` is a node, or `START`."""
+
+    opener: str
+    need: Need = Need()
+    merge: Merge | None = None
+    early: Early = "cancel"
+
+
+class Repeat(_Part, frozen=True, omit_defaults=True):
+    """The loop that a node closes: it goes on while the condition holds (`until`: while it does not).
+
+    `at_most` counts executions of the node within one instance of the loop. `exhausted`: its timeout edges, taken when
+    the limit is reached; `fails`: there is no such key, so that the limit is a failure.
+    """
+
+    condition: Expr
+    at_most: int
+    loop: int
+    back: int
+    until: bool = False
+    exhausted: list[int] = []
+    fails: bool = False
+
+
+# --- the graph ---------------------------------------------------------------------------------------------------
+
+
+class Each(_Part, frozen=True, omit_defaults=True):
+    """`for_each`: a branch per item of the list that `collection` (one CEL expression) gives."""
+
+    collection: Expr
+    name: str = "item"
+
+
+class Edge(_Part, frozen=True, omit_defaults=True):
+    """`exits`: loops whose body holds `source` and not `to`, innermost first.
+
+    A token pops those of them that lie above its innermost frame. `errors`: a catch entry, for these kinds of error
+    or, if empty, for any. `copies`: spawn so many branches. `width`: how many branches work at once (0: all). `loop`:
+    of a back edge, the loop it goes round.
+    """
+
+    ordinal: int
+    source: str
+    to: str
+    kind: EdgeKind = "main"
+    tier: int = 0
+    when: Expr | None = None
+    errors: list[str] | None = None
+    each: Each | None = None
+    copies: int = 0
+    width: int = 0
+    mentions_error: bool = False
+    opens: bool = False
+    exits: list[int] = []
+    loop: int = -1
+
+
+class Loop(_Part, frozen=True, omit_defaults=True):
+    """`parent`: the loop around it (-1: none). `exits`: edges that pop it; skipped when it ends and none took them."""
+
+    header: str
+    latches: list[str]
+    parent: int = -1
+    exits: list[int] = []
+
+
+class Scope(_Part, frozen=True, omit_defaults=True):
+    """One level of a static scope path: the branch of an opening edge, or a loop, inside `parent`. Scope 0 is the run.
+
+    A token's path maps to one of these: each branch on it came by an opening edge, each instance is of a loop.
+    """
+
+    parent: int
+    edge: int = -1
+    loop: int = -1
+
+
+class Node(_Part, frozen=True, omit_defaults=True):
+    """A place where work is done, with everything a hop through it asks for.
+
+    `tiers`: main edges by tier ascending, in each by ordinal; `error_tiers`: those of them that mention error.
+    `incoming`: forward edges that can deliver. `waits`: only where not all of them can deliver in every scope, the ones
+    that can, by the scope they deliver in. `heads`: loops entered here, outermost first; `loop`: the innermost one
+    around the node, its own included. `opening`: its edges that open, by ordinal; `closed_by`: the fan-in of the frame
+    they open. `terminal`: it has no main edge but those that mention error. `scopes`: where its tokens may work.
+    `remembered`: some expression names its output, so tokens keep it.
+    """
+
+    id: str
+    work: Work
+    input: Expr | None = None
+    save: list[Save] = []
+    retry: Retry = Retry()
+    timeout_ms: int = 0
+    queue: str = ""
+    limits: Limits = Limits()
+    undo: Undo | None = None
+    on_failure: Literal["propagate", "route"] = "propagate"
+    join: Join = "plain"
+    fan_in: FanIn | None = None
+    fan_out: FanOut = "tiers"
+    on_no_match: Literal["fail", "end"] = "fail"
+    repeat: Repeat | None = None
+    tiers: list[list[int]] = []
+    error_tiers: list[list[int]] = []
+    incoming: list[int] = []
+    waits: dict[int, list[int]] = {}
+    opening: list[int] = []
+    closed_by: str = ""
+    heads: list[int] = []
+    loop: int = -1
+    scopes: list[int] = []
+    terminal: bool = False
+    remembered: bool = False
+
+
+class Graph(_Part, frozen=True, omit_defaults=True):
+    """`start`: ordinals of start's edges; `start_closed_by`: the fan-in of the frame that start opens, if any.
+
+    `input`, `state` and `result` are JSON Schema (None: anything goes); `output` is a template, None: the state.
+    """
+
+    name: str
+    nodes: dict[str, Node]
+    edges: list[Edge]
+    start: list[int]
+    format: int = FORMAT
+    loops: list[Loop] = []
+    scopes: list[Scope] = []
+    start_closed_by: str = ""
+    terminals: list[str] = []
+    limits: Limits = Limits()
+    input: dict[str, Any] | None = None
+    state: dict[str, Any] | None = None
+    result: dict[str, Any] | None = None
+    output: Expr | None = None
+
+
+_canonical = msgspec.json.Encoder(order="sorted")
+_decoder = msgspec.json.Decoder(Graph)
+
+
+def encode(graph: Graph) -> bytes:
+    """Canonical JSON: equal graphs have equal bytes."""
+    return _canonical.encode(graph)
+
+
+def decode(raw: bytes) -> Graph:
+    """What `encode` wrote."""
+    return _decoder.decode(raw)
+
+
+def content_hash(graph: Graph) -> str:
+    """The name of this very graph: SHA-256 of its canonical JSON, in hex."""
+    return hashlib.sha256(encode(graph)).hexdigest()

@@ -1,0 +1,112 @@
+"""Read every expression of a graph once: does it parse, what does it look at, which nodes does it name? Pure."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from weft.core.graph.findings import At, Problems, did_you_mean
+from weft.core.graph.folded import Source
+from weft.core.graph.language import Language, Uses
+from weft.core.graph.model import Expr
+from weft.errors import WeftError
+
+BOUND = ("input", "state", "output", "error", "nodes", "branch", "join", "ctx", "_branch")
+"""Names that every expression may use; `as` names are bound inside their branches."""
+
+EVERY_NODE = ["*"]
+
+Kind = Literal["condition", "expression", "template"]
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """One expression as the language sees it; `wrong`: why it cannot be read."""
+
+    names: list[str] = []
+    nodes: list[str] = []
+    mentions_error: bool = False
+    wrong: str = ""
+
+
+class Mention(msgspec.Struct, frozen=True):
+    """Names used at a node (`START`: by the graph as a whole), to be checked once the scopes are known."""
+
+    node: str
+    names: list[str]
+    at: At
+
+
+class Reader:
+    """Reads through a cache: the same text is compiled once, however many nodes use it."""
+
+    def __init__(self, language: Language, nodes: dict[str, Any], problems: Problems) -> None:
+        self._language = language
+        self._nodes = nodes
+        self._problems = problems
+        self._cache: dict[tuple[Kind, bytes], Seen] = {}
+        self.mentions: list[Mention] = []
+        self.remembered: set[str] = set()
+        """Nodes that some expression names."""
+
+    def read(self, kind: Kind, source: Source, node: str) -> tuple[Expr, bool]:
+        """The expression with what it uses, and whether it mentions error. What does not parse uses nothing."""
+        seen = self._look(kind, source.text)
+        if seen.wrong:
+            self._problems.add("expression", source.at, seen.wrong)
+            return Expr(source.text), False
+        for name in seen.nodes:
+            if name in self._nodes:
+                self.remembered.add(name)
+            elif name == "*":
+                self.remembered.update(self._nodes)
+            else:
+                self._problems.add("unknown_node", source.at, f'no node "{name}".', did_you_mean(name, self._nodes))
+        if seen.names:
+            self.mentions.append(Mention(node, seen.names, source.at))
+        return Expr(source.text, seen.names, seen.nodes), seen.mentions_error
+
+    def template(self, source: Source | None, node: str) -> Expr | None:
+        """A template, read part by part so that a mistake has its own place."""
+        if source is None:
+            return None
+        if not isinstance(source.text, dict):
+            return self.read("template", source, node)[0]
+        parts = [self.read("template", Source(text, (*source.at, key)), node)[0] for key, text in source.text.items()]
+        names = sorted({name for part in parts for name in part.names})
+        nodes = sorted({name for part in parts for name in part.nodes})
+        return Expr(source.text, names, EVERY_NODE if "*" in nodes else nodes)
+
+    def _look(self, kind: Kind, source: Any) -> Seen:
+        key = (kind, msgspec.json.encode(source, order="sorted"))
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = self._parse(kind, source)
+        return found
+
+    def _parse(self, kind: Kind, source: Any) -> Seen:
+        try:
+            match kind:
+                case "condition":
+                    uses = self._language.condition(source)
+                case "expression":
+                    uses = self._language.expression(source)
+                case "template":
+                    uses = self._language.template(source)
+        except WeftError as error:
+            return Seen(wrong=str(error))
+        return Seen(sorted(uses.names), _nodes_named(uses), uses.mentions_error)
+
+
+def _nodes_named(uses: Uses) -> list[str]:
+    """The nodes an expression names; all of them where it does not say which."""
+    named: set[str] = set()
+    followed: set[str] = set()
+    for path in uses.paths:
+        if path[0] in ("nodes", "ctx"):
+            if len(path) == 1:
+                return EVERY_NODE
+            followed.add(path[0])
+            named.add(path[1])
+    whole = {"nodes", "ctx"} & set(uses.names) - followed
+    return EVERY_NODE if whole else sorted(named)

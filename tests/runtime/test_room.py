@@ -1,0 +1,82 @@
+"""Memory is bounded: runs make room for others, leave nothing behind, and none is forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections import Counter
+
+import weft
+from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.door import Door
+from weft.runtime.engine import Engine, World
+from weft.runtime.executor import PoolExecutor
+from weft.runtime.settings import Settings
+from weft.stores import open_store
+
+RESIDENT_MAX = 20
+
+
+def crowd() -> tuple[weft.App, Counter[str]]:
+    app = weft.App("memory://")
+    begun: Counter[str] = Counter()
+
+    @app.workflow
+    async def wait(ctx: weft.Context, n: int) -> str:
+        begun[ctx.run_id] += 1
+        return f"{n}: {await ctx.receive('go', str)}"
+
+    return app, begun
+
+
+async def hosted(app: weft.App) -> tuple[Engine, Door]:
+    store = open_store("memory://")
+    await store.open()
+    settings = Settings(resident_max=RESIDENT_MAX, poll_seconds=0.005)
+    world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
+    engine = Engine(world, app.catalogue())
+    door = Door(store, world.clock, world.ids, engine)
+    app.bind(door)
+    await engine.start()
+    return engine, door
+
+
+async def until(condition: object) -> None:
+    async with asyncio.timeout(20):
+        while not condition():  # type: ignore[operator]
+            await asyncio.sleep(0.002)
+
+
+def test_more_runs_than_memory_holds_all_get_their_turn() -> None:
+    async def scenario() -> None:
+        app, begun = crowd()
+        engine, _ = await hosted(app)
+        handles = [await app.start("wait", {"n": n}, id=f"r{n}") for n in range(5 * RESIDENT_MAX)]
+        await until(lambda: len(begun) == len(handles))
+        await until(lambda: len(engine.actors) <= RESIDENT_MAX)
+        for handle in handles:
+            await handle.send("go", "now")
+        results = [await handle.result(timeout="20s") for handle in handles]
+        assert results == [f"{n}: now" for n in range(len(handles))]
+        await engine.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector() -> None:
+    async def scenario() -> None:
+        app, _ = crowd()
+        engine, _ = await hosted(app)
+        for n in range(RESIDENT_MAX - 1):
+            await app.start("wait", {"n": n}, id=f"r{n}")
+        gc.collect()
+        gc.disable()
+        try:
+            await engine.keeper.release(list(engine.actors.values()))
+            assert not engine.actors
+            assert gc.collect() == 0
+        finally:
+            gc.enable()
+        await engine.stop()
+
+    asyncio.run(scenario())
