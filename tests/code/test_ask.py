@@ -296,7 +296,9 @@ def test_a_large_form_comes_back_whole() -> None:
     assert desk.play(end) == 100_000
 
 
-@pytest.mark.parametrize("options", [{"on_timeout": "maybe"}, {"quorum": 0}, {"quorum": "most"}, {"quorum": 3, "of": ["a"]}])
+@pytest.mark.parametrize(
+    "options", [{"on_timeout": "maybe"}, {"quorum": 0}, {"quorum": "most"}, {"quorum": 3, "of": ["a"]}]
+)
 def test_a_question_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
     app, flow = asking(**{"timeout": "1s", **options})
     assert Desk(app).fail(flow()).type == "BadValue"

@@ -332,7 +332,9 @@ def test_a_race_ends_at_its_place_in_the_order_of_facts_also_on_replay() -> None
         async def other() -> str:
             return await work("other", 5)
 
-        order = [await each for each in asyncio.as_completed([asyncio.create_task(race()), asyncio.create_task(other())])]
+        order = [
+            await each for each in asyncio.as_completed([asyncio.create_task(race()), asyncio.create_task(other())])
+        ]
         orders.append(order)
         await ctx.receive("go")
 

@@ -37,8 +37,9 @@ async def _socket() -> None:
 
 
 async def _thread_future() -> None:
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        await asyncio.wrap_future(pool.submit(int))
+    ended: concurrent.futures.Future[int] = concurrent.futures.Future()
+    ended.set_result(1)
+    await asyncio.wrap_future(ended)
 
 
 async def _own_future() -> None:
@@ -58,7 +59,7 @@ FOREIGN: dict[str, Callable[[], Awaitable[Any]]] = {
     "open_connection": lambda: asyncio.open_connection("127.0.0.1", 9),
     "subprocess": lambda: asyncio.create_subprocess_exec("true"),
     "socket": _socket,
-    "thread future": _thread_future,
+    "a thread's future": _thread_future,
     "a future that nobody resolves": _own_future,
     "an event that nobody sets": _event,
 }

@@ -185,7 +185,10 @@ def test_receive_gives_the_default_when_the_time_is_up() -> None:
 
     @app.workflow
     async def flow(ctx: weft.Context) -> list[Any]:
-        return [await ctx.receive("n", int, timeout="1s", default=None), await ctx.receive("m", timeout="1s", default=7)]
+        return [
+            await ctx.receive("n", int, timeout="1s", default=None),
+            await ctx.receive("m", timeout="1s", default=7),
+        ]
 
     assert Desk(app).run(flow()) == [None, 7]
 

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterator
+import traceback
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ import msgspec
 from tests.sim.ledger import Ledger, ObservedLog
 from tests.sim.swarm import Swarm, draw
 from tests.sim.workflows import KINDS, NAMES, app
+from weft.authoring.app import AppCatalogue
 from weft.authoring.handles import Handle
 from weft.core import commands as c
 from weft.core.ids import HostId
@@ -31,6 +33,7 @@ from weft.testing.faults import FaultyStore
 from weft.testing.loop import PROCESS, Process, ProcessDied, SimLoop
 
 HOUR = 3600.0
+TURNS_MAX = 200_000
 PATIENCE = 12.0
 """Seconds that a user waits for one answer before asking elsewhere."""
 _ANY: Codec[Any] = Codec.of(Any)
@@ -74,7 +77,8 @@ class Host:
         surroundings = Surroundings(
             store=store, clock=self.clock, ids=cluster.ids, executor=InlineExecutor(), settings=cluster.swarm.settings
         )
-        self.engine = WatchedEngine(surroundings, app, Book(cluster, self))  # type: ignore[arg-type]
+        lacks = cluster.swarm.lacks if self.index else ()
+        self.engine = WatchedEngine(surroundings, PartOfApp(lacks), Book(cluster, self))  # type: ignore[arg-type]
         self.door = Door(store, self.clock, cluster.ids, self.engine)
 
     async def _start(self) -> None:
@@ -101,6 +105,38 @@ class Host:
         if cluster.random.random() < 0.3:
             cluster.store.content.hosts.pop(self.engine.host, None)
         cluster.later(cluster.random.uniform(0.0, 6.0) if cluster.chaotic else 0.1, self.boot)
+
+
+class PartOfApp(AppCatalogue):
+    """What a host has loaded: all but some steps."""
+
+    def __init__(self, lacks: Sequence[str]) -> None:
+        super().__init__(app)
+        self._lacks = lacks
+
+    def catalogue(self) -> PartOfApp:
+        return self
+
+    def step(self, name: str) -> StepBody | None:
+        return None if name in self._lacks else super().step(name)
+
+    def steps(self) -> list[str]:
+        return [name for name in super().steps() if name not in self._lacks]
+
+
+class Complaints(logging.Handler):
+    """What the engine itself calls an error is one."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(logging.ERROR)
+        self._ledger = ledger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, ProcessDied):
+            return
+        where = "".join(traceback.format_exception(error)[-3:]) if error is not None else ""
+        self._ledger.breach(f"the engine says: {record.getMessage()} {error!r} {where}")
 
 
 class Book:
@@ -220,13 +256,25 @@ class Cluster:
     def play(self) -> None:
         """Chaos, then healing, then up to an hour for every run to end."""
         log = logging.getLogger("weft")
+        complaints = Complaints(self.ledger)
         level, before = log.level, set_hook(self._boundary)
-        log.setLevel(logging.CRITICAL + 1)
+        log.setLevel(logging.ERROR)
+        log.addHandler(complaints)
         try:
-            self.loop.run_until_complete(self._play())
+            self._drive(self.loop.create_task(self._play()))
         finally:
             set_hook(before)
             log.setLevel(level)
+            log.removeHandler(complaints)
+
+    def _drive(self, task: asyncio.Task[None]) -> None:
+        while not task.done():
+            if not self.loop.turn():
+                self.loop.jump()
+            if self.loop.turns > TURNS_MAX:
+                self.ledger.breach(f"it goes round and round: {TURNS_MAX} turns of the loop")
+                return
+        task.result()
 
     async def _play(self) -> None:
         for host in self.hosts:
@@ -330,6 +378,8 @@ class Cluster:
             self.user(self._pause(run_id))
         if plans[4] < 0.4:
             self.user(self._wait(run_id))
+        if plans[5] < 0.3 and name == "undone":
+            self.user(self._retry(run_id))
 
     async def _message(self, run_id: str, name: str, token: str) -> None:
         self.named[token] = name
@@ -343,7 +393,10 @@ class Cluster:
         if self.random.random() < 0.1:
             other = {"token": "another"}
             await asyncio.sleep(self.random.uniform(0, 6))
-            await self.give("reuse", token, lambda door: self.handle(door, run_id).send(name, other, key=token))
+            known = token in self.ledger.acks.get("message", {})
+            taken = await self.give("reuse", token, lambda door: self.handle(door, run_id).send(name, other, key=token))
+            if taken and known:
+                self.ledger.breach(f"the key {token} was accepted for two commands")
 
     async def _answer(self, run_id: str) -> None:
         await asyncio.sleep(self.random.uniform(0, 7))
@@ -362,6 +415,10 @@ class Cluster:
         await self.give("pause", run_id, lambda door: self.handle(door, run_id).pause())
         await asyncio.sleep(self.random.uniform(0, 8))
         await self.give("resume", run_id, lambda door: self.handle(door, run_id).resume(), for_sure=True)
+
+    async def _retry(self, run_id: str) -> None:
+        await asyncio.sleep(self.random.uniform(2, 15))
+        await self.give("retry", run_id, lambda door: self.handle(door, run_id).retry())
 
     async def _wait(self, run_id: str) -> None:
         async def result(door: Door) -> None:

@@ -55,7 +55,8 @@ def _log(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     if times != sorted(times):
         yield "its log goes back in time"
     ends = [i for i, event in enumerate(events) if isinstance(event, e.RunCompleted | e.RunFailed | e.RunCancelled)]
-    if run.status in OVER and ends != [len(events) - 1]:
+    again = [i - 1 for i, event in enumerate(events) if isinstance(event, e.RunRetried)]
+    if run.status in OVER and ends != [*again, len(events) - 1]:
         yield f"its log ends at {ends} of {len(events)}"
     if run.status in OVER and run.inbox:
         yield f"it is over, and mail waits: {list(run.inbox)}"
@@ -206,7 +207,7 @@ def _children(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
 
 def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     """A run that failed or was cancelled has taken back what it did, newest first."""
-    if run.status not in ("failed", "cancelled"):
+    if run.status not in ("failed", "cancelled") or any(isinstance(event, e.RunRetried) for event in events):
         return
     last = events[-1]
     assert isinstance(last, e.RunFailed | e.RunCancelled)

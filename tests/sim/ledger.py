@@ -75,7 +75,8 @@ class Ledger:
         self.note("commit", host[-6:], append.uid[-6:], append.epoch, append.seq, kinds, str(outcome))
         if outcome is not Outcome.ACCEPTED:
             return
-        self._owned(append.uid, append.epoch, host)
+        if append.reopen is None:
+            self._owned(append.uid, append.epoch, host)
         self.reached.update(kinds)
         for stored in append.events:
             self._event(append.uid, stored.seq, e.decode(stored.body))

@@ -46,6 +46,8 @@ class Swarm:
     jumps: float = 0.0
     stops: float = 0.0
     """Each per second of the whole cluster."""
+    lacks: tuple[str, ...] = ()
+    """Steps that only the first host has."""
     skew_ms: int = 0
     hosts: int = 2
     runs: int = 8
@@ -86,6 +88,7 @@ def draw(seed: int) -> Swarm:
     swarm.stops = maybe(0.1, 0.3)
     swarm.skew_ms = r.choice((0, 0, 0, 2_000, 600_000)) if r.random() < 0.5 else 0
     swarm.hosts = r.choice((1, 2, 2, 3))
+    swarm.lacks = r.choice((("bump",), ("plain", "unreserve"), ("fire", "third_time"))) if r.random() < 0.2 else ()
     swarm.runs = r.randint(7, 10)
     swarm.seconds = r.choice((8.0, 15.0, 25.0))
     swarm.settings = Settings(

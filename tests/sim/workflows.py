@@ -38,12 +38,12 @@ async def third_time(n: int) -> int:
     return n
 
 
-@app.step(raises=[Declined])
+@app.step(retries=PATIENT, raises=[Declined])
 async def decline(n: int) -> int:
     raise Declined(n)
 
 
-@app.step(retries=0)
+@app.step(retries=PATIENT)
 async def hopeless(n: int) -> int:
     raise weft.Critical("never")
 

@@ -95,7 +95,7 @@ class Handle(Generic[R]):
     ) -> None:
         """Answer an open question of the run."""
         values.encode([ask, by, reason], what="the answer has")
-        raw = values.encode(form, what="the form has")
+        raw = values.seal(values.encode(form, what="the form has"))
         await self._door.tell(RunId(self.id), c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw)), key=key)
 
     async def cancel(self, reason: str = "") -> None:

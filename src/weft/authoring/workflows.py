@@ -139,5 +139,6 @@ def start_child(
             run_id,
             due,
             awaited,
+            workflow.timeout_ms,
         )
     )

@@ -1,1 +1,31 @@
-"""Conditions."""
+"""Expressions, templates and conditions: one evaluator for graphs and goals, compiled once and cached.
+
+    compile_expression("output.score >= 80")        .names .paths .evaluate(bindings) -> JSON
+    compile_template({"to": "${input.email}"})      the same, for JSON with `${CEL}` in its strings
+    compile_condition({"schema": {…}})              .evaluate(bindings) -> Verdict(value, seen); every kind of condition
+
+All are immutable and safe in threads. Evaluation is pure and bounded: no input, however hostile, hangs or crashes it.
+Only conditions in Python (`needs_shell`) leave the process; they are off unless `enable_python_sandbox()` was called.
+"""
+
+from weft.conditions.conditions import Condition, Verdict
+from weft.conditions.expressions import Expression, compile_expression, nodes_read
+from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError
+from weft.conditions.reading import compile_condition
+from weft.conditions.sandbox import enable_python_sandbox
+from weft.conditions.templates import Template, compile_template
+
+__all__ = [
+    "BadExpression",
+    "Condition",
+    "EvaluationFailed",
+    "Expression",
+    "ExpressionError",
+    "Template",
+    "Verdict",
+    "compile_condition",
+    "compile_expression",
+    "compile_template",
+    "enable_python_sandbox",
+    "nodes_read",
+]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-STEPS_MAX: Final = 2_000_000
+STEPS_MAX: Final = 1_000_000
 DEPTH_MAX: Final = 200
 
 

@@ -1,8 +1,8 @@
 """JSONPath (RFC 9535), compiled once: parsed by python-jsonpath, walked here within a budget of steps.
 
 The library's own walk has no budget, and its regular expressions can hang. A plain path (`$.a.b[0]`) needs neither.
-`.length()` at the end, which RFC 9535 does not have, is how many a query found, or the length of the one value of a plain
-path.
+`.length()` at the end, which RFC 9535 does not have, is how many a query found, or the length of the one value that a
+path leads to.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def follow(value: Any, pieces: Iterable[str | int]) -> Any:
                 return MISSING
         elif type(value) is not list or not -len(value) <= piece < len(value):  # type: ignore[operator]
             return MISSING
-        value = value[piece]  # type: ignore[index]
+        value = value[piece]
     return value
 
 
@@ -241,10 +241,9 @@ def _nodes(expression: Any, text: str) -> Test:
 
     def find(frame: Frame, root: Any, node: Any) -> Nodes:
         frame.charge(2 + len(walks))
-        start = node if relative else root
-        nodes = [start]
+        nodes = [node if relative else root]
         for walk in walks:
-            nodes = walk(frame, start, nodes)
+            nodes = walk(frame, root, nodes)
         return nodes
 
     return find

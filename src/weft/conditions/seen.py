@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Final
 
 CHARS_MAX: Final = 200
-PARTS_MAX: Final = 20
-DEPTH_MAX: Final = 4
+PARTS_MAX: Final = 10
+SMALL_MAX: Final = 5
+DEPTH_MAX: Final = 3
 _PLAIN = frozenset({bool, int, float, type(None)})
 _DIGITS_MAX = 10**100
 
 
-def bounded(value: Any) -> Any:
-    """The value as JSON, or the beginning of it: long text, long lists and deep parts end in "…"."""
+def bounded(value: Any, depth: int = 0) -> Any:
+    """The value as JSON, or the beginning of it: long text and lists end in "…", big parts are only counted."""
     kind = type(value)
     if kind is str:
         return value if len(value) <= CHARS_MAX else f"{value[:CHARS_MAX]}…"
     if kind in _PLAIN:
         return value if kind is not int or -_DIGITS_MAX < value < _DIGITS_MAX else "an integer of over 100 digits"
-    return _Cut().cut(value, 0)
+    if kind is list:
+        if depth and (len(value) > SMALL_MAX or depth == DEPTH_MAX):
+            return f"[{len(value)} elements]"
+        if len(value) <= PARTS_MAX:
+            return [bounded(part, depth + 1) for part in value]
+        return [*(bounded(part, depth + 1) for part in value[:PARTS_MAX]), f"… {len(value) - PARTS_MAX} more"]
+    if isinstance(value, Mapping):
+        if depth and (len(value) > SMALL_MAX or depth == DEPTH_MAX):
+            return f"{{{len(value)} fields}}"
+        first = value.items() if len(value) <= PARTS_MAX else islice(value.items(), PARTS_MAX)
+        kept = {bounded(str(name)): bounded(part, depth + 1) for name, part in first}
+        if len(value) > PARTS_MAX:
+            kept["…"] = f"{len(value) - PARTS_MAX} more"
+        return kept
+    return f"<{kind.__name__}>"
 
 
 def look(bindings: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
@@ -43,44 +59,10 @@ def path_text(path: Iterable[str]) -> str:
     """A path as CEL writes it: `nodes["a-b"].output`."""
     text = ""
     for name in path:
-        if name.isidentifier():
-            text = f"{text}.{name}" if text else name
-        else:
-            text = f'{text}["{name}"]'
+        text += field_text(name) if text else name
     return text
 
 
-class _Cut:
-    """Cuts one value; what it keeps is counted across all its parts."""
-
-    def __init__(self) -> None:
-        self.left = PARTS_MAX
-
-    def cut(self, value: Any, depth: int) -> Any:
-        if isinstance(value, Mapping):
-            return self._object(value, depth) if depth < DEPTH_MAX else "{…}"
-        if isinstance(value, list | tuple):
-            return self._list(value, depth) if depth < DEPTH_MAX else "[…]"
-        if type(value) is str or type(value) in _PLAIN:
-            return bounded(value)
-        return f"<{type(value).__name__}>"
-
-    def _object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        kept: dict[str, Any] = {}
-        for name, part in value.items():
-            if self.left <= 0:
-                kept["…"] = f"{len(value) - len(kept)} more"
-                break
-            self.left -= 1
-            kept[bounded(str(name))] = self.cut(part, depth + 1)
-        return kept
-
-    def _list(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Any]:
-        kept: list[Any] = []
-        for part in value:
-            if self.left <= 0:
-                kept.append(f"… {len(value) - len(kept)} more")
-                break
-            self.left -= 1
-            kept.append(self.cut(part, depth + 1))
-        return kept
+def field_text(name: str) -> str:
+    """A field behind something: `.output`, `["a-b"]`."""
+    return f".{name}" if name.isidentifier() else f'["{name}"]'

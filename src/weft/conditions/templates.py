@@ -1,7 +1,7 @@
 """Templates: JSON in which strings are literal except `${CEL}`.
 
-A string that is one `${…}` keeps the type of its value; inside a longer text a value is written as JSON, strings without
-their quotes. `$${` stands for `${` itself. Keys are literal, numbers and booleans stay as they are.
+A string that is one `${…}` keeps the type of its value; inside a longer text a value is written as JSON, strings
+without their quotes. `$${` stands for `${` itself. Keys are literal, numbers and booleans stay as they are.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any, Final
 from weft.conditions.budget import Exhausted, Frame
 from weft.conditions.cel.survey import Path
 from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression, too_much
-from weft.conditions.failures import BadExpression, ExpressionError, cut, join_path
+from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError, cut, join_path
 from weft.core.values import DEPTH_MAX, encode
+from weft.errors import WeftError
 
 CHARS_MAX: Final = 100_000
 
@@ -138,7 +139,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _string_end(text: str, start: int) -> int:
-    """Where a string of CEL ends, which may be raw (`r'\\'`) or have three quotes."""
+    """Where a string of CEL ends, which may be raw (no escapes) or have three quotes."""
     quote = text[start] * 3 if text.startswith(text[start] * 3, start) else text[start]
     raw = start > 0 and text[start - 1] in "rR"
     at = start + len(quote)
@@ -175,7 +176,12 @@ def _paths(pieces: tuple[str | Expression, ...]) -> list[Path]:
 
 
 def _as_text(piece: Expression, value: Any) -> str:
-    return value if isinstance(value, str) else encode(value, what=f"`{cut(piece.text)}` gives").decode()
+    if isinstance(value, str):
+        return value
+    try:
+        return encode(value, what=f"`{cut(piece.text)}` gives").decode()
+    except WeftError as error:
+        raise EvaluationFailed(error.message, expression=piece.text, hint=error.hint) from None
 
 
 def _fill_list(parts: list[Fill]) -> Fill:

@@ -155,6 +155,8 @@ class StartChild(Ask, frozen=True):
     run_id: str = ""
     due: int = 0
     awaited: bool = True
+    timeout_ms: int = 0
+    """The child's own; ``due`` is how long its parent waits."""
 
 
 class RecordValue(Ask, frozen=True):

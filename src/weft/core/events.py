@@ -142,10 +142,13 @@ class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
 
 
 class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
-    at: Path
+    """Work for outside: of an entry of code (``at``), or of a token of a graph."""
+
     step: str
     input: Raw
-    digest: str
+    at: Path = []
+    token: str = ""
+    digest: str = ""
     add: list[str] = []
     policy: Policy = DEFAULT_POLICY
     undo: UndoPlan | None = None
@@ -189,8 +192,9 @@ class UndoScheduled(Event, frozen=True, kw_only=True, tag="undo_scheduled"):
 
 
 class TimerSet(Event, frozen=True, kw_only=True, tag="timer_set"):
-    at: Path
     due: int
+    at: Path = []
+    token: str = ""
     add: list[str] = []
 
 
@@ -236,8 +240,9 @@ class WaitTimedOut(Event, frozen=True, kw_only=True, tag="wait_timed_out"):
 
 
 class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
-    at: Path
     title: str
+    at: Path = []
+    token: str = ""
     form: dict[str, Any] | None = None
     about: Raw = NULL
     of: list[str] = []
@@ -262,15 +267,17 @@ class AskAnswered(Event, frozen=True, kw_only=True, tag="ask_answered"):
 
 
 class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
-    at: Path
     workflow: str
     version: str
     run_id: str
     uid: str
     input: Raw
-    digest: str
+    at: Path = []
+    token: str = ""
+    digest: str = ""
     style: Style = "code"
     due: int = 0
+    timeout_ms: int = 0
     awaited: bool = True
     add: list[str] = []
 
@@ -327,6 +334,62 @@ class EntryCancelled(Event, frozen=True, kw_only=True, tag="entry_cancelled"):
     child: str = ""
 
 
+# --- what graphs record ------------------------------------------------------------------------------------------
+
+
+class Taken(msgspec.Struct, frozen=True, array_like=True):
+    """An edge that fires; ``items``: one per branch, where it opens a branch per item."""
+
+    edge: int
+    items: list[Raw] | None = None
+
+
+class Write(msgspec.Struct, frozen=True, array_like=True):
+    """A value for the state, or for the innermost branch's output (``here``)."""
+
+    scope: str
+    path: list[str]
+    value: Raw
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one edge's condition said, and the values it saw."""
+
+    edge: int
+    taken: bool
+    seen: dict[str, Any] = {}
+
+
+class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
+    """A token leaves its node by these edges (none: it ends), with what it writes. Token "" is the start of the run.
+
+    ``output`` is given where the node did no work of its own. ``skips``: the edges not taken are told. ``caught``: it
+    is a failure that goes this way.
+    """
+
+    token: str = ""
+    taken: list[Taken] = []
+    writes: list[Write] = []
+    verdicts: list[Verdict] = []
+    output: Raw | None = None
+    skips: bool = True
+    caught: bool = False
+
+
+class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
+    """A node fails for a reason of its own: no edge matches, a limit, a condition that cannot be evaluated."""
+
+    token: str
+    failure: Failure
+
+
+class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):
+    """No edge takes a failure: it ends its branch, or the run. A dead letter."""
+
+    token: str
+    failure: Failure
+
+
 AnyEvent = (
     RunStarted
     | RunCompleted
@@ -361,6 +424,9 @@ AnyEvent = (
     | LoopTurned
     | LoopFinished
     | EntryCancelled
+    | NodeRouted
+    | NodeFailed
+    | FailureRaised
 )
 
 _encoder = msgspec.json.Encoder()

@@ -12,13 +12,15 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
-from weft.core.commands import CancelRun, StartRun
+from weft.core.commands import CancelRun, ReportChildEnded, StartRun
 from weft.core.events import (
     NULL,
     AnyEvent,
     CancelRequested,
+    ChildStarted,
     CodeEnded,
     EntryCancelled,
+    Parent,
     RunCancelled,
     RunFailed,
     RunPaused,
@@ -120,6 +122,27 @@ def follow(state: State) -> Sequence[AnyEvent]:
     if state.failure is None:
         return ()
     return (RunFailed(failure=state.failure, not_undone=list(state.not_undone)),)
+
+
+def parent_report(state: State) -> ReportChildEnded | None:
+    """What the parent of a run that is over hears of it."""
+    if state.parent is None or not state.parent.entry:
+        return None
+    return ReportChildEnded(
+        child=EntryId(state.parent.entry), status=state.status, output=state.output, failure=state.failure
+    )
+
+
+def child_start(state: State, event: ChildStarted) -> StartRun:
+    """The first command of a child run that the last event started."""
+    return StartRun(
+        run_id=event.run_id,
+        workflow=event.workflow,
+        input=event.input,
+        version=event.version,
+        style=event.style,
+        parent=Parent(uid=state.uid, entry=state.seq, run_id=state.run_id),
+    )
 
 
 def evolve_started(state: State, event: RunStarted, at: int) -> None:

@@ -36,6 +36,8 @@ class Task(msgspec.Struct, omit_defaults=True):
     due: int = 0
     undo: UndoPlan | None = None
     undo_of: int = 0
+    undoes: str = ""
+    """An undo's: where the task stood that it takes back."""
     takes: list[str] | None = None
     """An undo's: which of the recorded values it is given."""
     inline: bool = False
@@ -136,7 +138,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     undo: list[Undo] = []
     undoing: int = 0
     not_undone: list[str] = []
-    undone: list[int] = []
+    undone: list[str] = []
+    """Where the tasks stood that were taken back."""
     cancelled: str | None = None
     timed_out: bool = False
     ended: bool = False
@@ -180,6 +183,8 @@ class CodeState(State, kw_only=True, omit_defaults=True):
     names: list[str] = msgspec.field(default_factory=lambda: ["~", "&"])
     entries: dict[int, Entry] = {}
     facts: list[int] = []
+    reborn: dict[str, int] = {}
+    """How often a child was given up by a retry, by place: the next one there needs an id of its own."""
     dropped: int = 0
     """How many of the facts belong to entries that have left the state."""
 

@@ -84,7 +84,7 @@ def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
     task = state.tasks.pop(event.task)
     if task.undo_of:
         state.undoing = 0
-        state.undone.append(task.undo_of)
+        state.undone.append(task.undoes)
     else:
         state.steps_done += 1
         remember_undo(state, event.task, task, event.output, location)
@@ -131,6 +131,7 @@ def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
         since=at,
         policy=undo.plan.policy,
         undo_of=event.of,
+        undoes=undo.location,
         takes=undo.plan.takes,
     )
     state.undoing = state.seq

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+from msgspec import Raw
+
 from weft.core.commands import DecideAsk, DeliverMessage, FireTimer
 from weft.core.decider import Env
 from weft.core.events import (
@@ -22,7 +25,10 @@ from weft.core.events import (
 )
 from weft.core.ids import EntryId
 from weft.core.state import Message, Question, State
+from weft.core.values import unseal
 from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished
+
+_encode = msgspec.json.Encoder().encode
 
 
 def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
@@ -100,7 +106,7 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
     if command.by and command.by in ask.approvals:
         raise AlreadyDecided(f"{command.by} has approved {command.ask!r} already; others have to.")
     if command.approved and ask.form is not None:
-        wrong = env.check(ask.form, bytes(command.form))
+        wrong = env.check(ask.form, unseal(bytes(command.form)))
         if wrong is not None:
             raise BadValue(
                 f"The form of {command.ask!r} does not fit: {wrong}.",
@@ -122,6 +128,24 @@ def _approvals_needed(ask: Question) -> int:
     if isinstance(ask.quorum, int):
         return ask.quorum
     return max(1, len(ask.of)) if ask.quorum == "all" else 1
+
+
+def evolve_answer(state: State, event: AskAnswered, at: int) -> Raw | None:
+    """One person's answer is noted; the decision as JSON, if it is one."""
+    ask = state.asks[event.ask]
+    by = [*ask.approvals, event.by] if event.by else list(ask.approvals)
+    if not event.decided:
+        ask.approvals = by
+        return None
+    del state.asks[event.ask]
+    answer = {
+        "approved": event.approved,
+        "by": by if event.approved or not event.by else [event.by],
+        "reason": event.reason,
+        "form": event.form,
+        "at": at,
+    }
+    return Raw(_encode(answer))
 
 
 def finished(state: State, consequence: str) -> RunFinished:

@@ -25,7 +25,7 @@ from weft.runtime.inline import InlineBody
 from weft.runtime.private_loop import PrivateLoop, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.codec import Codec
-from weft.steps.failures import failure_of
+from weft.steps.failures import failure_of, is_users
 from weft.steps.misfits import Misfit
 
 log = logging.getLogger("weft")
@@ -245,6 +245,7 @@ class CodeDriver:
         for future in self._waiting.values():
             future.cancel()
         self._waiting.clear()
+        self.loop.ready.clear()
         self._main = None
         self.bodies.clear()
 
@@ -403,12 +404,12 @@ def _is_foreign(error: BaseException | None) -> bool:
 
 def _foreign(workflow: str, main: asyncio.Task[Any] | None, detail: str = "") -> ForeignAwait:
     where = ""
-    coro = main.get_coro() if main is not None else None
-    frame = getattr(coro, "cr_frame", None)
-    if frame is not None:
-        while (inner := getattr(coro, "cr_await", None)) is not None and getattr(inner, "cr_frame", None) is not None:
-            coro, frame = inner, inner.cr_frame
-        where = f" at {frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+    coro: Any = main.get_coro() if main is not None else None
+    while (frame := getattr(coro, "cr_frame", None)) is not None:
+        path = frame.f_code.co_filename
+        if not where or is_users(path):
+            where = f" at {path.rpartition('/')[2]}:{frame.f_lineno}"
+        coro = getattr(coro, "cr_await", None)
     return ForeignAwait(
         f"{workflow} waits{where} for something Weft cannot record{detail}. After a restart it would wait again.",
         hint='Write: await ctx.sleep("1h"); other I/O belongs in a step.',

@@ -77,13 +77,15 @@ class Door:
             found = await self._row_or_none(RunId(start.run_id))
             if found is not None:
                 return await self._attach(found, start, existing)
-        try:
-            return await self._make(start, delay_ms)
-        except IdTaken:
-            found = await self._row_or_none(RunId(start.run_id))
-            if found is None:
-                raise
-            return await self._attach(found, start, existing)
+        while True:
+            try:
+                return await self._make(start, delay_ms)
+            except IdTaken:
+                found = await self._row_or_none(RunId(start.run_id))
+            if found is not None:
+                return await self._attach(found, start, existing)
+            # A start of this id is under way here and not durable yet: whether it will be decides what this one is.
+            await asyncio.sleep(POLL_SECONDS / 10)
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> Started:
         run_id = RunId(start.run_id)

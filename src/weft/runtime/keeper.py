@@ -64,6 +64,10 @@ class Keeper:
             except StoreError as error:
                 log.warning("weft: the store does not answer (%s); trying again", error)
                 await asyncio.sleep(0.5)
+            except Exception:
+                # Whatever it was: a host that no longer says that it lives would lose every run it has.
+                log.exception("weft: a round of the host's duties failed")
+                await asyncio.sleep(0.5)
 
     async def _pause(self, nudged: asyncio.Event) -> bool:
         try:

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from weft.core.durations import format_ms
 from weft.errors import ForeignAwait, LimitExceeded, UsageError
 from weft.runtime.scopes import CURRENT, Scope
+from weft.steps.failures import is_users
 
 TURNS_MAX = 2_000_000
 """More callbacks than this without coming to rest: the code spins."""
@@ -106,7 +107,6 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         finally:
             _set_running(outer)
         self.tasks.clear()
-        self.ready.clear()
 
     async def frozen_until(self, waiter: asyncio.Future[None]) -> None:
         """Let nothing else happen in here before ``thaw``: whoever calls this goes on as if it had not waited."""
@@ -260,11 +260,10 @@ def _refuse_unordered(frame: Any) -> None:
 
 
 def _user_line() -> str:
-    """Where the user's code stands: the innermost frame outside asyncio and Weft."""
+    """Where the user's code stands: the innermost frame that is neither Weft's, nor Python's, nor installed."""
     frame = sys._getframe(2)  # noqa: SLF001
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith(("asyncio", "weft.", "contextlib")):
+        if is_users(frame.f_code.co_filename):
             return f" at {PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"
         if frame.f_back is None:
             break

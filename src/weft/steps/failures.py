@@ -186,7 +186,7 @@ def _where(traceback: TracebackType | None) -> str:
     while traceback is not None:
         frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
         traceback = traceback.tb_next
-    for belongs in (_is_users, _is_outside):
+    for belongs in (is_users, _is_outside):
         for path, line in reversed(frames):
             if belongs(path):
                 return f"{Path(path).name}:{line}"
@@ -197,5 +197,6 @@ def _is_outside(path: str) -> bool:
     return not path.startswith(_WEFT_DIR)
 
 
-def _is_users(path: str) -> bool:
+def is_users(path: str) -> bool:
+    """Whether a file is the user's own: neither Weft's, nor Python's, nor installed."""
     return _is_outside(path) and not path.startswith(("<frozen", *_LIBRARY_DIRS)) and _INSTALLED not in path

@@ -36,7 +36,9 @@ class Emitter:
                 return lambda _frame: value
             case Ident(name=name) if name in scope:
                 return _local(scope[name])
-            case Ident() | Select() | Call(target=None, function="_[_]") if (path := plain_path(node, scope)) is not None:
+            case Ident() | Select() | Call(target=None, function="_[_]") if (
+                path := plain_path(node, scope)
+            ) is not None:
                 return read_path(path)
             case Ident(name=name):
                 return _type_or_name(name)
@@ -61,6 +63,9 @@ class Emitter:
                 return _logic(left, right, settles=name == "_||_")
             case "_?_:_":
                 return _choice(*(self.emit(arg, scope) for arg in node.args))
+            case "or" | "orValue" if not is_function(node, names):
+                held, other = self.emit(node.target, scope), self.emit(node.args[0], scope)
+                return _otherwise(held, other, METHODS[name].run)
         if is_function(node, names):
             args = [self.emit(arg, scope) for arg in node.args]
             run = UNARY.get(name) or BINARY.get(name) or FUNCTIONS[name].run
@@ -159,7 +164,9 @@ def _nowhere(bindings: Mapping[str, Any], path: Path) -> Fault:
         except (KeyError, TypeError, IndexError):
             text = path_text(path[: at + 1])
             if at == 0:
-                return Fault(f"there is no `{field}` here", path=text, hint=_fields(bindings).replace("It has", "There is"))
+                return Fault(
+                    f"there is no `{field}` here", path=text, hint=_fields(bindings).replace("It has", "There is")
+                )
             return _no_field(value, field, path_text(path[:at]), text)
     return Fault("the value changed while it was read", path=path_text(path))
 
@@ -202,7 +209,7 @@ def _select(operand: Run, field: str, text: str, *, tests: bool) -> Run:
         if type(value) is Optional:
             found = index_optional(frame, value, field)
             return found is not NONE if tests else found
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             if tests:
                 return field in value
             part = value.get(field, MISSING)
@@ -256,6 +263,7 @@ def _logic(left: Run, right: Run, *, settles: bool) -> Run:
 
     def run(frame: Frame) -> bool:
         fault: Fault | None = None
+        value: object
         try:
             value = left(frame)
             if value is settles:
@@ -269,9 +277,9 @@ def _logic(left: Run, right: Run, *, settles: bool) -> Run:
             return settles
         if fault is not None:
             raise fault
-        if type(value) is not bool:
+        if value is not (not settles):
             raise Fault(f"`{sign}` takes bools, not {kind(value)}")
-        return value
+        return not settles
 
     return run
 
@@ -284,6 +292,16 @@ def _choice(condition: Run, taken: Run, other: Run) -> Run:
         return taken(frame) if value else other(frame)
 
     return run
+
+
+def _otherwise(held: Run, other: Run, run: Callable[..., Any]) -> Run:
+    """`or` and `orValue` look at the other value only if there is none."""
+
+    def choose(frame: Frame) -> Any:
+        value = held(frame)
+        return run(frame, value, other(frame) if value is NONE else value)
+
+    return choose
 
 
 def _list(items: list[Run], optional: frozenset[int]) -> Run:
@@ -348,9 +366,7 @@ def _elements(frame: Frame, source: Run) -> list[Any]:
     raise Fault(f"a loop takes a list or a map, not {kind(value)}")
 
 
-def _collect(
-    source: Run, slots: tuple[int, int], append: Callable[[Frame, list[Any]], None], steps: int
-) -> Run:
+def _collect(source: Run, slots: tuple[int, int], append: Callable[[Frame, list[Any]], None], steps: int) -> Run:
     def run(frame: Frame) -> list[Any]:
         made: list[Any] = []
         for item in _elements(frame, source):

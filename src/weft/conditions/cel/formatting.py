@@ -66,7 +66,7 @@ def _filled(frame: Frame, value: Any, letter: str, precision: str | None) -> str
 
 
 def _plain(frame: Frame, value: Any, depth: int) -> str:
-    frame.charge(1)
+    frame.charge(10)
     if depth > DEPTH_MAX:
         raise Fault(f"the values are nested deeper than {DEPTH_MAX} levels")
     match value:

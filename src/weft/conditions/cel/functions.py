@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from weft.conditions.budget import Fault, Frame
@@ -73,16 +73,14 @@ def _type(_frame: Frame, value: Any) -> TypeName:
 
 def _int(_frame: Frame, value: Any) -> int:
     match value:
-        case bool():
-            pass
         case int():
-            return value
+            return int(value)
         case float() if INT_MIN <= value < INT_MAX:
             return int(value)
         case str() if len(value) <= 20 and (number := value.removeprefix("-")).isascii() and number.isdigit():
             if INT_MIN <= int(value) <= INT_MAX:
                 return int(value)
-        case moments.datetime():
+        case datetime():
             return math.floor(value.timestamp())
     raise Fault(f"{_shown(value)} is no int")
 
@@ -107,7 +105,7 @@ def _string(_frame: Frame, value: Any) -> str:
             return "true" if value else "false"
         case int() | float():
             return number_text(value)
-        case moments.datetime():
+        case datetime():
             return timestamp_text(value)
         case timedelta():
             return duration_text(value)
@@ -197,7 +195,7 @@ def _split(frame: Frame, text: Any, separator: Any, times: Any = -1) -> list[str
     if most == 0:
         return []
     if not _text(separator, "split"):
-        letters = list(text)
+        letters = list(text) or [""]
         return letters if most < 0 or most >= len(letters) else [*letters[: most - 1], "".join(letters[most - 1 :])]
     return text.split(separator, most - 1 if most > 0 else -1)  # type: ignore[no-any-return]
 

@@ -27,12 +27,12 @@ def same(frame: Frame, a: Any, b: Any, depth: int = 0) -> bool:
     if left is list and right is list:
         if len(a) != len(b):
             return False
-        frame.charge(len(a))
+        frame.charge(2 * len(a))
         return all(same(frame, x, y, depth + 1) for x, y in zip(a, b, strict=True))
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
+    if (left is dict or isinstance(a, Mapping)) and (right is dict or isinstance(b, Mapping)):
         if len(a) != len(b):
             return False
-        frame.charge(2 * len(a))
+        frame.charge(3 * len(a))
         return all(name in b and same(frame, part, b[name], depth + 1) for name, part in a.items())
     if left is Optional and right is Optional:
         return a is b or (a is not NONE and b is not NONE and same(frame, a.value, b.value, depth + 1))
@@ -65,6 +65,8 @@ def contained(frame: Frame, a: Any, b: Any) -> bool:
         frame.charge(len(b))
         return any(same(frame, a, part) for part in b)
     if isinstance(b, Mapping):
+        if type(a) not in (str, int, float, bool):
+            raise Fault(f"the keys of a map are strings, not {kind(a)}")
         return type(a) is str and a in b
     raise Fault(f"`in` looks into a list or a map, not into {kind(b)}")
 

@@ -1,7 +1,7 @@
 """Text to syntax tree, by cel-expr-python's parser; errors are told in a sentence with a position.
 
-The parser bounds nesting at 32 levels. Two things it does not bound are refused before it sees the text: its length, and
-`optMap`, which doubles the tree each time it is chained.
+The parser bounds nesting at 32 levels. Two things it does not bound are refused before it sees the text: its length,
+and `optMap`, which doubles the tree each time it is chained.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def parse(text: str) -> Any:
 
 @cache
 def _environment() -> Any:
-    from cel_expr_python import cel  # noqa: PLC0415  # 50 MB that `import weft` must not load
-    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional  # noqa: PLC0415  # as above
+    # 50 MB that `import weft` must not load; its stubs are not marked as such.
+    from cel_expr_python import cel  # type: ignore[import-untyped]  # noqa: PLC0415
+    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional  # type: ignore[import-untyped]  # noqa: PLC0415
 
     extensions = [ext_bindings.ExtBindings(), ext_math.ExtMath(), ext_optional.ExtOptional()]
     return cel.NewEnv(extensions=extensions)

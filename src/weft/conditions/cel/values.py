@@ -78,7 +78,7 @@ def to_json(frame: Frame, value: Any, depth: int = 0) -> Any:
     if depth > DEPTH_MAX:
         raise Fault(f"the result is nested deeper than {DEPTH_MAX} levels")
     if what is list:
-        frame.charge(1 + len(value) // 2)
+        frame.charge(1 + len(value))
         parts = [to_json(frame, part, depth + 1) for part in value]
         return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
     if what is dict:
@@ -97,7 +97,7 @@ def to_json(frame: Frame, value: Any, depth: int = 0) -> Any:
 
 
 def _object_to_json(frame: Frame, value: dict[Any, Any], depth: int) -> dict[str, Any]:
-    frame.charge(1 + len(value) // 2)
+    frame.charge(1 + len(value))
     changed = {}
     for key, part in value.items():
         if type(key) is not str:

@@ -79,18 +79,21 @@ def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str]) -> Seq
 
 
 def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
-    own = f"{state.run_id}.{key_of(ask.scope, ask.name, ask.n)}"
+    place = key_of(ask.scope, ask.name, ask.n)
+    run_id = ask.run_id or f"{state.run_id}.{place}"
+    times = state.reborn.get(place, 0)
     event = e.ChildStarted(
         at=path,
         add=add,
         workflow=ask.workflow,
         version=ask.version,
         style=ask.style,
-        run_id=ask.run_id or (f"{own}~{state.retries}" if state.retries else own),
+        run_id=f"{run_id}~{times}" if times else run_id,
         uid=child_uid(state.uid, state.seq + 1),
         input=ask.input,
         digest=ask.digest,
         due=ask.due,
+        timeout_ms=ask.timeout_ms,
         awaited=ask.awaited,
     )
     return (event,)
@@ -118,12 +121,9 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
     ``start`` also drops all that began after it.
     """
     if not command.start:
-        if not state.over:
-            return ()
         refuse_unless(state.status == "failed", state, "tried again")
     else:
         refuse_unless(state.status in ("failed", "held"), state, "tried again from there")
-    again = set(state.undone)
     first = 0
     if command.start:
         found = index.keys.get(command.start)
@@ -132,9 +132,31 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
                 f"{state.run_id} has recorded nothing at {command.start!r}.", hint="weft show lists its places."
             )
         first = found
+    undone = set(state.undone)
     dropped = [
         number
         for number, entry in state.entries.items()
-        if entry.status in ("failed", "cancelled") or number in again or (first and number >= first)
+        if entry.status in ("failed", "cancelled") or entry.key in undone or (first and number >= first)
     ]
-    return (e.RunRetried(dropped=dropped),)
+    places = [*state.undone, *(state.entries[number].key for number in dropped)]
+    known = set(dropped)
+    rewound = [number for number in _loops_past(state, index, places) if number not in known]
+    return (e.RunRetried(dropped=[*dropped, *rewound]),)
+
+
+def _loops_past(state: CodeState, index: CodeIndex, places: Sequence[str]) -> list[int]:
+    """Loops that have gone on beyond one of these places.
+
+    They begin anew, through what is still recorded of their rounds.
+    """
+    found: dict[int, None] = {}
+    for place in places:
+        segments = place.split("/")
+        for at, segment in enumerate(segments):
+            number = index.keys.get("/".join(segments[:at])) if segment[:1] == "~" else None
+            if number is None:
+                continue
+            loop = state.entries[number]
+            if loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
+                found[number] = None
+    return list(found)

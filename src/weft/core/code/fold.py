@@ -111,6 +111,9 @@ def _held(state: CodeState, _: CodeIndex, event: e.RunHeld, at: int) -> None:
 
 def _retried(state: CodeState, index: CodeIndex, event: e.RunRetried, at: int) -> None:
     for number in event.dropped:
+        entry = state.entries.get(number)
+        if entry is not None and entry.kind == "child":
+            state.reborn[entry.key] = state.reborn.get(entry.key, 0) + 1
         _drop(state, index, number)
     state.status = "running"
     state.ended = state.timed_out = False
@@ -226,20 +229,9 @@ def _ask_opened(state: CodeState, index: CodeIndex, event: e.AskOpened, at: int)
 
 
 def _ask_answered(state: CodeState, _: CodeIndex, event: e.AskAnswered, at: int) -> None:
-    ask = state.asks[event.ask]
-    by = [*ask.approvals, event.by] if event.by else list(ask.approvals)
-    if not event.decided:
-        ask.approvals = by
-        return
-    del state.asks[event.ask]
-    answer = {
-        "approved": event.approved,
-        "by": by if event.approved or not event.by else [event.by],
-        "reason": event.reason,
-        "form": event.form,
-        "at": at,
-    }
-    _settle(state, event.ask, Raw(_encode(answer)))
+    answer = waits.evolve_answer(state, event, at)
+    if answer is not None:
+        _settle(state, event.ask, answer)
 
 
 # --- children, values, races, loops ------------------------------------------------------------------------------

@@ -121,8 +121,7 @@ class CodeMachine:
         task = self.state.tasks.get(number)
         if task is None or not task.undo_of:
             return f"!{number}"
-        undone = self.state.entries.get(task.undo_of)
-        return f"{undone.key if undone is not None else f'!{task.undo_of}'}!undo"
+        return f"{task.undoes or f'!{task.undo_of}'}!undo"
 
 
 def _idle(state: CodeState) -> bool:
@@ -270,26 +269,14 @@ def _stop_child(machine: CodeMachine, event: e.EntryCancelled | e.WaitTimedOut) 
 
 
 def _start_child(machine: CodeMachine, event: e.ChildStarted) -> Sequence[Letter]:
-    state = machine.state
-    start = c.StartRun(
-        run_id=event.run_id,
-        workflow=event.workflow,
-        input=event.input,
-        version=event.version,
-        style=event.style,
-        parent=e.Parent(uid=state.uid, entry=state.seq, run_id=state.run_id),
-    )
-    return (Letter(to=event.uid, command=start, create=True),)
+    return (Letter(to=event.uid, command=life.child_start(machine.state, event), create=True),)
 
 
 def _tell_parent(machine: CodeMachine, event: e.RunCompleted | e.RunFailed | e.RunCancelled) -> Sequence[Letter]:
-    state = machine.state
-    if state.parent is None or not state.parent.entry:
+    report = life.parent_report(machine.state)
+    if report is None or machine.state.parent is None:
         return ()
-    report = c.ReportChildEnded(
-        child=EntryId(state.parent.entry), status=state.status, output=state.output, failure=state.failure
-    )
-    return (Letter(to=state.parent.uid, command=report),)
+    return (Letter(to=machine.state.parent.uid, command=report),)
 
 
 _MAIL: dict[type, Callable[[CodeMachine, Any], Sequence[Letter]]] = {

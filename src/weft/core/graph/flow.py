@@ -126,10 +126,9 @@ def _cut_from(root: int, shape: Shape, state: list[int], cut: set[int], problems
 def _note_cycle(arc: Arc, way: list[int], shape: Shape, problems: Problems) -> None:
     names = [shape.names[node] for node in (*way, arc.to)]
     shown = " -> ".join(names if len(names) <= 8 else [*names[:4], "…", *names[-3:]])
-    at = arc.route.at if arc.route is not None else arc.at
     problems.add(
         "cycle_without_limit",
-        at,
+        arc.at,
         f"{shown} goes round without a limit.",
         f"Close it with repeat on {shape.names[arc.source]}: {{while: …, at_most: …, back_to: {shape.names[arc.to]}}}.",
     )
@@ -138,7 +137,8 @@ def _note_cycle(arc: Arc, way: list[int], shape: Shape, problems: Problems) -> N
 def _reopen(shape: Shape) -> None:
     """After a cut, what nothing leads to any more is an entry, or a whole cycle would go unexamined."""
     link(shape)
-    for node in range(1, len(shape.names)):
-        if not shape.into[node]:
-            shape.arcs.append(Arc(0, node, "main", shape.node(node).at, ordinal=len(shape.arcs)))
+    bare = [node for node in range(1, len(shape.names)) if not shape.into[node]]
+    shape.arcs += [Arc(0, node, "main", shape.node(node).at) for node in bare]
+    for ordinal, arc in enumerate(shape.arcs):
+        arc.ordinal = ordinal
     link(shape)

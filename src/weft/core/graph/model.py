@@ -113,18 +113,7 @@ class TypeWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ty
     config_ref: str = ""
 
 
-Work = (
-    StepWork
-    | HttpWork
-    | ScriptWork
-    | WorkflowWork
-    | GoalWork
-    | AskWork
-    | AgentWork
-    | WaitWork
-    | PassWork
-    | TypeWork
-)
+Work = StepWork | HttpWork | ScriptWork | WorkflowWork | GoalWork | AskWork | AgentWork | WaitWork | PassWork | TypeWork
 
 
 # --- data and policies -------------------------------------------------------------------------------------------

@@ -98,7 +98,8 @@ def _arcs_of(node: FoldedNode, index: int, reader: Reader) -> Iterator[Arc]:
     if repeat is not None:
         for route in repeat.exhausted or ():
             yield Arc(index, -1, "timeout", route.at, route=route)
-        yield Arc(index, -1, "back", repeat.at, route=FoldedRoute(repeat.back_to, (*repeat.at, "back_to")))
+        back = FoldedRoute(repeat.back_to, (*repeat.at, "back_to"))
+        yield Arc(index, -1, "back", back.at, route=back)
 
 
 def _main_arc(route: FoldedRoute, index: int, tier: int, name: str, reader: Reader) -> Arc:
@@ -122,16 +123,14 @@ def _aim(arc: Arc, number: dict[str, int], problems: Problems) -> bool:
         arc.to = number[name]
         return True
     names = list(number)[1:]
-    problems.add("unknown_node", arc.route.at, f'no node "{name}".', did_you_mean(name, names))
+    problems.add("unknown_node", arc.at, f'no node "{name}".', did_you_mean(name, names))
     near = closest(name, names)
     if near:
         arc.to = number[near]
     return bool(near)
 
 
-def _start_arcs(
-    folded: FoldedGraph, own: list[list[Arc]], number: dict[str, int], problems: Problems
-) -> Iterator[Arc]:
+def _start_arcs(folded: FoldedGraph, own: list[list[Arc]], number: dict[str, int], problems: Problems) -> Iterator[Arc]:
     reached = {arc.to for arcs in own for arc in arcs if arc.kind != "back"}
     if folded.entries is None:
         for name, index in number.items():

@@ -102,6 +102,7 @@ def _waits_since(run: Run, dead: set[HostId], now: Millis) -> Millis | None:
     reasons = []
     if run.wake_at is not None and run.wake_at <= now:
         reasons.append(run.wake_at)
-    if run.inbox:
+    # A start that was put off: its own mail does not bring it forward.
+    if run.inbox and (run.seq or run.wake_at is None or run.wake_at <= now):
         reasons.append(next(iter(run.inbox.values())).at)
     return min(reasons, default=None)

@@ -38,7 +38,8 @@ _DUE = (
 )
 _WITH_MAIL = (
     f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner IS NULL "
-    f"AND {_WANTED} ORDER BY mail_at LIMIT :limit"
+    # A start that was put off: its own mail does not bring it forward.
+    f"AND (seq > 0 OR wake_at IS NULL OR wake_at <= :now) AND {_WANTED} ORDER BY mail_at LIMIT :limit"
 )
 _NEXT_WAKE = (
     f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "

@@ -1,0 +1,178 @@
+"""Conditions in Python: `def evaluate(output, context)`, in a process of their own, off unless enabled.
+
+The code runs in pydantic-monty's interpreter, in a worker without files, network and modules other than a few pure
+ones, within time and memory; a worker that dies is replaced. Each evaluation starts from nothing. It blocks the
+calling thread, so the shell calls it, never a decision.
+"""
+
+from __future__ import annotations
+
+import ast
+import atexit
+import os
+import threading
+from typing import Any, Final, NamedTuple
+
+from weft.conditions.budget import Fault
+from weft.conditions.cel.survey import Path
+from weft.conditions.failures import BadExpression, ExpressionError, cut
+from weft.errors import UsageError
+
+CODE_CHARS_MAX: Final = 65_536
+TIME_MS_MAX: Final = 1_000
+MEMORY_MB_MAX: Final = 50
+_GRACE_S: Final = 2.0
+_FIRST_LINE_MAX: Final = 200
+
+_lock = threading.Lock()
+
+
+class _Switch:
+    enabled = False
+    pool: Any = None
+    pid = 0
+
+
+class Limits(NamedTuple):
+    """What one evaluation may take."""
+
+    time_ms: int = TIME_MS_MAX
+    memory_mb: int = MEMORY_MB_MAX
+
+
+class Code(NamedTuple):
+    """Checked code, and the paths it reads."""
+
+    text: str
+    paths: frozenset[Path]
+
+
+def enable_python_sandbox() -> None:
+    """Allow conditions in Python from now on, in this process.
+
+    Raises:
+        UsageError: the sandbox is not installed.
+    """
+    try:
+        import pydantic_monty  # noqa: F401, PLC0415  # an extra
+    except ImportError:
+        raise UsageError("The Python sandbox is not installed.", hint="pip install 'weft[sandbox]'") from None
+    _Switch.enabled = True
+
+
+def is_enabled() -> bool:
+    """Whether somebody enabled it."""
+    return _Switch.enabled
+
+
+def check_code(text: str) -> Code:
+    """Check that the code is Python and defines `evaluate(output, context)`.
+
+    Raises:
+        BadExpression: it does not.
+    """
+    if len(text) > CODE_CHARS_MAX:
+        raise _bad("too_long", f"the code has {len(text):,} characters; the limit is {CODE_CHARS_MAX:,}.")
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        lines = text.splitlines(keepends=True)
+        position = sum(map(len, lines[: (error.lineno or 1) - 1])) + (error.offset or 1) - 1
+        raise _bad("python", f"{error.msg}.", text, min(position, len(text))) from None
+    except (ValueError, MemoryError, RecursionError) as error:
+        raise _bad("python", f"the code cannot be read ({error}).") from None
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == "evaluate":
+            names = [arg.arg for arg in node.args.args]
+            if len(names) == 2:
+                return Code(text, frozenset({("output",), *_nodes_read(node, names[1])}))
+    raise _bad("python", "the code defines no `evaluate`.", hint="Write `def evaluate(output, context):`.")
+
+
+def _nodes_read(function: ast.FunctionDef, context: str) -> set[Path]:
+    """The nodes that `context["name"]` and `context.get("name", …)` name; all of them if it is used otherwise."""
+    named: set[Path] = set()
+    uses = sum(isinstance(node, ast.Name) and node.id == context for node in ast.walk(function))
+    for node in ast.walk(function):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if name == context:
+                pass
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[ast.Constant(value=str(key)), *_]
+            ) if name == context:
+                pass
+            case _:
+                continue
+        named.add(("nodes", key))
+        uses -= 1
+    return {("nodes",)} if uses else named
+
+
+def run_code(code: str, output: Any, context: Any, limits: Limits) -> Any:
+    """What `evaluate(output, context)` returns.
+
+    Raises:
+        Fault: it raised, took too long or too much, or tried what it may not.
+    """
+    import pydantic_monty as monty  # noqa: PLC0415  # an extra
+
+    bounds: Any = {
+        "max_feed_duration_secs": limits.time_ms / 1000,
+        "max_memory": limits.memory_mb * 1024 * 1024,
+        "max_recursion_depth": 200,
+        "max_suspensions": 16,
+        "max_total_sleep_secs": 0.0,
+    }
+    try:
+        with _pool().checkout(limits=bounds, script_name="condition.py", os_policy={"sleep": "zero"}) as session:
+            return session.feed_run(
+                f"{code}\n\nevaluate(output, context)\n",
+                inputs={"output": output, "context": context},
+                print_callback=_discard,
+            )
+    except TimeoutError:
+        raise Fault("no sandbox was free in time") from None
+    except monty.MontyError as error:
+        raise _fault(error, limits) from None
+
+
+def _fault(error: Exception, limits: Limits) -> Fault:
+    lines = str(error).splitlines() or [type(error).__name__]
+    said = cut(lines[-1] if lines[0].startswith("Traceback") else lines[0], _FIRST_LINE_MAX)
+    if said.startswith("TimeoutError") or getattr(error, "timed_out", False):
+        return Fault(f"the code took longer than {limits.time_ms} ms")
+    if said.startswith("MemoryError"):
+        return Fault(f"the code needed more than {limits.memory_mb} MB")
+    return Fault(f"the code failed: {said.rstrip('.')}")
+
+
+def _discard(_stream: str, _text: str) -> None:
+    """What a condition prints is of no interest."""
+
+
+def _pool() -> Any:
+    """The workers of this process; a forked one gets its own."""
+    with _lock:
+        if _Switch.pool is None or _Switch.pid != os.getpid():
+            import pydantic_monty as monty  # noqa: PLC0415  # an extra
+
+            pool = monty.Monty(
+                min_processes=1,
+                checkout_timeout=30.0,
+                request_timeout=TIME_MS_MAX / 1000 + _GRACE_S,
+                max_checkouts_per_worker=1_000,
+            )
+            _Switch.pool, _Switch.pid = pool.__enter__(), os.getpid()
+            atexit.register(_close, _Switch.pid)
+        return _Switch.pool
+
+
+def _close(pid: int) -> None:
+    with _lock:
+        if _Switch.pool is not None and pid == os.getpid() == _Switch.pid:
+            _Switch.pool.__exit__(None, None, None)
+            _Switch.pool = None
+
+
+def _bad(code: str, message: str, text: str = "", position: int | None = None, hint: str = "") -> BadExpression:
+    return BadExpression([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])

@@ -1,0 +1,114 @@
+"""What expressions in a graph may look at: the names of the document, bound to where a token is.
+
+Only the names that an expression uses are bound, and of the nodes only those that it names, so that a hop costs what
+its expressions ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.graph.model import Expr, Graph
+from weft.core.graph.tokens import Frame, GraphState, Seg, Token, innermost_branch
+from weft.errors import Failure
+
+_decode = msgspec.json.Decoder().decode
+
+
+class View(msgspec.Struct):
+    """A token's place, seen from an expression. ``output``: the node's own, or in its input what arrived."""
+
+    graph: Graph
+    state: GraphState
+    token: Token
+    output: Raw
+    data: Mapping[str, Any]
+    """The state, with what this very hop writes."""
+    branch_writes: Mapping[str, Any] | None = None
+    error: Failure | None = None
+
+    def bind(self, expr: Expr) -> dict[str, Any]:
+        """The names that an expression uses."""
+        return {name: self._name(name, expr.nodes) for name in expr.names}
+
+    def _name(self, name: str, nodes: Sequence[str]) -> Any:
+        match name:
+            case "input":
+                return _decode(self.state.input)
+            case "state":
+                return {**self.data, "_last_error": _shown(self.error)}
+            case "output":
+                return _decode(self.output)
+            case "error":
+                return _shown(self.error)
+            case "nodes" | "ctx":
+                return self._nodes(nodes)
+            case "branch" | "_branch":
+                return self._branch(innermost_branch(self.token.path), own=True)
+            case "join":
+                return {"failed": self.token.missing}
+        return self._item(name)
+
+    def _nodes(self, nodes: Sequence[str]) -> dict[str, Any]:
+        wanted = self.token.seen if "*" in nodes else nodes
+        seen = self.token.seen
+        return {node: {"output": _decode(seen[node].output)} for node in wanted if node in seen}
+
+    def _branch(self, seg: Seg | None, *, own: bool) -> Any:
+        frame = self.state.frames.get(seg.id) if seg is not None else None
+        if seg is None or frame is None:
+            return None
+        branch = frame.branches[seg.n]
+        writes = self.branch_writes if own and self.branch_writes is not None else branch.writes
+        around = innermost_branch(frame.path)
+        return {
+            "index": seg.n,
+            "total": frame.total,
+            "item": _decode(branch.item),
+            "output": writes or {},
+            "parent": self._branch(around, own=False),
+        }
+
+    def _item(self, name: str) -> Any:
+        """The element of the nearest for_each that calls it so."""
+        for seg in reversed(self.token.path):
+            frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
+            if frame is not None and self._names_item(frame, seg.n) == name:
+                return _decode(frame.branches[seg.n].item)
+        return None
+
+    def _names_item(self, frame: Frame, index: int) -> str:
+        each = self.graph.edges[frame.branches[index].edge].each
+        return each.name if each is not None else ""
+
+
+def _shown(error: Failure | None) -> Any:
+    if error is None:
+        return None
+    return {
+        "type": error.type,
+        "message": error.message,
+        "code": error.code or error.type,
+        "node": error.step,
+        "attempts": error.attempts,
+        "data": list(error.data),
+    }
+
+
+def with_writes(data: Mapping[str, Any], writes: Sequence[tuple[Sequence[str], Any]]) -> Mapping[str, Any]:
+    """The data as it will be after these writes; what is not written is shared."""
+    if not writes:
+        return data
+    changed = dict(data)
+    for path, value in writes:
+        place = changed
+        for word in path[:-1]:
+            inner = place.get(word)
+            place[word] = dict(inner) if isinstance(inner, dict) else {}
+            place = place[word]
+        place[path[-1]] = value
+    return changed

@@ -1,0 +1,96 @@
+"""What can be known before a run: fan-ins that ask for too much, names that nobody binds, work that is lost. Pure."""
+
+from __future__ import annotations
+
+from weft.core.graph.findings import Problems, did_you_mean
+from weft.core.graph.flow import Flow
+from weft.core.graph.frames import Frames
+from weft.core.graph.model import START
+from weft.core.graph.reading import BOUND, Mention
+from weft.core.graph.scopes import Scopes
+from weft.core.graph.shape import Arc, Shape
+
+
+def check_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems) -> None:
+    """Refuse a fan-in that asks for more branches than its fan-out can ever open."""
+    for fan_in, opener in frames.opener.items():
+        join = shape.node(fan_in).fan_in
+        assert join is not None
+        if join.need.kind != "count":
+            continue
+        # Only branches that arrive count, and an opening edge need not lead here: a foreach may end elsewhere.
+        heard = {scopes.all[scope].edge for scope in scopes.delivers[fan_in]}
+        arcs = [arc for arc in shape.out[opener] if arc.ordinal in heard]
+        if any(arc.each is not None for arc in arcs):
+            continue
+        most = _most(arcs, shape.node(opener).fan_out if opener else "tiers")
+        if join.need.count > most:
+            name, source = shape.names[fan_in], shape.names[opener] or "start"
+            problems.add(
+                "m_above_n",
+                join.at,
+                f"{name} waits for {join.need.count} branches, but {source} opens at most {most}.",
+            )
+
+
+def _most(arcs: list[Arc], fan_out: str) -> int:
+    """How many branches these edges can open at once."""
+    counts = [(arc.route.copies if arc.route is not None else 0) or 1 for arc in arcs]
+    if fan_out == "all":
+        return sum(counts)
+    if fan_out == "first_match":
+        return max(counts, default=0)
+    tiers: dict[tuple[str, int], int] = {}
+    for arc, count in zip(arcs, counts, strict=True):
+        tiers[arc.kind, arc.tier] = tiers.get((arc.kind, arc.tier), 0) + count
+    return max(tiers.values(), default=0)
+
+
+def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems: Problems) -> None:
+    """Refuse names that nothing binds, and `as` names outside their branches."""
+    binders: dict[str, str] = {}
+    for arc in shape.arcs:
+        if arc.each is not None and arc.route is not None:
+            binders[arc.route.each_name] = f"{shape.names[arc.source]} -> {shape.names[arc.to]}"
+    number = {name: index for index, name in enumerate(shape.names)}
+    bound_at: dict[str, set[str]] = {}
+    for mention in mentions:
+        strange = [name for name in mention.names if name not in BOUND]
+        if not strange:
+            continue
+        if mention.node not in bound_at:
+            bound_at[mention.node] = _bound(number[mention.node], shape, scopes)
+        for name in strange:
+            if name in bound_at[mention.node]:
+                continue
+            if name in binders:
+                message = f'"{name}" is bound only in the branches of {binders[name]}.'
+                problems.add("unknown_name", mention.at, message)
+            else:
+                known = [*BOUND[:7], *binders]
+                problems.add("unknown_name", mention.at, f'nothing is called "{name}" here.', did_you_mean(name, known))
+
+
+def _bound(node: int, shape: Shape, scopes: Scopes) -> set[str]:
+    """The `as` names that a token at the node may see."""
+    found = set()
+    for scope in scopes.works[node]:
+        for level in scopes.levels(scope):
+            arc = shape.arcs[level.edge] if level.edge >= 0 else None
+            if arc is not None and arc.each is not None and arc.route is not None:
+                found.add(arc.route.each_name)
+    return found
+
+
+def warn_of_loss(shape: Shape, flow: Flow, frames: Frames, problems: Problems) -> None:
+    """Say which nodes never run, and where a fan-out's outputs vanish."""
+    for node in range(1, len(shape.names)):
+        if not flow.reached(node):
+            problems.warn("unreachable", shape.node(node).at, f"{shape.names[node]} can never run: no way leads to it.")
+    for arc in shape.arcs:
+        if arc.multiplies and arc.source not in frames.closer and shape.names[arc.source] != START:
+            problems.warn(
+                "open_fan_out",
+                arc.at,
+                f"no join closes the fan-out of {shape.names[arc.source]}: what its branches write is lost.",
+            )

@@ -1,0 +1,101 @@
+"""From a folded document to a verified graph. Pure.
+
+`compile_graph` either gives a graph whose scopes are proved to nest, or everything that is wrong with the document: the
+analyses go on after a mistake as far as they can. The order is theirs: expressions, edges, cycles, dominators, loops,
+which fan-out each fan-in closes, scopes, then what follows from the scopes.
+"""
+
+from __future__ import annotations
+
+from weft.core.graph.bounds import check_names, check_needs, warn_of_loss
+from weft.core.graph.findings import Problems
+from weft.core.graph.flow import Flow, cut_cycles
+from weft.core.graph.folded import FoldedGraph
+from weft.core.graph.frames import find_frames
+from weft.core.graph.language import Language
+from weft.core.graph.loops import find_exits, find_loops
+from weft.core.graph.model import START, Graph, StepWork, WorkflowWork
+from weft.core.graph.parts import Analysis, node_part, output_part, ring_part, written_edge
+from weft.core.graph.reading import Reader
+from weft.core.graph.scopes import Scopes
+from weft.core.graph.shape import Shape, build_shape
+from weft.core.graph.writes import check_writes
+
+NODES_MAX = 10_000
+
+
+def compile_graph(folded: FoldedGraph, language: Language, problems: Problems) -> Graph | None:
+    """The graph, or None: then `problems` says why. It may hold mistakes of the document already; they count."""
+    if not folded.nodes:
+        if not problems.refused:
+            problems.add("no_nodes", ("nodes",), "a graph has at least one node.")
+        return None
+    if len(folded.nodes) > NODES_MAX:
+        message = f"{len(folded.nodes):,} nodes; a graph has at most {NODES_MAX:,}."
+        problems.add("too_many_nodes", ("nodes",), message, "Put parts of it into graphs of their own (workflow).")
+        return None
+    reader = Reader(language, folded.nodes, problems)
+    shape = build_shape(folded, reader, problems)
+    analysis = _analyse(folded, shape, reader, problems)
+    return None if analysis is None or problems.refused else _assemble(analysis)
+
+
+def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Problems) -> Analysis | None:
+    parts = [node_part(node, reader) for node in folded.nodes.values()]
+    output = output_part(folded, reader)
+    cut_cycles(shape, problems)
+    flow = Flow(shape)
+    loops = find_loops(shape, flow, problems)
+    if loops.steps_left <= 0 or not find_exits(shape, loops, problems):
+        return None
+    frames = find_frames(shape, flow, problems)
+    scopes = Scopes(shape, flow, loops, frames)
+    if not scopes.prove(problems):
+        return None
+    check_needs(shape, frames, scopes, problems)
+    check_writes(shape, scopes, frames, problems)
+    check_names(reader.mentions, shape, scopes, problems)
+    warn_of_loss(shape, flow, frames, problems)
+    return Analysis(shape, flow, loops, frames, scopes, reader.remembered, parts, output)
+
+
+def _assemble(done: Analysis) -> Graph:
+    folded = done.shape.folded
+    edges = [written_edge(arc, done.shape.names) for arc in done.shape.arcs]
+    nodes = {part.id: done.completed(index, part) for index, part in enumerate(done.parts, 1)}
+    return Graph(
+        name=folded.name,
+        nodes=nodes,
+        edges=edges,
+        start=[arc.ordinal for arc in done.shape.out[0]],
+        loops=[ring_part(ring, done.shape.names) for ring in done.loops.rings],
+        scopes=done.scopes.all,
+        start_closed_by=done.shape.names[done.frames.closer[0]] if 0 in done.frames.closer else START,
+        terminals=[name for name, node in nodes.items() if node.terminal and node.scopes],
+        limits=folded.limits,
+        input=folded.input,
+        state=folded.state,
+        result=folded.result,
+        output=done.output,
+    )
+
+
+def referenced_steps(graph: Graph) -> dict[str, list[str]]:
+    """The registered steps that the graph performs or undoes with, each with the nodes that do."""
+    found: dict[str, list[str]] = {}
+    for node in graph.nodes.values():
+        named = [node.work.step] if isinstance(node.work, StepWork) else []
+        if node.undo is not None:
+            named.append(node.undo.step)
+        for step in dict.fromkeys(named):
+            found.setdefault(step, []).append(node.id)
+    return found
+
+
+def referenced_workflows(graph: Graph) -> dict[str, list[str]]:
+    """The workflows that the graph starts as children, each with the nodes that do."""
+    found: dict[str, list[str]] = {}
+    for node in graph.nodes.values():
+        if isinstance(node.work, WorkflowWork):
+            found.setdefault(node.work.workflow, []).append(node.id)
+    return found

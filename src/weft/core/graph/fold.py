@@ -1,0 +1,291 @@
+"""How each event changes a graph run: the choices are in the event, the token game does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import events as e
+from weft.core import life, tasks, waits
+from weft.core.graph.game import Game
+from weft.core.graph.model import START, Graph
+from weft.core.graph.tokens import GraphState, Seen, Token, derive
+from weft.core.state import Child, Held, Question, Task
+from weft.errors import Failure
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+def _token_of(state: GraphState, number: int) -> Token | None:
+    return state.tokens.get(state.by_task.pop(number, ""))
+
+
+def _attach(state: GraphState, token_id: str) -> Token:
+    """The token works: what it waits for has the number of this event."""
+    token = state.tokens[token_id]
+    token.mode = "working"
+    token.task = state.seq
+    state.by_task[state.seq] = token_id
+    if state.agenda and state.agenda[0] == token_id:
+        state.agenda.pop(0)
+    return token
+
+
+def _done(state: GraphState, number: int, output: Raw) -> None:
+    token = _token_of(state, number)
+    if token is not None:
+        token.task = 0
+        token.output = output
+        token.mode = "routing"
+        state.agenda.append(token.id)
+        state.executed[token.node] = state.executed.get(token.node, 0) + 1
+
+
+def _failed(state: GraphState, number: int, failure: Failure) -> None:
+    token = _token_of(state, number)
+    if token is not None:
+        token.task = 0
+        token.error = msgspec.structs.replace(failure, step=failure.step or token.node)
+        token.mode = "failing"
+        state.agenda.append(token.id)
+
+
+# --- life --------------------------------------------------------------------------------------------------------
+
+
+def _started(graph: Graph, state: GraphState, event: e.RunStarted, at: int) -> None:
+    life.evolve_started(state, event, at)
+    for name in (graph.state or {}).get("properties") or {}:
+        state.data[name] = None
+
+
+def _cancel_requested(_: Graph, state: GraphState, event: e.CancelRequested, at: int) -> None:
+    state.cancelled = event.reason
+    state.held = None
+    state.status = "cancelling"
+
+
+def _timed_out(_: Graph, state: GraphState, event: e.RunTimedOut, at: int) -> None:
+    state.timed_out = True
+
+
+def _code_ended(_: Graph, state: GraphState, event: e.CodeEnded, at: int) -> None:
+    state.ended = True
+    state.failure = event.failure
+    state.status = "rolling_back"
+    state.agenda = []
+
+
+def _completed(_: Graph, state: GraphState, event: e.RunCompleted, at: int) -> None:
+    state.output = event.output
+    state.status = "completed"
+    life.evolve_over(state)
+
+
+def _run_failed(_: Graph, state: GraphState, event: e.RunFailed, at: int) -> None:
+    state.failure = event.failure
+    state.status = "failed"
+    state.ended = True
+    life.evolve_over(state)
+
+
+def _cancelled(_: Graph, state: GraphState, event: e.RunCancelled, at: int) -> None:
+    state.status = "cancelled"
+    state.ended = True
+    life.evolve_over(state)
+
+
+def _paused(_: Graph, state: GraphState, event: e.RunPaused, at: int) -> None:
+    state.status = "paused"
+
+
+def _resumed(_: Graph, state: GraphState, event: e.RunResumed, at: int) -> None:
+    state.status = "running"
+    state.held = None
+
+
+def _held(_: Graph, state: GraphState, event: e.RunHeld, at: int) -> None:
+    state.status = "held"
+    state.held = Held(code=event.code, message=event.message, location=event.location, since=at)
+
+
+# --- the game ----------------------------------------------------------------------------------------------------
+
+
+def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> None:
+    game = Game(graph, state)
+    state.hops += 1
+    if not event.token:
+        state.begun = True
+        origin = Token(id=derive(state.uid, "start"), node=START, path=[], value=state.input)
+        game.emit(origin, None, event.taken, state.input, skips=event.skips)
+        game.settle()
+        return
+    token = state.tokens[event.token]
+    _leave_agenda(state, token.id)
+    node = graph.nodes[token.node]
+    output = token.output if event.output is None else event.output
+    if event.caught:
+        output = token.value
+    else:
+        token.error = None
+        if event.output is not None:
+            state.executed[node.id] = state.executed.get(node.id, 0) + 1
+        if node.remembered:
+            known = token.seen.get(node.id)
+            token.seen = {**token.seen, node.id: Seen((known.visit if known is not None else 0) + 1, output)}
+    for write in event.writes:
+        game.write_here(token.path, write.path, _decode(write.value), anywhere=write.scope == "state")
+    game.emit(token, node, event.taken, output, skips=event.skips)
+    game.settle()
+
+
+def _leave_agenda(state: GraphState, token_id: str) -> None:
+    if state.agenda and state.agenda[0] == token_id:
+        state.agenda.pop(0)
+
+
+def _node_failed(graph: Graph, state: GraphState, event: e.NodeFailed, at: int) -> None:
+    token = state.tokens[event.token]
+    _leave_agenda(state, token.id)
+    token.error = event.failure
+    token.mode = "failing"
+    state.agenda.append(token.id)
+
+
+def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) -> None:
+    game = Game(graph, state)
+    token = state.tokens[event.token]
+    _leave_agenda(state, token.id)
+    state.dead.append(token.id)
+    final = game.raise_failure(token, event.failure)
+    if final is not None:
+        state.ended = True
+        state.failure = final
+        state.status = "rolling_back"
+        state.agenda = []
+        for other in list(state.tokens.values()):
+            if other.task:
+                game.drop(other)
+        return
+    game.settle()
+
+
+# --- work --------------------------------------------------------------------------------------------------------
+
+
+def _task_scheduled(_: Graph, state: GraphState, event: e.TaskScheduled, at: int) -> None:
+    token = _attach(state, event.token)
+    token.input = event.input
+    state.tasks[state.seq] = Task(step=event.step, input=event.input, since=at, policy=event.policy, undo=event.undo)
+
+
+def _task_succeeded(_: Graph, state: GraphState, event: e.TaskSucceeded, at: int) -> None:
+    task = tasks.evolve_succeeded(state, event, f"!{event.task}")
+    if not task.undo_of:
+        _done(state, event.task, event.output)
+
+
+def _task_failed(_: Graph, state: GraphState, event: e.TaskFailed, at: int) -> None:
+    task = tasks.evolve_failed(state, event, f"!{event.task}")
+    if task is not None and not task.undo_of:
+        _failed(state, event.task, event.failure)
+
+
+def _timer_set(_: Graph, state: GraphState, event: e.TimerSet, at: int) -> None:
+    _attach(state, event.token)
+    state.timers[state.seq] = event.due
+
+
+def _timer_fired(_: Graph, state: GraphState, event: e.TimerFired, at: int) -> None:
+    state.timers.pop(event.timer, None)
+    token = state.tokens.get(state.by_task.get(event.timer, ""))
+    _done(state, event.timer, token.value if token is not None else e.NULL)
+
+
+def _ask_opened(_: Graph, state: GraphState, event: e.AskOpened, at: int) -> None:
+    _attach(state, event.token)
+    state.asks[state.seq] = Question(
+        title=event.title,
+        since=at,
+        form=event.form,
+        about=event.about,
+        of=event.of,
+        quorum=event.quorum,
+        due=event.due,
+        on_timeout=event.on_timeout,
+    )
+
+
+def _ask_answered(_: Graph, state: GraphState, event: e.AskAnswered, at: int) -> None:
+    answer = waits.evolve_answer(state, event, at)
+    if answer is not None:
+        _done(state, event.ask, answer)
+
+
+def _wait_timed_out(_: Graph, state: GraphState, event: e.WaitTimedOut, at: int) -> None:
+    state.asks.pop(event.wait, None)
+    child = state.children.get(event.wait)
+    if child is not None:
+        child.cancelled = True
+    _failed(state, event.wait, Failure(type="TimedOut", message="it did not come in time", code="wait.timed_out"))
+
+
+def _child_started(_: Graph, state: GraphState, event: e.ChildStarted, at: int) -> None:
+    token = _attach(state, event.token)
+    token.input = event.input
+    state.children[state.seq] = Child(
+        uid=event.uid, run_id=event.run_id, workflow=event.workflow, since=at, due=event.due
+    )
+
+
+def _child_ended(_: Graph, state: GraphState, event: e.ChildEnded, at: int) -> None:
+    child = state.children.pop(event.child)
+    if event.status == "completed":
+        _done(state, event.child, event.output)
+        return
+    failure = event.failure or Failure(
+        type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled"
+    )
+    _failed(state, event.child, failure)
+
+
+def _entry_cancelled(graph: Graph, state: GraphState, event: e.EntryCancelled, at: int) -> None:
+    life.evolve_cancelled_entry(state, event, f"!{event.entry}")
+    state.by_task.pop(event.entry, None)
+
+
+Evolve = Callable[[Graph, GraphState, Any, int], None]
+EVOLVE: dict[type, Evolve] = {
+    e.RunStarted: _started,
+    e.CancelRequested: _cancel_requested,
+    e.RunTimedOut: _timed_out,
+    e.CodeEnded: _code_ended,
+    e.RunCompleted: _completed,
+    e.RunFailed: _run_failed,
+    e.RunCancelled: _cancelled,
+    e.RunPaused: _paused,
+    e.RunResumed: _resumed,
+    e.RunHeld: _held,
+    e.NodeRouted: _routed,
+    e.NodeFailed: _node_failed,
+    e.FailureRaised: _raised,
+    e.TaskScheduled: _task_scheduled,
+    e.TaskSucceeded: _task_succeeded,
+    e.TaskFailed: _task_failed,
+    e.TaskLost: lambda _, state, event, at: tasks.evolve_lost(state, event),
+    e.UndoScheduled: lambda _, state, event, at: tasks.evolve_undo(state, event, at=at),
+    e.TimerSet: _timer_set,
+    e.TimerFired: _timer_fired,
+    e.MessageReceived: lambda _, state, event, at: waits.evolve_message(state, event, at),
+    e.AskOpened: _ask_opened,
+    e.AskAnswered: _ask_answered,
+    e.WaitTimedOut: _wait_timed_out,
+    e.ChildStarted: _child_started,
+    e.ChildEnded: _child_ended,
+    e.EntryCancelled: _entry_cancelled,
+}

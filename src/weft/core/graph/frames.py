@@ -1,0 +1,161 @@
+"""Which fan-out does each fan-in close, and which edges open a frame? Pure.
+
+In topological order each fan-in climbs its dominators, nearest first, and takes the first free fan-out: certain ones are
+tried first, then possible ones. Climbing passes over what is closed already and over the block in front of a fan-in or
+edge join that it meets. So a fan-in closes the nearest fan-out that every path to it passes through and that nothing in
+between has closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from weft.core.graph.findings import Problems, did_you_mean
+from weft.core.graph.flow import Flow
+from weft.core.graph.shape import Arc, Shape
+
+_CERTAIN = 2
+_POSSIBLE = 1
+
+
+class Frames:
+    """`opener`: the fan-out of each fan-in that has one; `closer`: the fan-in of each fan-out that has one."""
+
+    def __init__(self, shape: Shape, flow: Flow, problems: Problems) -> None:
+        self.opener: dict[int, int] = {}
+        self.closer: dict[int, int] = {}
+        self._shape = shape
+        self._flow = flow
+        self._problems = problems
+        self._splits = [_split(shape, node) for node in range(len(shape.names))]
+
+    def is_fan_in(self, node: int) -> bool:
+        return node > 0 and self._shape.node(node).fan_in is not None
+
+    def claim_named(self, fan_in: int) -> None:
+        """Take the fan-out that the document names. It goes first: nobody else may take it by being nearer."""
+        join = self._shape.node(fan_in).fan_in
+        assert join is not None
+        if join.of not in self._shape.folded.nodes:
+            known = did_you_mean(join.of, self._shape.folded.nodes)
+            self._problems.add("unknown_node", (*join.at, "of"), f'no node "{join.of}".', known)
+            return
+        opener = self._shape.names.index(join.of)
+        name = self._shape.names[fan_in]
+        if not self._splits[opener] or not self._flow.reached(opener):
+            why = f"{join.of} is no fan-out, so {name} cannot close it."
+        elif opener == fan_in or not self._flow.dominates(opener, fan_in):
+            why = f"there is a way to {name} that does not pass {join.of}."
+        elif opener in self.closer:
+            other = self._shape.names[self.closer[opener]]
+            self._problems.add("frame_mismatch", join.at, f"{other} and {name} both close the fan-out of {join.of}.")
+            return
+        else:
+            self._pair(opener, fan_in)
+            return
+        self._problems.add("fan_in_without_fan_out", join.at, why)
+
+    def claim_nearest(self, fan_in: int) -> None:
+        for wanted in (_CERTAIN, _POSSIBLE):
+            for node in self._free_above(fan_in):
+                if self._splits[node] == wanted:
+                    self._pair(node, fan_in)
+                    return
+        join = self._shape.node(fan_in).fan_in
+        assert join is not None
+        name = self._shape.names[fan_in]
+        self._problems.add(
+            "fan_in_without_fan_out",
+            join.at,
+            f"{name} closes nothing: no fan-out that is still open lies on every way to it.",
+            "To wait for all incoming edges write join: edges.",
+        )
+
+    def _pair(self, opener: int, fan_in: int) -> None:
+        self.opener[fan_in] = opener
+        self.closer[opener] = fan_in
+
+    def _free_above(self, fan_in: int) -> Iterator[int]:
+        """The dominators whose split, if they have one, is still open in front of the fan-in; nearest first."""
+        node = self._flow.dominator(fan_in)
+        consumed = False
+        while True:
+            if not consumed and node not in self.closer:
+                yield node
+            if node == 0:
+                return
+            # A block in front of a fan-in begins at its opener, one in front of an edge join at its dominator; what
+            # splits there has met again.
+            if node in self.opener:
+                node, consumed = self.opener[node], True
+            else:
+                consumed = self._joins_edges(node)
+                node = self._flow.dominator(node)
+
+    def _joins_edges(self, node: int) -> bool:
+        if self._shape.node(node).join != "edges":
+            return False
+        return sum(self._flow.reached(arc.source) for arc in self._shape.into[node]) > 1
+
+
+def find_frames(shape: Shape, flow: Flow, problems: Problems) -> Frames:
+    """Pair fan-ins with fan-outs and mark the edges that open."""
+    frames = Frames(shape, flow, problems)
+    fan_ins = [node for node in flow.order if frames.is_fan_in(node)]
+    for node in fan_ins:
+        join = shape.node(node).fan_in
+        if join is not None and join.of:
+            frames.claim_named(node)
+    for node in fan_ins:
+        join = shape.node(node).fan_in
+        if join is not None and not join.of and not problems.full:
+            frames.claim_nearest(node)
+    for arc in shape.arcs:
+        arc.opens = arc.multiplies
+    for fan_in, opener in frames.opener.items():
+        for node in _leading_to(fan_in, opener, shape, frames):
+            for arc in shape.into[node]:
+                if arc.source == opener:
+                    arc.opens = True
+    return frames
+
+
+def _leading_to(fan_in: int, opener: int, shape: Shape, frames: Frames) -> Iterator[int]:
+    """The fan-in and what reaches it without passing the opener, inner frames as one step."""
+    seen = {fan_in, opener}
+    stack = [fan_in]
+    while stack:
+        node = stack.pop()
+        yield node
+        inner = frames.opener.get(node) if node != fan_in else None
+        before = [inner] if inner is not None else [arc.source for arc in shape.into[node]]
+        for source in before:
+            if source not in seen:
+                seen.add(source)
+                stack.append(source)
+
+
+def _split(shape: Shape, node: int) -> int:
+    """Whether a node is a certain fan-out, a possible one, or none."""
+    arcs = shape.out[node]
+    if any(arc.multiplies for arc in arcs):
+        return _CERTAIN
+    if node > 0 and shape.node(node).fan_out == "all":
+        main = [arc for arc in arcs if arc.kind == "main"]
+        failing = sum(arc.mentions_error for arc in main)
+        if failing > 1 or len(main) - failing > 1:
+            return _CERTAIN
+    return max((_split_of(group) for group in _tiers(arcs)), default=0)
+
+
+def _tiers(arcs: list[Arc]) -> list[list[Arc]]:
+    tiers: dict[tuple[str, int], list[Arc]] = {}
+    for arc in arcs:
+        tiers.setdefault((arc.kind, arc.tier), []).append(arc)
+    return list(tiers.values())
+
+
+def _split_of(tier: list[Arc]) -> int:
+    if len({arc.same for arc in tier}) < len(tier):
+        return _CERTAIN
+    return _POSSIBLE if sum(arc.conditional for arc in tier) > 1 else 0

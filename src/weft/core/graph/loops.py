@@ -1,0 +1,224 @@
+"""Find the loops: header, body, latches, nesting, and which edges leave them. Pure, near-linear.
+
+A back edge goes from a latch to a header that dominates it. The body is the header and every node that reaches the
+latch without passing the header. Bodies of different headers nest or are apart. With one header, a strictly larger body
+is an outer loop; bodies of which neither holds the other are one loop with several latches.
+
+Headers are taken innermost first and a finished loop is folded into its header, so every edge is walked once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from weft.core.graph.findings import Problems
+from weft.core.graph.flow import Flow
+from weft.core.graph.shape import Arc, Shape
+
+EXITS_PER_EDGE_MAX = 64
+"""Loops left by one edge, on average; beyond it the graph is `too_tangled`."""
+
+STEPS_PER_NODE_MAX = 64
+"""Looks at one node while bodies are collected, on average; only loops that cross each other need more than one."""
+
+
+@dataclass(slots=True)
+class Ring:
+    """A loop under analysis: one per body."""
+
+    header: int
+    latches: list[Arc]
+    parent: int = -1
+    exits: list[int] = field(default_factory=list)
+    span: tuple[int, int] = (0, 0)
+    """The first and last number of the loops in it, itself first: nesting as intervals."""
+
+
+@dataclass(slots=True)
+class _Layer:
+    """A body being collected: its latches, those of them that reach no other (`tips`), and what is in no inner one."""
+
+    latches: list[Arc]
+    tips: set[int]
+    members: set[int]
+
+
+class Loops:
+    """`rings` by number; `around`: the innermost loop of each node (-1: none); `heads`: outermost first."""
+
+    def __init__(self, shape: Shape, flow: Flow) -> None:
+        self.rings: list[Ring] = []
+        self.around = [-1] * len(shape.names)
+        self.heads: list[list[int]] = [[] for _ in shape.names]
+        self.steps_left = STEPS_PER_NODE_MAX * (len(shape.names) + len(shape.arcs))
+        self._fold = list(range(len(shape.names)))
+        self._shape = shape
+        self._flow = flow
+
+    def holds(self, ring: int, node: int) -> bool:
+        """Whether the node is in the body."""
+        inner = self.around[node]
+        first, last = self.rings[ring].span
+        return first <= inner <= last
+
+    def collect(self, header: int, latches: list[Arc]) -> None:
+        """Make the loops of one header; those of every header inside them are made already."""
+        place = self._flow.place
+        layers: list[_Layer] = []
+        home: dict[int, _Layer] = {}
+        for arc in sorted(latches, key=lambda arc: (place[self._folded(arc.source)], arc.ordinal)):
+            latch = self._folded(arc.source)
+            if layers and latch in layers[-1].tips:
+                layers[-1].latches.append(arc)  # the same inner loop holds both latches: one body
+            else:
+                layers.append(self._grow(arc, header, layers, home))
+        self._close(header, layers)
+
+    def _grow(self, arc: Arc, header: int, layers: list[_Layer], home: dict[int, _Layer]) -> _Layer:
+        """The body of one more latch, together with those bodies of which neither holds the other.
+
+        A tip leads straight out of its body (what lies between would reach another tip), so walking back from the
+        latch meets every tip that reaches it without looking into that body.
+        """
+        latch = self._folded(arc.source)
+        layer = _Layer([arc], {latch}, set())
+        met = {header}
+        seen = {header}
+        self._walk_back([latch], layer, home, (seen, met))
+        while layers and not layers[-1].tips <= met:
+            other = layers.pop()
+            within = [node for node in met if home.get(node) is other]
+            other.tips -= met
+            layer = _united(other, layer, home)
+            self._walk_back(within, layer, home, (seen, met))
+        return layer
+
+    def _walk_back(
+        self, stack: list[int], layer: _Layer, home: dict[int, _Layer], known: tuple[set[int], set[int]]
+    ) -> None:
+        """Collect what reaches the nodes of `stack` and lies in no other body; note what does as met."""
+        seen, met = known
+        while stack and self.steps_left > 0:
+            node = stack.pop()
+            if node in seen:
+                continue
+            self.steps_left -= 1
+            seen.add(node)
+            if node not in home:
+                home[node] = layer
+                layer.members.add(node)
+            for arc in self._shape.into[node]:
+                if self._flow.reached(arc.source):
+                    source = self._folded(arc.source)
+                    if home.get(source, layer) is layer:
+                        stack.append(source)
+                    else:
+                        met.add(source)
+
+    def _folded(self, node: int) -> int:
+        """The header that the node's outermost finished loop was folded into, or the node itself."""
+        root = node
+        while self._fold[root] != root:
+            root = self._fold[root]
+        while self._fold[node] != root:
+            self._fold[node], node = root, self._fold[node]
+        return root
+
+    def _close(self, header: int, layers: list[_Layer]) -> None:
+        for layer in layers:
+            ring = len(self.rings)
+            self.rings.append(Ring(header, sorted(layer.latches, key=lambda arc: arc.ordinal)))
+            if self.heads[header]:
+                self.rings[ring - 1].parent = ring
+            else:
+                self.around[header] = ring
+            for member in layer.members:
+                if self.heads[member]:
+                    self.rings[self.heads[member][0]].parent = ring
+                else:
+                    self.around[member] = ring
+                self._fold[member] = header
+            self.heads[header].insert(0, ring)
+
+
+def _united(a: _Layer, b: _Layer, home: dict[int, _Layer]) -> _Layer:
+    """One loop of two bodies; the smaller moves, so that each node moves rarely."""
+    big, small = (a, b) if len(a.members) >= len(b.members) else (b, a)
+    for node in small.members:
+        home[node] = big
+    big.members |= small.members
+    big.latches += small.latches
+    big.tips |= small.tips
+    return big
+
+
+def find_loops(shape: Shape, flow: Flow, problems: Problems) -> Loops:
+    """All loops of the graph, numbered outermost first; a back edge that closes none is noted."""
+    loops = Loops(shape, flow)
+    by_header: dict[int, list[Arc]] = {}
+    for arc in shape.back.values():
+        if not flow.reached(arc.source):
+            continue
+        if flow.reached(arc.to) and flow.dominates(arc.to, arc.source):
+            by_header.setdefault(arc.to, []).append(arc)
+        else:
+            _note_irreducible(arc, shape, problems)
+    for header in sorted(by_header, key=lambda node: flow.place[node], reverse=True):
+        loops.collect(header, by_header[header])
+    if loops.steps_left <= 0:
+        problems.add("too_tangled", ("nodes",), "too many loops of one node cross each other.")
+    _renumber(loops)
+    for number, ring in enumerate(loops.rings):
+        for arc in ring.latches:
+            arc.loop = number
+    return loops
+
+
+def _note_irreducible(arc: Arc, shape: Shape, problems: Problems) -> None:
+    source, header = shape.names[arc.source], shape.names[arc.to]
+    problems.add(
+        "irreducible_loop",
+        arc.at,
+        f"{source} cannot go back to {header}: there is a way to {source} that does not pass {header}.",
+        "A loop is entered only at the node it goes back to.",
+    )
+
+
+def _renumber(loops: Loops) -> None:
+    """Number the loops so that an outer one comes first and the loops in it follow it at once."""
+    inside: dict[int, list[int]] = {}
+    for ring, info in reversed(list(enumerate(loops.rings))):
+        inside.setdefault(info.parent, []).append(ring)
+    order: list[int] = []
+    stack = list(reversed(inside.get(-1, [])))
+    while stack:
+        ring = stack.pop()
+        order.append(ring)
+        stack += reversed(inside.get(ring, []))
+    new = {-1: -1, **{old: number for number, old in enumerate(order)}}
+    rings = [loops.rings[old] for old in order]
+    size = [1] * len(rings)
+    for number in range(len(rings) - 1, -1, -1):
+        rings[number].parent = new[rings[number].parent]
+        if rings[number].parent >= 0:
+            size[rings[number].parent] += size[number]
+    for number, ring in enumerate(rings):
+        ring.span = (number, number + size[number] - 1)
+    loops.rings = rings
+    loops.around = [new[ring] for ring in loops.around]
+    loops.heads = [[new[ring] for ring in heads] for heads in loops.heads]
+
+
+def find_exits(shape: Shape, loops: Loops, problems: Problems) -> bool:
+    """Write down for each edge the loops it leaves, innermost first. False: too many to go on."""
+    total = 0
+    for arc in shape.arcs:
+        ring = loops.around[arc.source]
+        while ring >= 0 and not loops.holds(ring, arc.to):
+            arc.exits.append(ring)
+            ring = loops.rings[ring].parent
+        total += len(arc.exits)
+        if total > EXITS_PER_EDGE_MAX * (len(shape.arcs) + 16):
+            problems.add("too_tangled", arc.at, "too many loops lie inside each other.")
+            return False
+    return True

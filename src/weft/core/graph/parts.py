@@ -1,0 +1,153 @@
+"""Write the analysed graph down as the IR. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from weft.core.graph.findings import At
+from weft.core.graph.flow import Flow
+from weft.core.graph.folded import FoldedGraph, FoldedNode, Source
+from weft.core.graph.frames import Frames
+from weft.core.graph.loops import Loops, Ring
+from weft.core.graph.model import START, Each, Edge, Expr, FanIn, Loop, Node, Repeat, Save, Undo, Work
+from weft.core.graph.reading import Reader
+from weft.core.graph.scopes import Scopes
+from weft.core.graph.shape import Arc, Shape
+
+
+@dataclass(slots=True)
+class Analysis:
+    """Everything known about a graph that holds together; `parts` are its nodes without their place in it."""
+
+    shape: Shape
+    flow: Flow
+    loops: Loops
+    frames: Frames
+    scopes: Scopes
+    remembered: set[str]
+    parts: list[Node]
+    output: Expr | None
+
+    def completed(self, index: int, part: Node) -> Node:
+        """A node with its place in the graph."""
+        shape, name = self.shape, part.id
+        main = [arc for arc in shape.out[index] if arc.kind == "main"]
+        closer = self.frames.closer.get(index)
+        failing = [arc for arc in main if arc.mentions_error]
+        return msgspec.structs.replace(
+            part,
+            fan_in=self._fan_in(index),
+            repeat=self._repeat(index, part),
+            tiers=_tiers(main),
+            error_tiers=_tiers(failing),
+            incoming=[arc.ordinal for arc in shape.into[index] if self.flow.reached(arc.source)],
+            waits=self._waits(index),
+            opening=[arc.ordinal for arc in shape.out[index] if arc.opens],
+            closed_by=shape.names[closer] if closer is not None else START,
+            heads=self.loops.heads[index],
+            loop=self.loops.around[index],
+            scopes=self.scopes.works[index],
+            terminal=len(failing) == len(main),
+            remembered=name in self.remembered,
+        )
+
+    def _fan_in(self, index: int) -> FanIn | None:
+        join = self.shape.node(index).fan_in
+        # A fan-in that no way leads to closes nothing and never runs.
+        if join is None or index not in self.frames.opener:
+            return None
+        opener = self.shape.names[self.frames.opener[index]]
+        return FanIn(opener, join.need, join.merge, join.early)
+
+    def _repeat(self, index: int, part: Node) -> Repeat | None:
+        if part.repeat is None:
+            return None
+        back = self.shape.back[index]
+        exhausted = [arc.ordinal for arc in self.shape.out[index] if arc.kind == "timeout"]
+        return msgspec.structs.replace(part.repeat, loop=back.loop, back=back.ordinal, exhausted=exhausted)
+
+    def _waits(self, index: int) -> dict[int, list[int]]:
+        delivered = self.scopes.delivers[index]
+        everything = {ordinal for ordinals in delivered.values() for ordinal in ordinals}
+        partly = any(len(ordinals) < len(everything) for ordinals in delivered.values())
+        return {scope: sorted(ordinals) for scope, ordinals in delivered.items()} if partly else {}
+
+
+def node_part(node: FoldedNode, reader: Reader) -> Node:
+    """What a node does and how, its expressions read; the rest is filled in when the graph is known."""
+    repeat = None
+    if node.repeat is not None:
+        condition = reader.read("condition", node.repeat.condition, node.id)[0]
+        fails = node.repeat.exhausted is None
+        repeat = Repeat(condition, node.repeat.at_most, loop=-1, back=-1, until=node.repeat.until, fails=fails)
+    return Node(
+        id=node.id,
+        work=_read_work(node, reader),
+        input=reader.template(node.input, node.id),
+        save=[Save(save.to, reader.read("template", save.value, node.id)[0]) for save in node.save],
+        retry=node.retry,
+        timeout_ms=node.timeout_ms,
+        queue=node.queue,
+        limits=node.limits,
+        undo=_read_undo(node, reader),
+        on_failure=node.on_failure,
+        join=node.join,
+        fan_out=node.fan_out,
+        on_no_match=node.on_no_match,
+        repeat=repeat,
+    )
+
+
+def output_part(folded: FoldedGraph, reader: Reader) -> Expr | None:
+    return reader.template(folded.output, START)
+
+
+def _read_undo(node: FoldedNode, reader: Reader) -> Undo | None:
+    undo = node.undo
+    if undo is None:
+        return None
+    return Undo(undo.step, reader.template(undo.input, node.id), undo.retry, undo.timeout_ms)
+
+
+def _read_work(node: FoldedNode, reader: Reader) -> Work:
+    """Fill in what the templates in a node's work use."""
+    changed: dict[str, Expr | None] = {}
+    for name in node.work.__struct_fields__:
+        part = getattr(node.work, name)
+        if isinstance(part, Expr):
+            at: At = node.work_at if name in ("request", "config") else (*node.work_at, name)
+            changed[name] = reader.template(Source(part.source, at), node.id)
+    return msgspec.structs.replace(node.work, **changed) if changed else node.work
+
+
+def written_edge(arc: Arc, names: list[str]) -> Edge:
+    route = arc.route
+    return Edge(
+        ordinal=arc.ordinal,
+        source=names[arc.source],
+        to=names[arc.to],
+        kind=arc.kind,
+        tier=arc.tier,
+        when=arc.when,
+        errors=route.errors if route is not None else None,
+        each=Each(arc.each, route.each_name) if arc.each is not None and route is not None else None,
+        copies=route.copies if route is not None else 0,
+        width=route.width if route is not None else 0,
+        mentions_error=arc.mentions_error,
+        opens=arc.opens,
+        exits=arc.exits,
+        loop=arc.loop,
+    )
+
+
+def ring_part(ring: Ring, names: list[str]) -> Loop:
+    return Loop(names[ring.header], [names[arc.source] for arc in ring.latches], ring.parent, sorted(ring.exits))
+
+
+def _tiers(arcs: list[Arc]) -> list[list[int]]:
+    tiers: dict[int, list[int]] = {}
+    for arc in arcs:
+        tiers.setdefault(arc.tier, []).append(arc.ordinal)
+    return [tiers[tier] for tier in sorted(tiers)]

@@ -1,0 +1,187 @@
+"""Which edges a token takes: loops first, then tiers; for a failure only the edges that mention it.
+
+Nothing changes here. Conditions are evaluated through a ``Reader`` that is passed in; what they saw is kept for
+``explain``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.events import Taken, Verdict, Write
+from weft.core.graph.binding import View, with_writes
+from weft.core.graph.model import Edge, Expr, Graph, Node, Save
+from weft.core.graph.tokens import innermost_branch
+from weft.errors import Failure, WeftError
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Reader(Protocol):
+    """Evaluates what a document's author wrote.
+
+    Each method raises a WeftError that names the expression and its values.
+    """
+
+    def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
+        """Whether it holds, and the values it looked at."""
+        ...
+
+    def expression(self, source: str, bindings: Mapping[str, Any]) -> Any: ...
+
+    def template(self, source: Any, bindings: Mapping[str, Any]) -> Any: ...
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a token goes on, or why it cannot."""
+
+    taken: list[Taken] = []
+    writes: list[Write] = []
+    verdicts: list[Verdict] = []
+    skips: bool = True
+    loop: str = ""
+    failure: Failure | None = None
+
+
+def route(graph: Graph, view: View, reader: Reader) -> Route:
+    """After a success: write, then the loop decides, then the tiers."""
+    node = graph.nodes[view.token.node]
+    try:
+        writes = [_write(view, save, reader) for save in node.save]
+        view = _after(view, writes)
+        if node.repeat is not None:
+            looped = _repeat(node, view, reader)
+            if looped is not None:
+                return msgspec.structs.replace(looped, writes=writes)
+        taken, verdicts = _match(graph, node, node.tiers, view, reader)
+    except WeftError as error:
+        return Route(failure=_failure(node.id, error.code, str(error)))
+    if not taken and not _may_end(graph, node):
+        conditions = "; ".join(_asked(graph.edges[verdict.edge], verdict) for verdict in verdicts)
+        return Route(failure=_failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}"))
+    return Route(taken=taken, writes=writes, verdicts=verdicts)
+
+
+def route_failure(graph: Graph, view: View, reader: Reader) -> Route:
+    """After a failure: only edges that mention it are asked; none taken: it is raised."""
+    node = graph.nodes[view.token.node]
+    try:
+        taken, verdicts = _match(graph, node, node.error_tiers, view, reader)
+    except WeftError as error:
+        return Route(failure=_failure(node.id, error.code, str(error)))
+    return Route(taken=taken, verdicts=verdicts, failure=None if taken else view.error)
+
+
+def _write(view: View, save: Save, reader: Reader) -> Write:
+    value = reader.template(save.value.source, view.bind(save.value))
+    return Write(save.to.scope, list(save.to.path), Raw(_encode(value)))
+
+
+def _after(view: View, writes: Sequence[Write]) -> View:
+    """The view as it is once the writes are made."""
+    if not writes:
+        return view
+    in_branch = innermost_branch(view.token.path) is not None
+    plain = [(write, msgspec.json.decode(write.value)) for write in writes]
+    here = [(write.path, value) for write, value in plain if write.scope == "here" and in_branch]
+    rest = [(write.path, value) for write, value in plain if not (write.scope == "here" and in_branch)]
+    seg = innermost_branch(view.token.path)
+    known = (
+        view.state.frames[seg.id].branches[seg.n].writes if seg is not None and seg.id in view.state.frames else None
+    )
+    return msgspec.structs.replace(
+        view, data=with_writes(view.data, rest), branch_writes=with_writes(known or {}, here) if here else known
+    )
+
+
+def _repeat(node: Node, view: View, reader: Reader) -> Route | None:
+    """Round again, or the way for when the limit is reached; None: the loop is left."""
+    repeat = node.repeat
+    assert repeat is not None
+    holds, seen = reader.condition(repeat.condition.source, view.bind(repeat.condition))
+    verdicts = [Verdict(repeat.back, holds is not repeat.until, seen)]
+    if holds is repeat.until:
+        return None
+    if _executions(view, repeat.loop) < repeat.at_most:
+        return Route(taken=[Taken(repeat.back)], verdicts=verdicts, skips=False, loop="again")
+    if repeat.fails:
+        message = f"{node.id} was executed {repeat.at_most} times, as often as it may, and its condition still holds"
+        return Route(failure=_failure(node.id, "loop_limit", message))
+    return Route(taken=[Taken(ordinal) for ordinal in repeat.exhausted], verdicts=verdicts, loop="exhausted")
+
+
+def _executions(view: View, loop: int) -> int:
+    for seg in reversed(view.token.path):
+        if seg.kind == "l" and view.state.loops[seg.id].loop == loop:
+            return seg.n + 1
+    return 1
+
+
+def _match(
+    graph: Graph, node: Node, tiers: Sequence[Sequence[int]], view: View, reader: Reader
+) -> tuple[list[Taken], list[Verdict]]:
+    taken: list[Taken] = []
+    verdicts: list[Verdict] = []
+    for tier in tiers:
+        for ordinal in tier:
+            edge = graph.edges[ordinal]
+            verdict = _judge(edge, view, reader)
+            verdicts.append(verdict)
+            if verdict.taken:
+                taken.append(Taken(ordinal, _items(edge, view, reader)))
+                if node.fan_out == "first_match":
+                    return taken, verdicts
+        if taken and node.fan_out != "all":
+            break
+    return taken, verdicts
+
+
+def _judge(edge: Edge, view: View, reader: Reader) -> Verdict:
+    if edge.errors is not None and (view.error is None or not _is_caught(edge.errors, view.error)):
+        return Verdict(edge.ordinal, taken=False)
+    if edge.when is None:
+        return Verdict(edge.ordinal, taken=True)
+    holds, seen = reader.condition(edge.when.source, view.bind(edge.when))
+    return Verdict(edge.ordinal, holds, seen)
+
+
+def _is_caught(errors: Sequence[str], failure: Failure) -> bool:
+    return not errors or failure.type in errors or failure.code in errors
+
+
+def _items(edge: Edge, view: View, reader: Reader) -> list[Raw] | None:
+    if edge.each is None:
+        return None
+    found = reader.expression(edge.each.collection.source, view.bind(edge.each.collection))
+    if not isinstance(found, list):
+        raise WeftError(
+            f"for_each of {edge.source} -> {edge.to} needs a list, got {type(found).__name__}",
+            code="for_each_needs_a_list",
+        )
+    return [Raw(_encode(item)) for item in found]
+
+
+def _may_end(graph: Graph, node: Node) -> bool:
+    if node.on_no_match == "end":
+        return True
+    return all(graph.edges[ordinal].mentions_error for tier in node.tiers for ordinal in tier)
+
+
+def _asked(edge: Edge, verdict: Verdict) -> str:
+    source = edge.when.source if edge.when is not None else "catch"
+    return f"{source} (saw {msgspec.json.encode(verdict.seen).decode()[:200]})"
+
+
+def _failure(node: str, code: str, message: str) -> Failure:
+    return Failure(type=code, message=message, code=code, step=node)
+
+
+def arriving(view: View, expr: Expr | None, reader: Reader) -> Raw:
+    """What a node is given: its mapped input, else what arrived."""
+    if expr is None:
+        return view.output
+    return Raw(_encode(reader.template(expr.source, view.bind(expr))))

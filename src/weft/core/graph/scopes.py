@@ -1,0 +1,176 @@
+"""Prove that scopes nest like parentheses: propagate static scope paths from start. Pure.
+
+A path lists opening edges and loops. An edge pops the loops it exits (only those above the innermost frame), an opening
+edge pushes, a fan-in pops, a header pushes. Paths are interned, so a step costs the same however deep it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from weft.core.graph.findings import Problems
+from weft.core.graph.flow import Flow
+from weft.core.graph.frames import Frames
+from weft.core.graph.loops import Loops
+from weft.core.graph.model import Scope
+from weft.core.graph.shape import Arc, Shape
+
+ROOT = 0
+PATHS_PER_NODE_MAX = 64
+
+
+class Scopes:
+    """`all`: every static path by number, as its last level. `works`: in which of them a node's tokens work.
+
+    `delivers`: for each node, which of its incoming edges deliver in which path (before a header pushes).
+    """
+
+    def __init__(self, shape: Shape, flow: Flow, loops: Loops, frames: Frames) -> None:
+        self.all: list[Scope] = [Scope(-1)]
+        self.works: list[list[int]] = [[] for _ in shape.names]
+        self.delivers: list[dict[int, list[int]]] = [{} for _ in shape.names]
+        self._made: dict[tuple[int, int, int], int] = {}
+        self._shape = shape
+        self._flow = flow
+        self._loops = loops
+        self._frames = frames
+
+    def prove(self, problems: Problems) -> bool:
+        """Fill everything in, noting what does not nest. False: there are too many paths to go on."""
+        room = PATHS_PER_NODE_MAX * len(self._flow.order)
+        arriving: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
+        arriving[0] = {ROOT: []}
+        for node in self._flow.order:
+            delivered = self.delivers[node] = arriving.pop(node, {})
+            self.works[node] = self._enter(node, delivered, problems)
+            self._check_back(node, problems)
+            self._check_openings(node, problems)
+            room -= len(self.works[node])
+            if room < 0:
+                problems.add("too_tangled", self._shape.node(node).at, "branches that never meet again multiply here.")
+                return False
+            for arc in self._shape.out[node]:
+                for scope in self.works[node]:
+                    arriving[arc.to].setdefault(self._along(arc, scope), []).append(arc.ordinal)
+        return True
+
+    def levels(self, scope: int) -> list[Scope]:
+        """The levels of a path, innermost first."""
+        found = []
+        while scope != ROOT:
+            found.append(self.all[scope])
+            scope = self.all[scope].parent
+        return found
+
+    def popped(self, arc: Arc, scope: int) -> int:
+        """The path after the edge has left the loops it exits."""
+        while self.all[scope].loop >= 0 and self.all[scope].loop in arc.exits:
+            scope = self.all[scope].parent
+        return scope
+
+    def _push(self, scope: int, *, edge: int = -1, loop: int = -1) -> int:
+        key = (scope, edge, loop)
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = len(self.all)
+            self.all.append(Scope(scope, edge, loop))
+        return made
+
+    def _along(self, arc: Arc, scope: int) -> int:
+        outside = self.popped(arc, scope)
+        while scope != outside:
+            exits = self._loops.rings[self.all[scope].loop].exits
+            if not exits or exits[-1] != arc.ordinal:
+                exits.append(arc.ordinal)
+            scope = self.all[scope].parent
+        return self._push(outside, edge=arc.ordinal) if arc.opens else outside
+
+    def _enter(self, node: int, delivered: dict[int, list[int]], problems: Problems) -> list[int]:
+        """Where the node works, given where its edges deliver."""
+        if node == 0:
+            return [ROOT]
+        scopes = list(delivered)
+        if self._shape.node(node).join == "edges":
+            self._check_join(node, delivered, problems)
+        elif node in self._frames.opener:
+            scopes = self._leave_frame(node, scopes, problems)
+        for loop in self._loops.heads[node]:
+            scopes = [self._push(scope, loop=loop) for scope in scopes]
+        return list(dict.fromkeys(scopes))
+
+    def _leave_frame(self, fan_in: int, scopes: list[int], problems: Problems) -> list[int]:
+        left = []
+        opener = self._frames.opener[fan_in]
+        for scope in scopes:
+            level = self.all[scope]
+            if level.edge >= 0 and self._shape.arcs[level.edge].source == opener:
+                left.append(level.parent)
+            else:
+                self._note_mismatch(fan_in, scope, problems)
+        return left or [ROOT]
+
+    def _note_mismatch(self, fan_in: int, scope: int, problems: Problems) -> None:
+        join = self._shape.node(fan_in).fan_in
+        assert join is not None
+        name = self._shape.names[fan_in]
+        opener = self._shape.names[self._frames.opener[fan_in]] or "start"
+        why = self._where(scope)
+        problems.add(
+            "frame_mismatch", join.at, f"{name} closes the fan-out of {opener}, but a token may arrive there {why}."
+        )
+
+    def _where(self, scope: int) -> str:
+        level = self.all[scope]
+        if level.edge >= 0:
+            arc = self._shape.arcs[level.edge]
+            source = self._shape.names[arc.source] or "start"
+            return f"inside the branch {source} -> {self._shape.names[arc.to]}"
+        if level.loop >= 0:
+            return f"inside the loop of {self._shape.names[self._loops.rings[level.loop].header]}"
+        return "outside every fan-out"
+
+    def _check_join(self, node: int, delivered: dict[int, list[int]], problems: Problems) -> None:
+        edges = {ordinal for ordinals in delivered.values() for ordinal in ordinals}
+        for scope, ordinals in delivered.items():
+            missing = sorted(edges.difference(ordinals))
+            if missing:
+                name = self._shape.names[node]
+                silent = ", ".join(self._shape.names[self._shape.arcs[edge].source] or "start" for edge in missing[:5])
+                problems.add(
+                    "join_across_branches",
+                    self._shape.node(node).at,
+                    f"{name} waits for all its edges, but a token that comes {self._where(scope)} "
+                    f"can never meet one from {silent}.",
+                    "Close the fan-out with join: all, or let the node run once per token.",
+                )
+                return
+
+    def _check_back(self, node: int, problems: Problems) -> None:
+        arc = self._shape.back.get(node)
+        if arc is None or arc.loop < 0:
+            return
+        for scope in self.works[node]:
+            inner = scope
+            while self.all[inner].loop >= 0 and self.all[inner].loop != arc.loop:
+                inner = self.all[inner].parent
+            if self.all[inner].loop != arc.loop:
+                latch, header = self._shape.names[arc.source], self._shape.names[arc.to]
+                problems.add(
+                    "loop_leaves_frame",
+                    arc.at,
+                    f"{latch} cannot go back to {header}: it would leave {self._where(inner).removeprefix('inside ')}.",
+                    "Close the fan-out with a join inside the loop.",
+                )
+                return
+
+    def _check_openings(self, node: int, problems: Problems) -> None:
+        """All opening edges of an emit share one frame, so they must open it in one place."""
+        opening = [arc for arc in self._shape.out[node] if arc.opens]
+        for scope in self.works[node]:
+            if len({self.popped(arc, scope) for arc in opening}) > 1:
+                problems.add(
+                    "frame_half_in_loop",
+                    opening[0].at,
+                    f"some branches of {self._shape.names[node] or 'start'} stay in a loop that others leave.",
+                )
+                return

@@ -1,0 +1,155 @@
+"""What a graph run is now: tokens, frames, loop instances and the slots of joins.
+
+A *path* is the stack of branches and loop rounds that a token is in. ``live`` counts, per branch and per loop instance,
+the tokens inside it; a parked token does not count for its own branch, and a frame that waits for its fan-in counts for
+the scopes around it. Everything that must be found quickly is kept beside what it belongs to, so that a hop costs what
+the node's edges cost, however many tokens there are.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.events import NULL
+from weft.core.state import State
+from weft.errors import Failure
+
+Mode = Literal["ready", "working", "routing", "failing", "queued", "joining", "parked"]
+
+
+class Seg(msgspec.Struct, frozen=True, array_like=True):
+    """One level of a path: branch ``n`` of a frame, or round ``n`` of a loop instance."""
+
+    kind: Literal["f", "l"]
+    id: str
+    n: int
+
+
+Path = list[Seg]
+
+
+class Seen(msgspec.Struct, frozen=True, array_like=True):
+    """A node's latest output in a token's own past."""
+
+    visit: int
+    output: Raw
+
+
+class Token(msgspec.Struct, omit_defaults=True):
+    """A position in the graph. ``value`` is what arrived, ``sender`` who sent it, ``edge`` how it came."""
+
+    id: str
+    node: str
+    path: Path
+    value: Raw = NULL
+    sender: str = ""
+    edge: int = -1
+    mode: Mode = "ready"
+    seen: dict[str, Seen] = {}
+    error: Failure | None = None
+    output: Raw = NULL
+    task: int = 0
+    input: Raw = NULL
+    missing: int = 0
+    """Behind a fan-in: how many branches failed or ended without arriving."""
+
+
+class Branch(msgspec.Struct, omit_defaults=True):
+    """One branch of a frame. ``writes``: its mapped output, if it wrote any."""
+
+    edge: int
+    live: int = 0
+    status: Literal["open", "arrived", "ended", "failed"] = "open"
+    item: Raw = NULL
+    writes: dict[str, Any] | None = None
+    parked: list[str] = []
+
+
+class Frame(msgspec.Struct, omit_defaults=True):
+    """One fan-out instance. ``fan_in`` empty: nothing closes it. ``made``: its place in the order of creation."""
+
+    id: str
+    opener: str
+    path: Path
+    made: int
+    fan_in: str = ""
+    total: int = 0
+    branches: dict[int, Branch] = {}
+    arrived: list[int] = []
+    settled: int = 0
+    failed: dict[int, Failure] = {}
+    fired: bool = False
+    seen: dict[str, Seen] = {}
+    queues: dict[int, list[str]] = {}
+    members: dict[str, bool] = {}
+    frames: list[str] = []
+    loops: list[str] = []
+
+
+class LoopRun(msgspec.Struct, omit_defaults=True):
+    """One instance of a loop. ``taken``: exits that some token took."""
+
+    id: str
+    loop: int
+    path: Path
+    made: int
+    live: int = 0
+    taken: list[int] = []
+
+
+class Slot(msgspec.Struct, omit_defaults=True):
+    """What the edges of a join (or of a plain node with several) have delivered here: token ids, or "" for a skip."""
+
+    node: str
+    path: Path
+    items: dict[int, list[str]] = {}
+
+
+class GraphState(State, kw_only=True, omit_defaults=True):
+    """A graph run."""
+
+    begun: bool = False
+    data: dict[str, Any] = {}
+    tokens: dict[str, Token] = {}
+    frames: dict[str, Frame] = {}
+    loops: dict[str, LoopRun] = {}
+    slots: dict[str, Slot] = {}
+    places: dict[str, list[str]] = {}
+    """Slots by the innermost scope of their path, so that they go with it."""
+    agenda: list[str] = []
+    """Tokens that something must be decided for: routed, failed, or to be started."""
+    by_task: dict[int, str] = {}
+    made: int = 0
+    hops: int = 0
+    executed: dict[str, int] = {}
+    dead: list[str] = []
+    gone: list[int] = []
+    """Of the last event: tasks, timers and questions that went with their tokens."""
+    gone_children: list[str] = []
+
+
+def derive(*causes: object) -> str:
+    """An id that follows from its causes."""
+    return blake2b("\x1f".join(map(str, causes)).encode(), digest_size=9).hexdigest()
+
+
+def path_key(path: Path) -> str:
+    """A path as a key."""
+    return "/".join(f"{seg.kind}{seg.id}.{seg.n}" for seg in path)
+
+
+def scope_key(path: Path) -> str:
+    """The innermost scope of a path as a key; "" is the run itself. A loop's rounds share their instance's."""
+    if not path:
+        return ""
+    seg = path[-1]
+    return f"f{seg.id}.{seg.n}" if seg.kind == "f" else f"l{seg.id}"
+
+
+def innermost_branch(path: Path) -> Seg | None:
+    """The branch a token is in, if it is in one."""
+    return next((seg for seg in reversed(path) if seg.kind == "f"), None)

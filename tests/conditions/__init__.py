@@ -1,0 +1,1 @@
+"""Expressions, templates and conditions."""
