@@ -1,6 +1,6 @@
 """What one cached condition costs, beside its bar, and what the worst expressions that are allowed take.
 
-    python -m bench.conditions
+python -m bench.conditions
 """
 
 from __future__ import annotations
@@ -118,7 +118,9 @@ def main() -> int:
         cost = measure(lambda condition=condition: condition.evaluate(BINDINGS), case.times)  # type: ignore[misc]
         missed += case.bar_us is not None and cost > case.bar_us
         print(f"{case.name:<32}{cost:>10.2f}{case.bar_us or '':>10}")
-    template = compile_template({"order": "${input.order_id}", "title": "Ship ${input.order_id} for ${input.total / 100}"})
+    template = compile_template(
+        {"order": "${input.order_id}", "title": "Ship ${input.order_id} for ${input.total / 100}"}
+    )
     print(f"{'template with three holes':<32}{measure(lambda: template.evaluate(BINDINGS), 20_000):>10.2f}")
     print(f"\n{'worst that is allowed':<82}{'seconds':>8}")
     for text in WORST:

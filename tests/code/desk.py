@@ -37,7 +37,7 @@ class Desk:
         self.clock: LoopClock
 
     def play(self, scene: Callable[[], Call[T]], *, app: weft.App | None = None, crash: bool = False) -> T:
-        """Host ``app`` while the scene lasts. ``crash``: the process is gone then, without a word; else it shuts down."""
+        """Host ``app`` while the scene lasts. ``crash``: it is gone then without a word; else it shuts down."""
         return play(self._play(scene, app or self.app, crash))
 
     async def _play(self, scene: Callable[[], Call[T]], app: weft.App, crash: bool) -> T:
@@ -78,7 +78,7 @@ class Desk:
     def across_a_crash(
         self, call: Call[T], *, id: str = "run", app: weft.App | None = None, seconds: float = 0.001
     ) -> T:
-        """Start a run, let the process die after a while, and let the next one (of ``app``) send "go" and see its end."""
+        """Start a run, let its process die after a while, and let the next, of ``app``, send "go" and see it end."""
 
         async def before() -> None:
             await self.app.start(call, id=id)

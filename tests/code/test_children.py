@@ -1,4 +1,4 @@
-"""Child runs: started with their parent's event, heard of when they end, stopped when nobody waits for them any more."""
+"""Child runs: started with their parent's event, heard of when they end, stopped when nobody waits any more."""
 
 import asyncio
 from typing import Any
@@ -289,10 +289,10 @@ def test_cancelling_a_parent_reaches_children_and_grandchildren_and_waits_for_th
 
     desk = Desk(family.app)
     desk.play(scene)
-    statuses = {id: run.status for id, uid in desk.store.content.ids.items() for run in [desk.store.content.runs[uid]]}
+    statuses = {name: desk.status(name) for name in desk.store.content.ids}
     assert set(statuses.values()) == {"cancelled"}
     assert len(statuses) == 4
-    ends = {id: desk.stored(id)[-1].at for id in statuses}
+    ends = {name: desk.stored(name)[-1].at for name in statuses}
     assert ends["run"] == max(ends.values())
     assert family.seen == ["told to stop"] * 2
 

@@ -1,4 +1,4 @@
-"""Replay asks for what the log does not hold: the run stops for a person, names the place, undoes nothing, and can go on."""
+"""Replay asks for what the log does not hold: the run stops for a person, names the place, and undoes nothing."""
 
 import asyncio
 import logging
@@ -206,8 +206,7 @@ def test_two_calls_with_equal_arguments_keep_their_own_results() -> None:
             return found
 
     desk = Desk(first)
-    flow = first.workflow_named("flow")
-    found = desk.across_a_crash(flow(), app=second)
+    found = desk.across_a_crash(first.workflow_named("flow")(), app=second)
     assert found[0] == 3
     assert sorted(found) == [1, 2, 3]
     assert count == [3]

@@ -1,4 +1,4 @@
-"""Leaving memory: ``weft.Evicted`` passes through the code, nothing is logged, nothing is performed, and the run goes on later."""
+"""Leaving memory: ``weft.Evicted`` passes through the code, nothing is logged or performed, the run goes on later."""
 
 import asyncio
 from typing import Any

@@ -346,6 +346,30 @@ def test_facts_of_rounds_that_left_the_state_do_not_disturb_a_resume() -> None:
     assert len(desk.state().facts) < 700
 
 
+@pytest.mark.parametrize("keep", [0, 2])
+def test_a_loop_may_take_hundreds_of_messages_that_wait_for_it(keep: int) -> None:
+    """What is answered at once becomes a fact right after older facts left the state."""
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> int:
+        async def body(total: int) -> weft.Turn[int, int]:
+            await ctx.now()
+            total += await ctx.receive("n", int)
+            return weft.done(total) if total == 700 else weft.again(total)
+
+        await ctx.sleep("1s")
+        return await ctx.loop("rounds", body, state=0, keep=keep)
+
+    async def scene() -> int:
+        run = await app.start(flow(), id="run")
+        for _ in range(700):
+            await run.send("n", 1)
+        return await run.result()
+
+    assert Desk(app).play(scene) == 700
+
+
 def test_a_loop_inside_a_branch_has_its_own_rounds() -> None:
     app = weft.App("memory://")
 

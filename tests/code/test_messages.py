@@ -169,8 +169,7 @@ def test_receive_raises_timed_out_the_same_live_and_on_replay() -> None:
     async def flow(ctx: weft.Context) -> None:
         try:
             await ctx.receive("n", timeout="10s")
-        except weft.TimedOut as late:
-            assert isinstance(late, TimeoutError)
+        except TimeoutError as late:
             seen.append(str(late))
         await ctx.receive("go")
 

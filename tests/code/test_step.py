@@ -199,15 +199,14 @@ def test_a_step_that_times_out_for_good_raises_timed_out() -> None:
         try:
             await slow()
         except TimeoutError as late:
-            assert isinstance(late, weft.TimedOut)
-            assert late.failure is not None
-            assert late.failure.step == "slow"
-            seen.append(str(late))
+            failure = getattr(late, "failure", None)
+            seen.append(f"{type(late).__name__} {failure.step if failure else '?'} {late}")
         await ctx.receive("go")
 
     Desk(app).across_a_crash(flow(), seconds=2)
     assert len(seen) == 2
     assert seen[0] == seen[1]
+    assert seen[0].startswith("TimedOut slow slow timed out")
 
 
 def test_an_irreversible_step_that_fails_is_not_tried_again() -> None:

@@ -1,4 +1,4 @@
-"""A run that fails or is cancelled takes back what it did, newest first, wherever it did it; and says what it could not."""
+"""A run that fails or is cancelled takes back what it did, newest first, and says what it could not take back."""
 
 import asyncio
 from typing import Any

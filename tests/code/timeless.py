@@ -1,6 +1,6 @@
-"""An event loop on which waiting takes no time: whenever nothing is ready, its clock jumps to the next thing that is due.
+"""An event loop on which waiting takes no time: when nothing is ready, its clock jumps to the next thing that is due.
 
-So a sleep of an hour costs microseconds, and ``await calm()`` returns exactly when nothing more can happen without time passing.
+So a sleep of an hour costs microseconds, and ``await calm()`` returns when nothing more happens without time passing.
 """
 
 from __future__ import annotations

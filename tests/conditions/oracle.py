@@ -95,7 +95,9 @@ def _grow(inner: Any) -> Any:
     logic = _joined("(", inner, st.sampled_from([" && ", " || "]), inner, ")")
     member = _joined("(", inner, " in ", st.one_of(lists, st.just("o")), ")")
     choice = _joined("(", inner, " ? ", inner, " : ", inner, ")")
-    quantified = _joined(lists, st.sampled_from([".all(x, ", ".exists(x, ", ".exists_one(x, "]), inner_of("x", inner), ")")
+    quantified = _joined(
+        lists, st.sampled_from([".all(x, ", ".exists(x, ", ".exists_one(x, "]), inner_of("x", inner), ")"
+    )
     made = _joined(lists, st.sampled_from([".map(x, ", ".filter(x, "]), inner_of("x", inner), ")")
     bound = _joined("cel.bind(v, ", inner, ", ", inner_of("v", inner), ")")
     search = _joined(strings, st.sampled_from([".contains(", ".startsWith(", ".endsWith(", ".indexOf("]), strings, ")")
@@ -105,7 +107,9 @@ def _grow(inner: Any) -> Any:
 
 def inner_of(name: str, inner: Any) -> Any:
     """Expressions that may use a local variable."""
-    own = st.sampled_from([name, f"{name} == 2", f"{name} > 1", f"{name}.id", f"{name}.ok", f"[{name}]", f"{name} == s"])
+    own = st.sampled_from(
+        [name, f"{name} == 2", f"{name} > 1", f"{name}.id", f"{name}.ok", f"[{name}]", f"{name} == s"]
+    )
     return st.one_of(own, own, inner)
 
 

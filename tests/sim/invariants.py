@@ -148,8 +148,9 @@ def _result(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
             told = failure.type
         case e.RunCancelled():
             told = "cancelled"
+    retried = any(isinstance(event, e.RunRetried) for event in events)
     for run_id, heard in cluster.results:
-        if run_id == run.id and heard != told:
+        if run_id == run.id and heard != told and not retried:
             yield f"somebody was told {heard!r}, and it is {told!r}"
     spec = cluster.specs.get(run.id)
     if spec is None:

@@ -6,7 +6,7 @@ It believes nobody: ownership, commits and effects are noted where they happen, 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,6 +36,8 @@ class Ledger:
         self.scheduled: dict[tuple[RunUid, int], tuple[int, int, bool]] = {}
         """Tasks that the log has: attempts and deliveries that it allows, and whether they may begin early."""
         self.begun: Counter[str] = Counter()
+        self.gave: defaultdict[tuple[RunUid, int], set[tuple[int, int]]] = defaultdict(set)
+        """Attempts and deliveries of a task that came back with a result."""
         self.returned: dict[str, tuple[RunUid, int]] = {}
         """Keys under which a body came to its end, and whose task it was."""
         self.acks: dict[str, dict[str, float]] = {}
@@ -102,6 +104,8 @@ class Ledger:
             case e.TaskSucceeded(task=task):
                 if (uid, task) in self.recorded:
                     self.breach(f"task {task} of {uid} succeeded twice")
+                if self.scheduled[uid, task][:2] not in self.gave[uid, task]:
+                    self.breach(f"task {task} of {uid} has a result from a hand-out that was given up")
                 self.recorded.add((uid, task))
 
     def claimed(self, rows: Sequence[RunRow], host: HostId) -> None:
@@ -149,6 +153,7 @@ class Ledger:
         self.reached[f"body {how}"] += 1
         if how == "returned":
             self.returned[flight.effect.key] = (flight.uid, flight.effect.task)
+            self.gave[flight.uid, flight.effect.task].add((flight.effect.attempt, flight.effect.delivery))
 
 
 class ObservedLog(MemoryLog):

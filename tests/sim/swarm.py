@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from weft.runtime.settings import Settings
 from weft.testing.faults import Rates
 
+SHARED = 0.0
+"""How many worlds have steps that only one host has."""
+
 
 @dataclass
 class Moods:
@@ -88,7 +91,7 @@ def draw(seed: int) -> Swarm:
     swarm.stops = maybe(0.1, 0.3)
     swarm.skew_ms = r.choice((0, 0, 0, 2_000, 600_000)) if r.random() < 0.5 else 0
     swarm.hosts = r.choice((1, 2, 2, 3))
-    swarm.lacks = r.choice((("bump",), ("plain", "unreserve"), ("fire", "third_time"))) if r.random() < 0.2 else ()
+    swarm.lacks = r.choice((("bump",), ("plain", "unreserve"), ("fire", "third_time"))) if r.random() < SHARED else ()
     swarm.runs = r.randint(7, 10)
     swarm.seconds = r.choice((8.0, 15.0, 25.0))
     swarm.settings = Settings(

@@ -232,8 +232,11 @@ async def recorded(ctx: weft.Context, n: int) -> list[Any]:
 async def grouped(n: int) -> int:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(bump(n + i)) for i in range(3)]
-    done, _ = await asyncio.wait([asyncio.create_task(bump(n)), asyncio.create_task(plain(n))])
-    return sum(task.result() for task in tasks) + sum(task.result() for task in done)
+    done, _ = await asyncio.wait([asyncio.create_task(plain(10 * n + i)) for i in range(4)])
+    total = sum(task.result() for task in tasks)
+    for task in done:  # a set, and what follows is recorded in its order
+        total += await plain(task.result())
+    return total
 
 
 @app.workflow(timeout="4s")
@@ -300,7 +303,7 @@ KINDS: dict[str, Kind] = {
         Kind(once, _n, lambda a: {f"fired {a['n']}", "unknown", "failed Flake"}, weight=3),
         Kind(big, _n, lambda a: 2 * (BIG + a["n"]) + 1, weight=1),
         Kind(recorded, _n, lambda a: [True, 32, 2, a["n"] + 1, True]),
-        Kind(grouped, _n, lambda a: 5 * a["n"] + 8),
+        Kind(grouped, _n, lambda a: 43 * a["n"] + 20),
         Kind(deadline, _n, lambda a: ANY, fails="TimedOut"),
         Kind(careful, _n, lambda a: "done"),
     )

@@ -14,7 +14,7 @@ from weft.conditions.cel.emit import Emitter, Run, plain_path
 from weft.conditions.cel.parse import parse
 from weft.conditions.cel.survey import Path, Survey
 from weft.conditions.cel.values import to_json
-from weft.conditions.failures import BadExpression, EvaluationFailed, cut
+from weft.conditions.failures import EvaluationFailed, cut, refusal
 from weft.conditions.seen import look
 
 CACHED_MAX: Final = 4_096
@@ -79,7 +79,7 @@ def _compiled(text: str, *, exact_division: bool) -> Expression:
     survey = Survey(text)
     survey.visit(tree)
     if survey.errors:
-        raise BadExpression(survey.errors)
+        raise refusal(survey.errors)
     return Expression(text, tree, survey.paths, exact_division=exact_division)
 
 

@@ -65,9 +65,22 @@ class BadExpression(BadValue):
 
     code = "expression.invalid"
 
-    def __init__(self, errors: Sequence[ExpressionError]) -> None:
-        super().__init__("\n".join(str(error) for error in errors), code=errors[0].code)
+    def __init__(
+        self,
+        message: str,
+        *,
+        errors: Sequence[ExpressionError] = (),
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
         self.errors = tuple(errors)
+
+
+def refusal(errors: Sequence[ExpressionError]) -> BadExpression:
+    """All the errors as one exception."""
+    return BadExpression("\n".join(str(error) for error in errors), errors=errors)
 
 
 class EvaluationFailed(WeftError):
@@ -79,13 +92,14 @@ class EvaluationFailed(WeftError):
         self,
         message: str,
         *,
-        expression: str,
+        expression: str = "",
         path: str = "",
         seen: Mapping[str, Any] | None = None,
         hint: str = "",
         code: str | None = None,
+        **context: object,
     ) -> None:
-        super().__init__(message, hint=hint, code=code)
+        super().__init__(message, hint=hint, code=code, **context)
         self.expression = expression
         self.path = path
         self.seen = dict(seen or {})

@@ -15,7 +15,7 @@ from typing import Any, Final
 from weft.conditions.budget import DEPTH_MAX, Fault, Frame
 from weft.conditions.cel.operators import same
 from weft.conditions.cel.values import MISSING
-from weft.conditions.failures import BadExpression, ExpressionError
+from weft.conditions.failures import BadExpression, ExpressionError, refusal
 from weft.conditions.patterns import BadPattern, compile_pattern, matches
 
 CHARS_MAX: Final = 1_000
@@ -67,7 +67,7 @@ def compile_jsonpath(text: str) -> Query:
     """
     if len(text) > CHARS_MAX:
         said = f"the path has {len(text):,} characters; the limit is {CHARS_MAX:,}."
-        raise BadExpression([ExpressionError("expression.too_long", said, None, text[:80])])
+        raise refusal([ExpressionError("expression.too_long", said, None, text[:80])])
     return Query(text)
 
 
@@ -131,7 +131,7 @@ def _parsed(path: str, text: str) -> Any:
 
 
 def _bad(message: str, text: str, position: int | None = None, hint: str = "") -> BadExpression:
-    return BadExpression([ExpressionError("expression.jsonpath", message, position, text, hint=hint)])
+    return refusal([ExpressionError("expression.jsonpath", message, position, text, hint=hint)])
 
 
 def _segment(segment: Any, text: str) -> Walk:

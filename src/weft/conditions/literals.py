@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.conditions.comparing import AGGREGATES, UNARY, split_operator, words
 from weft.conditions.conditions import Comparison
-from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean
+from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean, refusal
 from weft.conditions.patterns import BadPattern, compile_pattern
 
 _EQUAL = ("==", "!=")
@@ -51,7 +51,7 @@ def check_literal(comparison: Comparison) -> None:
         try:
             compile_pattern(comparison.value)
         except BadPattern as error:
-            raise BadExpression([ExpressionError("expression.pattern", f"{error}.")]) from None
+            raise refusal([ExpressionError("expression.pattern", f"{error}.")]) from None
 
 
 def _wanted(comparison: Comparison) -> str:
@@ -73,4 +73,4 @@ def _wanted(comparison: Comparison) -> str:
 
 
 def _bad(code: str, message: str, hint: str = "") -> BadExpression:
-    return BadExpression([ExpressionError(f"condition.{code}", message, hint=hint)])
+    return refusal([ExpressionError(f"condition.{code}", message, hint=hint)])

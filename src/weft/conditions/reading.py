@@ -20,7 +20,7 @@ from weft.conditions import conditions, sandbox
 from weft.conditions.comparing import UNARY
 from weft.conditions.conditions import Comparison, Condition, Side
 from weft.conditions.expressions import CACHED_MAX, compile_comparison, compile_expression
-from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean
+from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean, refusal
 from weft.conditions.jsonpaths import compile_jsonpath, plain_path
 from weft.conditions.literals import check_literal, read_aggregate, read_operator
 from weft.conditions.schemas import compile_schema
@@ -77,7 +77,7 @@ class _Reader:
         self.parts += 1
         if depth > DEPTH_MAX or self.parts > PARTS_MAX:
             said = f"more than {PARTS_MAX} conditions in one, or more than {DEPTH_MAX} levels of them."
-            raise BadExpression([ExpressionError("expression.too_deep", said)])
+            raise refusal([ExpressionError("expression.too_deep", said)])
         if isinstance(spec, bool):
             return conditions.constant(spec)
         if isinstance(spec, str):
@@ -268,7 +268,7 @@ def _fields(spec: Mapping[str, Any], *known: str) -> dict[str, Any]:
         for hint in [did_you_mean(str(name)[:40], known)]
     ]
     if errors:
-        raise BadExpression(errors[:20])
+        raise refusal(errors[:20])
     return dict(spec)
 
 
@@ -317,7 +317,7 @@ def _within(path: str, attempt: Callable[[], T]) -> T:
     try:
         return attempt()
     except BadExpression as error:
-        raise BadExpression([found.inside(path) for found in error.errors]) from None
+        raise refusal([found.inside(path) for found in error.errors]) from None
 
 
 def _all_errors(*attempts: Callable[[], Any]) -> list[Any]:
@@ -330,12 +330,12 @@ def _all_errors(*attempts: Callable[[], Any]) -> list[Any]:
         except BadExpression as error:
             errors += error.errors
     if errors:
-        raise BadExpression(errors)
+        raise refusal(errors)
     return given
 
 
 def _bad(code: str, message: str, hint: str = "", path: str = "") -> BadExpression:
-    return BadExpression([ExpressionError(f"condition.{code}", message, path=path, hint=hint)])
+    return refusal([ExpressionError(f"condition.{code}", message, path=path, hint=hint)])
 
 
 def _no_kind(given: list[str], spec: Mapping[str, Any], kinds: list[str]) -> BadExpression:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from weft.conditions.budget import Fault
 from weft.conditions.cel.survey import Path
-from weft.conditions.failures import BadExpression, ExpressionError, cut
+from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 from weft.errors import UsageError
 
 CODE_CHARS_MAX: Final = 65_536
@@ -175,4 +175,4 @@ def _close(pid: int) -> None:
 
 
 def _bad(code: str, message: str, text: str = "", position: int | None = None, hint: str = "") -> BadExpression:
-    return BadExpression([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])
+    return refusal([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])

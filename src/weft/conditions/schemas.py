@@ -14,12 +14,14 @@ from urllib.parse import unquote
 import msgspec
 
 from weft.conditions.budget import Fault, Frame
-from weft.conditions.failures import BadExpression, ExpressionError, cut
+from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 from weft.conditions.patterns import pattern_options, steps_per_char
 
 PARTS_MAX: Final = 10_000
 DEPTH_MAX: Final = 100
+VALUE_DEPTH_MAX: Final = 200
 _FREE_PARTS: Final = 64
+_DEEP = ("$ref", "$dynamicRef", "uniqueItems")
 _DEFINITIONS = ("$defs", "definitions")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -27,7 +29,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 class Schema:
     """A compiled schema."""
 
-    __slots__ = ("_parts", "_pattern_steps", "_validator", "text")
+    __slots__ = ("_looks_first", "_parts", "_pattern_steps", "_validator", "text")
 
     def __init__(self, schema: Any, raw: bytes) -> None:
         import jsonschema_rs  # noqa: PLC0415  # heavy, and only some conditions need it
@@ -35,6 +37,9 @@ class Schema:
         self.text = cut(raw.decode(errors="replace"))
         self._parts = _Measure(schema).expanded(schema, 0)
         self._pattern_steps = sum(steps_per_char(pattern) for pattern in _patterns(schema))
+        # Without these a schema looks no deeper into a value than it is deep itself; and the validator has no limit.
+        recursive = any(word in part for part in _dicts(schema) for word in _DEEP)
+        self._looks_first = recursive or self._pattern_steps > 0 or self._parts > _FREE_PARTS
         try:
             self._validator: Any = jsonschema_rs.validator_for(
                 schema, retriever=_refuse, pattern_options=pattern_options()
@@ -44,7 +49,7 @@ class Schema:
 
     def fits(self, frame: Frame, value: Any) -> bool:
         """Whether the value fits."""
-        if self._parts > _FREE_PARTS or self._pattern_steps:
+        if self._looks_first:
             nodes, chars = _measure(frame, value)
             frame.charge(nodes * self._parts // 4 + chars * self._pattern_steps)
         try:
@@ -160,22 +165,25 @@ def _patterns(schema: Any) -> list[str]:
 
 
 def _measure(frame: Frame, value: Any) -> tuple[int, int]:
-    """How many values and how many characters there are, within the frame's steps."""
+    """How many values and how many characters there are, within the frame's steps; level by level."""
     nodes = chars = 0
-    rest = [value]
-    while rest:
-        part = rest.pop()
-        nodes += 1
-        if type(part) is str:
-            chars += len(part)
-        elif isinstance(part, Mapping):
-            frame.charge(1 + len(part))
-            chars += sum(len(name) for name in part if type(name) is str)
-            rest += part.values()
-        elif type(part) is list:
-            frame.charge(1 + len(part))
-            rest += part
-    return nodes, chars
+    level = [value]
+    for _ in range(VALUE_DEPTH_MAX):
+        if not level:
+            return nodes, chars
+        nodes += len(level)
+        frame.charge(len(level))
+        below: list[Any] = []
+        for part in level:
+            if type(part) is str:
+                chars += len(part)
+            elif type(part) is list:
+                below += part
+            elif isinstance(part, Mapping):
+                chars += sum(len(name) for name in part if type(name) is str)
+                below += part.values()
+        level = below
+    raise Fault(f"the value is nested deeper than {VALUE_DEPTH_MAX} levels")
 
 
 def _refuse(uri: str) -> Any:
@@ -188,4 +196,4 @@ def _first_line(error: Exception) -> str:
 
 
 def _bad(message: str, code: str = "schema") -> BadExpression:
-    return BadExpression([ExpressionError(f"expression.{code}", message)])
+    return refusal([ExpressionError(f"expression.{code}", message)])

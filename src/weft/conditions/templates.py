@@ -13,7 +13,7 @@ from typing import Any, Final
 from weft.conditions.budget import Exhausted, Frame
 from weft.conditions.cel.survey import Path
 from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression, too_much
-from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError, cut, join_path
+from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError, cut, join_path, refusal
 from weft.core.values import DEPTH_MAX, encode
 from weft.errors import WeftError
 
@@ -53,7 +53,7 @@ def compile_template(value: Any) -> Template:
     compiler = _Compiler()
     fill = compiler.compile(value, "", 0)
     if compiler.errors:
-        raise BadExpression(compiler.errors)
+        raise refusal(compiler.errors)
     return Template(fill, compiler.expressions)
 
 
@@ -91,7 +91,7 @@ def _pieces(text: str) -> tuple[str | Expression, ...]:
     """The literal and computed pieces of a text, in order."""
     if len(text) > CHARS_MAX and "${" in text:
         said = f"the text has {len(text):,} characters; with `${{…}}` in it the limit is {CHARS_MAX:,}."
-        raise BadExpression([ExpressionError("expression.too_long", said, None, cut(text))])
+        raise refusal([ExpressionError("expression.too_long", said, None, cut(text))])
     pieces: list[str | Expression] = []
     errors: list[ExpressionError] = []
     literal, at = "", 0
@@ -112,7 +112,7 @@ def _pieces(text: str) -> tuple[str | Expression, ...]:
         except BadExpression as error:
             errors += error.errors
     if errors:
-        raise BadExpression(errors)
+        raise refusal(errors)
     literal += text[at:]
     return (*pieces, literal) if literal or not pieces else tuple(pieces)
 

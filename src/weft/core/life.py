@@ -141,6 +141,7 @@ def child_start(state: State, event: ChildStarted) -> StartRun:
         input=event.input,
         version=event.version,
         style=event.style,
+        timeout_ms=event.timeout_ms,
         parent=Parent(uid=state.uid, entry=state.seq, run_id=state.run_id),
     )
 

@@ -218,6 +218,13 @@ class CodeIndex:
                 self._scope(prefix[:cut]).scopes[prefix] = None
         return found
 
+    def below(self, prefix: str) -> list[int]:
+        """The entries in a scope and all below it."""
+        found = self.scopes.get(prefix)
+        if found is None:
+            return []
+        return [*found.entries, *(number for inner in found.scopes for number in self.below(inner))]
+
     def drop(self, prefix: str) -> list[int]:
         """Forget a scope and all below it; the entries that were there."""
         outer = self.scopes.get(prefix[: prefix.rfind("/", 0, -1) + 1])

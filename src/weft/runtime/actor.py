@@ -24,7 +24,7 @@ from weft.core.decider import Env, Letter
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD
-from weft.errors import KeyReused, WeftError
+from weft.errors import KeyReused, NotAllowed, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import (
     BYTES_PER_APPEND_MAX,
@@ -171,6 +171,9 @@ class Actor:
             taken = f"{command.run_id} exists already"
             command = msgspec.structs.replace(command, run_id=self.id, refused=taken)
         try:
+            if isinstance(command, c.RetryRun) and self.machine.state.over:
+                # Two ends in one append would have the effects of both.
+                raise NotAllowed(f"{self.id} is just ending.", hint="Try again when it is over.")
             events = self.machine.decide(command, Env(now=self.now_ms, check=self.engine.check_schema))
         except WeftError as error:
             draft.refused.append((posted, error))
@@ -377,6 +380,8 @@ class Actor:
         self.tail_bytes += draft.bytes
         engine = self.engine
         for effect in draft.effects:
+            if isinstance(effect, PerformTask) and not self.is_open(effect):
+                continue  # what was decided meanwhile and waits for its own commit has given it up
             boundary("effect.before")
             engine.let_out(self, effect)
         for mail in draft.mail:

@@ -189,9 +189,12 @@ class CodeDriver:
         """The facts, and the cursor put right if the list was thinned since."""
         facts = self.machine.state.facts
         if facts is not self._facts:
-            entries = self.machine.state.entries
-            ahead = sum(1 for fact in self._facts[self._cursor :] if fact == CANCEL or fact in entries)
-            self._cursor = len(facts) - ahead
+            told = 0
+            # What is left of those already told stands at the head of the new list; more may have come behind it.
+            for fact in self._facts[: self._cursor]:
+                if told < len(facts) and facts[told] == fact:
+                    told += 1
+            self._cursor = told
             self._facts = facts
         return facts
 
@@ -293,10 +296,9 @@ class CodeDriver:
 
     def ask(self, command: c.Ask) -> Entry:
         """Record a new entry."""
-        state = self.machine.state
-        first = state.seq + 1
         self.outside.issue(command)  # type: ignore[arg-type]
-        entry = state.entries[first]
+        entry = self.machine.lookup(key_of(command.scope, command.name, command.n))
+        assert entry is not None, "an ask that is decided makes an entry"
         self._visited.add(entry.id)
         return entry
 

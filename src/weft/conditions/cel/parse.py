@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from weft.conditions.cel.tree import read_tree
-from weft.conditions.failures import BadExpression, ExpressionError, cut
+from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 
 CHARS_MAX: Final = 10_000
 _DEPTH: Final = "too deeply nested; the limit is 32 levels."
@@ -51,7 +51,7 @@ def parse(text: str) -> Any:
         with _lock:
             serialized = _environment().compile(text, disable_check=True).serialize()
     except (RuntimeError, TypeError) as error:  # TypeError: a lone surrogate
-        raise BadExpression([_error_from(str(error), text)]) from None
+        raise refusal([_error_from(str(error), text)]) from None
     return read_tree(serialized)
 
 
@@ -100,4 +100,4 @@ def _hint(text: str, position: int) -> str:
 
 
 def _bad(code: str, message: str, text: str, position: int | None = None, hint: str = "") -> BadExpression:
-    return BadExpression([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])
+    return refusal([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])

@@ -37,7 +37,19 @@ def decide(state: CodeState, index: CodeIndex, ask: c.Ask) -> Sequence[e.AnyEven
             add.append(ask.name)
         number = len(index.name_ids) + add.index(ask.name)
     path = [*base, number] if ask.n == 1 else [*base, number, -ask.n]
-    return _ASKS[type(ask)](state, ask, path, add)
+    events = _ASKS[type(ask)](state, ask, path, add)
+    leaving = _LEAVING.get(type(ask))
+    return events if leaving is None else (*_let_go(state, index, leaving(ask)), *events)
+
+
+def _let_go(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -> list[e.AnyEvent]:
+    """What is still open where everything leaves the state: nobody can wait for it any more. Children go on by themselves."""
+    found = [state.entries.get(number) for prefix in prefixes for number in index.below(prefix)]
+    return [
+        e.EntryCancelled(entry=entry.id)
+        for entry in found
+        if entry is not None and entry.status == "open" and entry.kind not in ("child", "loop")
+    ]
 
 
 def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
@@ -115,6 +127,18 @@ _ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str]], Sequence[e.AnyEv
 }
 
 
+def _rounds_leaving(ask: c.TurnLoop) -> list[str]:
+    past = ask.round - ask.keep - 1
+    return [f"{key_of(ask.scope, ask.name, ask.n)}/~{past}/"] if past >= 0 else []
+
+
+_LEAVING: dict[type, Callable[[Any], list[str]]] = {
+    c.TurnLoop: _rounds_leaving,
+    c.FinishLoop: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/"],
+    c.DecideRace: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/{loser}/" for loser in ask.losers],
+}
+
+
 def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Sequence[e.AnyEvent]:
     """What failed, what was given up and what was undone is performed anew.
 
@@ -141,7 +165,12 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
     places = [*state.undone, *(state.entries[number].key for number in dropped)]
     known = set(dropped)
     rewound = [number for number in _loops_past(state, index, places) if number not in known]
-    return (e.RunRetried(dropped=[*dropped, *rewound]),)
+    stopped = [
+        e.EntryCancelled(entry=EntryId(number), child=state.children[number].uid if number in state.children else "")
+        for number in dropped
+        if state.entries[number].status == "open" and state.entries[number].kind != "loop"
+    ]
+    return (*stopped, e.RunRetried(dropped=[*dropped, *rewound]))
 
 
 def _loops_past(state: CodeState, index: CodeIndex, places: Sequence[str]) -> list[int]:

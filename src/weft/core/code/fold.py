@@ -17,6 +17,8 @@ from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
 TIMED_OUT = "wait.timed_out"
+_SILENT = ("now", "random", "uuid", "version", "set")
+"""What is recorded and done at once: the code is not told of it, so it is no fact."""
 
 
 def _open(state: CodeState, index: CodeIndex, event: Any, kind: str) -> Entry:
@@ -100,7 +102,7 @@ def _paused(state: CodeState, _: CodeIndex, event: e.RunPaused, at: int) -> None
 
 
 def _resumed(state: CodeState, _: CodeIndex, event: e.RunResumed, at: int) -> None:
-    state.status = "running"
+    state.status = "running" if state.cancelled is None else "cancelling"
     state.held = None
 
 
@@ -326,7 +328,7 @@ def _drop(state: CodeState, index: CodeIndex, number: int) -> None:
     state.timers.pop(number, None)
     state.waits.pop(number, None)
     state.asks.pop(number, None)
-    state.dropped += entry.status in ("done", "failed")
+    state.dropped += entry.status in ("done", "failed") and entry.kind not in _SILENT
 
 
 Evolve = Callable[[CodeState, CodeIndex, Any, int], None]

@@ -255,7 +255,9 @@ _EFFECTS: dict[type, Callable[[CodeMachine, Any], Sequence[AnyEffect]]] = {
     e.ChildEnded: lambda m, event: (DisarmTimer(event.child),),
     e.EntryCancelled: _entry_cancelled,
     e.RunResumed: lambda m, event: m.outstanding(),
-    e.RunRetried: lambda m, event: m.outstanding(),
+    # A pause may end like this too: what came due meanwhile is handed out.
+    e.CancelRequested: lambda m, event: m.outstanding(),
+    e.RunRetried: lambda m, event: (DisarmTimer(CANCEL), *m.outstanding()),
     e.RunCompleted: _over,
     e.RunFailed: _over,
     e.RunCancelled: _over,

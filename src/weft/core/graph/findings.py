@@ -70,7 +70,7 @@ class Problems:
             return
         self._seen.add(key)
         self._errors += 1
-        self.found.append(Problem(f"graph.{code}", at, message, suggestion))
+        self.found.append(Problem(code if "." in code else f"graph.{code}", at, message, suggestion))
 
     def warn(self, code: str, at: At, message: str) -> None:
         """Note what is allowed but perhaps not meant."""

@@ -33,6 +33,7 @@ from weft.core.graph.tokens import (
 from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 
 
 class Game:
@@ -403,6 +404,7 @@ class Game:
         frame.settled += 1
         if branch.parked:
             branch.status = "arrived"
+            branch.result = Raw(_encode(branch_output(self.state, frame, seg.n)))
             frame.arrived.append(seg.n)
         else:
             branch.status = "ended"
@@ -479,9 +481,9 @@ class Game:
         assert node.fan_in is not None
         merge = node.fan_in.merge
         order = frame.arrived if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
-        outputs = [(index, branch_output(self.state, frame, index)) for index in order]
+        outputs = [(index, _decode(frame.branches[index].result)) for index in order]
         if merge is None:
-            return Raw(_encode([value for _, value in sorted(outputs)]))
+            return Raw(_encode([value for _, value in outputs]))
         value = merged(merge, outputs)
         self.write_here(frame.path, merge.into.path, value, anywhere=merge.into.scope == "state")
         return Raw(_encode(value))

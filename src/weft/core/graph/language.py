@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Protocol
 
+import msgspec
+
+from weft.core.graph.findings import At
+
 
 class Uses(Protocol):
     """What one expression looks at."""
@@ -29,8 +33,25 @@ class Uses(Protocol):
         ...
 
 
+class Fault(msgspec.Struct, frozen=True):
+    """One thing wrong with an expression; `at`: where inside it, if it is a JSON value."""
+
+    code: str
+    message: str
+    at: At = ()
+    hint: str = ""
+
+
+class Unreadable(Exception):
+    """An expression that does not parse, with everything that is wrong with it."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__("; ".join(fault.message for fault in faults))
+        self.faults = faults
+
+
 class Language(Protocol):
-    """Reads expressions without evaluating them. Each method raises a WeftError for what does not parse."""
+    """Reads expressions without evaluating them. Each method raises `Unreadable` for what does not parse."""
 
     def condition(self, source: Any, /) -> Uses:
         """CEL text or a condition object."""

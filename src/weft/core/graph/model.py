@@ -265,12 +265,19 @@ class Scope(_Part, frozen=True, omit_defaults=True):
     loop: int = -1
 
 
+class Delivery(_Part, frozen=True, omit_defaults=True):
+    """The edges that can deliver to a node in one scope."""
+
+    scope: int
+    edges: list[int]
+
+
 class Node(_Part, frozen=True, omit_defaults=True):
     """A place where work is done, with everything a hop through it asks for.
 
     `tiers`: main edges by tier ascending, in each by ordinal; `error_tiers`: those of them that mention error.
-    `incoming`: forward edges that can deliver. `waits`: only where not all of them can deliver in every scope, the ones
-    that can, by the scope they deliver in. `heads`: loops entered here, outermost first; `loop`: the innermost one
+    `incoming`: forward edges that can deliver. `waits`: only where not all of them can deliver in every scope, which
+    can in which; the scope is the one they deliver in, before the node pushes a loop that it heads. `heads`: loops entered here, outermost first; `loop`: the innermost one
     around the node, its own included. `opening`: its edges that open, by ordinal; `closed_by`: the fan-in of the frame
     they open. `terminal`: it has no main edge but those that mention error. `scopes`: where its tokens may work.
     `remembered`: some expression names its output, so tokens keep it.
@@ -294,7 +301,7 @@ class Node(_Part, frozen=True, omit_defaults=True):
     tiers: list[list[int]] = []
     error_tiers: list[list[int]] = []
     incoming: list[int] = []
-    waits: dict[int, list[int]] = {}
+    waits: list[Delivery] = []
     opening: list[int] = []
     closed_by: str = ""
     heads: list[int] = []

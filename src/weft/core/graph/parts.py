@@ -11,7 +11,7 @@ from weft.core.graph.flow import Flow
 from weft.core.graph.folded import FoldedGraph, FoldedNode, Source
 from weft.core.graph.frames import Frames
 from weft.core.graph.loops import Loops, Ring
-from weft.core.graph.model import START, Each, Edge, Expr, FanIn, Loop, Node, Repeat, Save, Undo, Work
+from weft.core.graph.model import START, Delivery, Each, Edge, Expr, FanIn, Loop, Node, Repeat, Save, Target, Undo, Work
 from weft.core.graph.reading import Reader
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
@@ -32,7 +32,7 @@ class Analysis:
 
     def completed(self, index: int, part: Node) -> Node:
         """A node with its place in the graph."""
-        shape, name = self.shape, part.id
+        shape = self.shape
         main = [arc for arc in shape.out[index] if arc.kind == "main"]
         closer = self.frames.closer.get(index)
         failing = [arc for arc in main if arc.mentions_error]
@@ -50,8 +50,13 @@ class Analysis:
             loop=self.loops.around[index],
             scopes=self.scopes.works[index],
             terminal=len(failing) == len(main),
-            remembered=name in self.remembered,
+            remembered=part.id in self.remembered,
+            save=[Save(self._settled(save.to, index), save.value) for save in part.save],
         )
+
+    def _settled(self, target: Target, index: int) -> Target:
+        """Outside every branch `here` is the state."""
+        return target if self.scopes.in_branch(index) else Target("state", target.path)
 
     def _fan_in(self, index: int) -> FanIn | None:
         join = self.shape.node(index).fan_in
@@ -59,7 +64,10 @@ class Analysis:
         if join is None or index not in self.frames.opener:
             return None
         opener = self.shape.names[self.frames.opener[index]]
-        return FanIn(opener, join.need, join.merge, join.early)
+        merge = join.merge
+        if merge is not None:
+            merge = msgspec.structs.replace(merge, into=self._settled(merge.into, index))
+        return FanIn(opener, join.need, merge, join.early)
 
     def _repeat(self, index: int, part: Node) -> Repeat | None:
         if part.repeat is None:
@@ -68,11 +76,11 @@ class Analysis:
         exhausted = [arc.ordinal for arc in self.shape.out[index] if arc.kind == "timeout"]
         return msgspec.structs.replace(part.repeat, loop=back.loop, back=back.ordinal, exhausted=exhausted)
 
-    def _waits(self, index: int) -> dict[int, list[int]]:
+    def _waits(self, index: int) -> list[Delivery]:
         delivered = self.scopes.delivers[index]
         everything = {ordinal for ordinals in delivered.values() for ordinal in ordinals}
         partly = any(len(ordinals) < len(everything) for ordinals in delivered.values())
-        return {scope: sorted(ordinals) for scope, ordinals in delivered.items()} if partly else {}
+        return [Delivery(scope, sorted(ordinals)) for scope, ordinals in delivered.items()] if partly else []
 
 
 def node_part(node: FoldedNode, reader: Reader) -> Node:

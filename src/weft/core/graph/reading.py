@@ -8,9 +8,8 @@ import msgspec
 
 from weft.core.graph.findings import At, Problems, did_you_mean
 from weft.core.graph.folded import Source
-from weft.core.graph.language import Language, Uses
+from weft.core.graph.language import Fault, Language, Unreadable, Uses
 from weft.core.graph.model import Expr
-from weft.errors import WeftError
 
 BOUND = ("input", "state", "output", "error", "nodes", "branch", "join", "ctx", "_branch")
 """Names that every expression may use; `as` names are bound inside their branches."""
@@ -21,12 +20,12 @@ Kind = Literal["condition", "expression", "template"]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """One expression as the language sees it; `wrong`: why it cannot be read."""
+    """One expression as the language sees it; `faults`: why it cannot be read."""
 
     names: list[str] = []
     nodes: list[str] = []
     mentions_error: bool = False
-    wrong: str = ""
+    faults: list[Fault] = []
 
 
 class Mention(msgspec.Struct, frozen=True):
@@ -52,9 +51,8 @@ class Reader:
     def read(self, kind: Kind, source: Source, node: str) -> tuple[Expr, bool]:
         """The expression with what it uses, and whether it mentions error. What does not parse uses nothing."""
         seen = self._look(kind, source.text)
-        if seen.wrong:
-            self._problems.add("expression", source.at, seen.wrong)
-            return Expr(source.text), False
+        for fault in seen.faults:
+            self._problems.add(fault.code, (*source.at, *fault.at), fault.message, fault.hint)
         for name in seen.nodes:
             if name in self._nodes:
                 self.remembered.add(name)
@@ -67,7 +65,7 @@ class Reader:
         return Expr(source.text, seen.names, seen.nodes), seen.mentions_error
 
     def template(self, source: Source | None, node: str) -> Expr | None:
-        """A template, read part by part so that a mistake has its own place."""
+        """A template that need not be there; an object is read field by field, so that a mistake has its own place."""
         if source is None:
             return None
         if not isinstance(source.text, dict):
@@ -93,8 +91,8 @@ class Reader:
                     uses = self._language.expression(source)
                 case "template":
                     uses = self._language.template(source)
-        except WeftError as error:
-            return Seen(wrong=str(error))
+        except Unreadable as error:
+            return Seen(faults=error.faults)
         return Seen(sorted(uses.names), _nodes_named(uses), uses.mentions_error)
 
 

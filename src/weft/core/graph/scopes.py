@@ -62,6 +62,10 @@ class Scopes:
             scope = self.all[scope].parent
         return found
 
+    def in_branch(self, node: int) -> bool:
+        """Whether a token at the node may be in a branch of some frame."""
+        return any(level.edge >= 0 for scope in self.works[node] for level in self.levels(scope))
+
     def popped(self, arc: Arc, scope: int) -> int:
         """The path after the edge has left the loops it exits."""
         while self.all[scope].loop >= 0 and self.all[scope].loop in arc.exits:

@@ -67,6 +67,8 @@ class Branch(msgspec.Struct, omit_defaults=True):
     item: Raw = NULL
     writes: dict[str, Any] | None = None
     parked: list[str] = []
+    result: Raw = NULL
+    """What it gave, once it has arrived."""
 
 
 class Frame(msgspec.Struct, omit_defaults=True):

@@ -17,14 +17,14 @@ def check_writes(shape: Shape, scopes: Scopes, frames: Frames, problems: Problem
     for index in range(1, len(shape.names)):
         node = shape.node(index)
         for save in node.save:
-            if save.to.scope == "state" or not _in_branch(scopes, index):
+            if save.to.scope == "state" or not scopes.in_branch(index):
                 _check_declared(save.to, save.value.at, shape.folded.state, problems)
             if save.to.scope == "state":
                 writers.add(index, save.to, save.value.at)
         join = node.fan_in
         if join is None or join.merge is None or index not in frames.opener:
             continue
-        if not _in_branch(scopes, index):
+        if not scopes.in_branch(index):
             _check_declared(join.merge.into, join.merge_at, shape.folded.state, problems)
         elif join.merge.into.scope == "state":
             field = ".".join(join.merge.into.path)
@@ -34,10 +34,6 @@ def check_writes(shape: Shape, scopes: Scopes, frames: Frames, problems: Problem
                 f"{node.id} runs inside a branch, so its merge cannot write state.{field}.",
                 f"Write into: branch.{field} and merge that where the outer fan-out closes.",
             )
-
-
-def _in_branch(scopes: Scopes, node: int) -> bool:
-    return any(level.edge >= 0 for scope in scopes.works[node] for level in scopes.levels(scope))
 
 
 class _Writers:

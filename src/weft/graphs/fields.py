@@ -1,0 +1,137 @@
+"""Take typed values out of a raw document, noting what does not fit; whoever reads goes on with what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from weft.core.durations import duration_ms
+from weft.core.graph.findings import At, Problems, did_you_mean
+from weft.core.values import shown
+from weft.errors import BadDuration
+
+T = TypeVar("T")
+WHOLE_MAX = 1_000_000_000
+NAME = re.compile(r"[\w-]{1,200}")
+_WORD = re.compile(r"[^\W\d]\w{0,99}")
+
+
+class Fields:
+    """One mapping of a document. Fields that nobody knows are noted at once."""
+
+    def __init__(self, raw: Any, at: At, problems: Problems, known: Iterable[str]) -> None:
+        self.at = at
+        self.problems = problems
+        self.raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
+        if not isinstance(raw, dict):
+            problems.add("wrong_type", at, f"must be a mapping, not {kind(raw)}.")
+        for key in self.raw:
+            if key not in known:
+                problems.add("unknown_field", (*at, key), f'"{key}" is not a field here.', did_you_mean(key, known))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.raw
+
+    def place(self, key: str) -> At:
+        return (*self.at, key)
+
+    def spelling(self, *keys: str) -> str:
+        """Which of these spellings of one thing is there (the first if none is); two of them are an error."""
+        given = [key for key in keys if key in self.raw]
+        if len(given) > 1:
+            self.problems.add("two_spellings", self.place(given[1]), f"{given[0]} and {given[1]} say the same thing.")
+        return given[0] if given else keys[0]
+
+    def wrong(self, key: str, wanted: str, suggestion: str = "") -> None:
+        """Note that a value is not what it must be."""
+        self.problems.add("wrong_type", self.place(key), f"must be {wanted}, not {kind(self.raw[key])}.", suggestion)
+
+    def needed(self, key: str) -> None:
+        """Note that a field is missing."""
+        self.problems.add("missing_field", self.at, f"{key} is missing.")
+
+    def text(self, key: str) -> str:
+        """A text that is not empty, or nothing."""
+        value = self.raw.get(key)
+        if key in self.raw and (not isinstance(value, str) or not value):
+            self.wrong(key, "text")
+            return ""
+        return value or ""
+
+    def texts(self, key: str) -> list[str]:
+        """One text or a list of them."""
+        value = self.raw.get(key, [])
+        items = [value] if isinstance(value, str) else value
+        if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+            self.wrong(key, "text or a list of texts")
+            return []
+        return items
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        value = self.raw.get(key, default)
+        if not isinstance(value, bool):
+            self.wrong(key, "true or false")
+            return default
+        return value
+
+    def whole(self, key: str, *, least: int = 1) -> int | None:
+        """A whole number, or None."""
+        if key not in self.raw:
+            return None
+        value = self.raw[key]
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= WHOLE_MAX:
+            self.wrong(key, f"a whole number from {least}")
+            return None
+        return value
+
+    def duration(self, key: str) -> int:
+        """Milliseconds; 0 if it is not there."""
+        if key not in self.raw:
+            return 0
+        try:
+            ms = duration_ms(self.raw[key])
+        except BadDuration as error:
+            self.problems.add("bad_duration", self.place(key), error.message, error.hint)
+            return 0
+        if ms == 0:
+            self.wrong(key, "longer than nothing")
+        return ms
+
+    def choice(self, key: str, words: dict[str, T], default: T) -> T:
+        """What one of some words stands for."""
+        if key not in self.raw:
+            return default
+        value = self.raw[key]
+        if isinstance(value, str) and value in words:
+            return words[value]
+        near = did_you_mean(value, words) if isinstance(value, str) else ""
+        self.problems.add(
+            "unknown_word", self.place(key), f"{shown(value)} is none of {', '.join(words)}.", near
+        )
+        return default
+
+    def name(self, key: str) -> str:
+        """A name that expressions can use."""
+        word = self.text(key)
+        if word and not _WORD.fullmatch(word):
+            self.wrong(key, "a name: letters, digits and _")
+            return ""
+        return word
+
+
+def kind(value: Any) -> str:
+    """What a value is, for people."""
+    match value:
+        case None:
+            return "empty"
+        case bool() | int() | float():
+            return shown(value)
+        case str():
+            return shown(value) if value else "an empty text"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping"
+        case _:
+            return type(value).__name__

@@ -1,0 +1,70 @@
+"""The language of conditions, as the compiler of graphs asks for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from weft.conditions import BadExpression, Condition, Expression, Template
+from weft.conditions import compile_condition, compile_expression, compile_template
+from weft.conditions.failures import cut
+from weft.core.graph.findings import At
+from weft.core.graph.language import Fault, Unreadable
+from weft.errors import WeftError
+
+Resolve = Callable[[str], Any]
+"""A blob reference (`cas://sha256:…`) to its content: bytes, text or decoded JSON; None if it is not there."""
+
+_PIECE = re.compile(r'\[(\d+)\]|\["([^"]*)"\]|\.?([^.\[]+)')
+
+
+class Looks(NamedTuple):
+    """What one expression looks at."""
+
+    names: frozenset[str]
+    paths: frozenset[tuple[str, ...]]
+    mentions_error: bool
+
+
+class Conditions:
+    """CEL, JSON Schema, JSONPath and the rest; `python` allows or forbids sandboxed code in this document."""
+
+    def __init__(self, resolve: Resolve | None = None, *, python: bool | None = None) -> None:
+        self._resolve = resolve
+        self._python = python
+
+    def condition(self, source: Any, /) -> Looks:
+        return _looks(lambda: compile_condition(source, resolve=self._resolve, python=self._python))
+
+    def expression(self, source: str, /) -> Looks:
+        return _looks(lambda: compile_expression(source))
+
+    def template(self, source: Any, /) -> Looks:
+        return _looks(lambda: compile_template(source))
+
+
+def _looks(attempt: Callable[[], Condition | Expression | Template]) -> Looks:
+    try:
+        read = attempt()
+    except BadExpression as error:
+        raise Unreadable([_fault(found) for found in error.errors]) from None
+    except WeftError as error:
+        raise Unreadable([Fault(error.code, error.message, hint=error.hint)]) from None
+    error_too = "error" in read.names or any(path[:2] == ("state", "_last_error") for path in read.paths)
+    return Looks(read.names, read.paths, error_too)
+
+
+def _fault(found: Any) -> Fault:
+    where = ""
+    if found.position is not None:
+        where = f" (at character {found.position + 1} of `{cut(found.text)}`)"
+    elif found.text:
+        where = f" (in `{cut(found.text)}`)"
+    return Fault(found.code, f"{found.message}{where}", _place(found.path), found.hint)
+
+
+def _place(path: str) -> At:
+    """`all[1].schema` as keys and indexes."""
+    found = _PIECE.findall(path)
+    return tuple(int(index) if index else quoted or name for index, quoted, name in found)

@@ -1,0 +1,316 @@
+"""Where tokens go from a node: `next`, `catch`, `repeat`, and the seeds' `branch`, `loop`, `dependents`, transitions.
+
+Entry i of `next` is tier i, like if / elif / else. A branch replaces dependents; a loop's normal exits are the branch if
+there is one, else its `break_path`, else the dependents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.core.graph.findings import At
+from weft.core.graph.folded import FoldedRepeat, FoldedRoute, Source
+from weft.graphs.fields import Fields, kind
+from weft.graphs.spelling import fold_condition
+
+ENTRY = ("when", "condition", "to", "for_each", "foreach", "as", "width", "copies", "spawn")
+TRANSITION = ("from", "priority", "id", "ref", *ENTRY)
+CATCH = ("error", "to")
+REPEAT = ("while", "until", "at_most", "back_to", "exhausted")
+LOOP = ("enabled", "condition", "max_iterations", "loop_back_to", "break_path", "timeout_path")
+BRANCH = ("enabled", "type", "rules", "default", "available_next_nodes")
+RULE = ("condition", "next_nodes")
+FOREACH = ("collection", "item_var")
+COPIES_MAX = 100_000
+
+Inline = Callable[[Any], Any]
+"""What is done to a condition once its spelling is folded: blobs it refers to are put in."""
+
+
+class NodeRoutes:
+    """Reads the ways on from one node.
+
+    `way`: which words of the document say where it leads; if any do, dependents and dependencies add nothing.
+    `plain_when`: the condition of the edges that those make. `targets`: names in lists that may have been replaced.
+    """
+
+    def __init__(self, name: str, node: Fields, inline: Inline) -> None:
+        self.name = name
+        self.node = node
+        self.routes: list[FoldedRoute] = []
+        self.way = ""
+        self.plain_when: str | None = None
+        self.plain_at: dict[str, At] = {}
+        self.targets: set[str] = set()
+        self.ends_unmatched = False
+        self._inline = inline
+
+    def read(self, transitions: list[tuple[Any, At]]) -> FoldedRepeat | None:
+        """All ways on; the transitions are those that the document lists for this node."""
+        node = self.node
+        branch = _enabled(node, "branch", BRANCH)
+        loop = _enabled(node, "loop", LOOP)
+        if "next" in node:
+            self._take("next", node.place("next"))
+            self._read_next()
+        if branch is not None:
+            self._take("branch", branch.at)
+            self._read_branch(branch)
+        if transitions:
+            self._take("transitions", node.at)
+            self._read_transitions(transitions)
+        if "rejection_path" in node:
+            self._read_rejection()
+        if "dependents" in node:
+            self._read_dependents()
+        if loop is not None and "break_path" in loop:
+            self._read_break(loop)
+        self._read_catch()
+        return self._read_repeat(loop)
+
+    def add_plain(self) -> None:
+        """The edges that dependents and dependencies make, unless the node is routed otherwise."""
+        if self.way:
+            return
+        when = self.plain_when
+        self.routes += [
+            FoldedRoute(target, at, 0 if when is None else -1, Source(when, at) if when else None)
+            for target, at in self.plain_at.items()
+        ]
+
+    def _take(self, way: str, at: At) -> None:
+        if self.way:
+            self.node.problems.add("two_spellings", at, f"{self.way} and {way} both say where {self.name} leads.")
+        self.way = way
+
+    def _read_dependents(self) -> None:
+        at = self.node.place("dependents")
+        for target in self.node.texts("dependents"):
+            self.targets.add(target)
+            self.plain_at.setdefault(target, at)
+        if self.way in ("next", "transitions") and self.plain_at:
+            message = f"dependents and {self.way} both say where {self.name} leads."
+            self.node.problems.add("two_spellings", at, message)
+
+    # --- next and transitions -------------------------------------------------------------------------------------
+
+    def _read_next(self) -> None:
+        raw = self.node.raw["next"]
+        at = self.node.place("next")
+        entries = raw if isinstance(raw, list) else [raw]
+        always: int | None = None
+        for tier, item in enumerate(entries):
+            place = (*at, tier) if isinstance(raw, list) else at
+            if isinstance(item, str) and item:
+                routes = [FoldedRoute(item, place, tier)]
+            elif isinstance(item, dict):
+                routes = self._entry(Fields(item, place, self.node.problems, ENTRY), tier)
+            else:
+                self.node.problems.add("wrong_type", place, f"must be a node or a mapping with to, not {kind(item)}.")
+                continue
+            if always is not None and self.node.raw.get("fan_out") != "all":
+                self.node.problems.add(
+                    "never_tried",
+                    place,
+                    f"this is never tried: entry {always} before it always matches.",
+                    "Both at once is one entry: to: [a, b].",
+                )
+            elif routes and routes[0].when is None:
+                always = tier
+            self.routes += routes
+
+    def _read_transitions(self, transitions: list[tuple[Any, At]]) -> None:
+        for raw, at in transitions:
+            entry = Fields(raw, at, self.node.problems, TRANSITION)
+            self.routes += self._entry(entry, _priority(entry))
+
+    def _entry(self, entry: Fields, tier: int) -> list[FoldedRoute]:
+        """The edges of one entry: one for each node in `to`."""
+        when_key = entry.spelling("when", "condition")
+        when = None
+        if entry.raw.get(when_key) is not None:
+            when = self._condition(entry.raw[when_key], entry.place(when_key))
+        each, name = _each(entry)
+        copies_key = entry.spelling("copies", "spawn")
+        copies = entry.whole(copies_key) or 0
+        if copies > COPIES_MAX:
+            entry.wrong(copies_key, f"at most {COPIES_MAX:,}")
+        if each is not None and copies_key in entry:
+            message = f"for_each and {copies_key} cannot be combined."
+            entry.problems.add("two_fan_outs", entry.place(copies_key), message)
+        width = entry.whole("width") or 0
+        if width and each is None and not copies:
+            entry.problems.add("wrong_type", entry.place("width"), "width belongs to for_each and copies.")
+        if "to" not in entry and entry.raw:
+            entry.needed("to")
+        return [
+            FoldedRoute(target, at, tier, when, None, each, name, copies, width)
+            for target, at in _targets(entry, "to")
+        ]
+
+    def _condition(self, raw: Any, at: At) -> Source:
+        return Source(self._inline(fold_condition(raw)), at)
+
+    # --- the branch of the seeds ----------------------------------------------------------------------------------
+
+    def _read_branch(self, branch: Fields) -> None:
+        kinds = {"conditional": "conditional", "agent_driven": "agent_driven"}
+        if branch.choice("type", kinds, "conditional") == "agent_driven":
+            self._read_choice(branch)
+        else:
+            self._read_rules(branch)
+        last = max((route.tier for route in self.routes), default=-1) + 1
+        self.routes += [FoldedRoute(target, at, last) for target, at in _targets(branch, "default", empty=True)]
+        self.ends_unmatched = branch.raw.get("default") == []
+
+    def _read_rules(self, branch: Fields) -> None:
+        rules = branch.raw.get("rules", [])
+        if not isinstance(rules, list):
+            branch.wrong("rules", "a list")
+            return
+        for tier, raw in enumerate(rules):
+            rule = Fields(raw, (*branch.place("rules"), tier), branch.problems, RULE)
+            for key in RULE:
+                if rule.raw and key not in rule:
+                    rule.needed(key)
+            if rule.raw.get("condition") is None:
+                continue
+            when = self._condition(rule.raw["condition"], rule.place("condition"))
+            self.routes += [FoldedRoute(target, at, tier, when) for target, at in _targets(rule, "next_nodes")]
+
+    def _read_choice(self, branch: Fields) -> None:
+        """The agent names the nodes that come next, from a list."""
+        if "agent" not in self.node and self.node.raw.get("type") != "agent":
+            branch.problems.add("no_agent", branch.place("type"), "only an agent can choose: agent_driven needs one.")
+        for target, at in _targets(branch, "available_next_nodes"):
+            self.routes.append(FoldedRoute(target, at, 0, Source(f'"{target}" in output.next_nodes', at)))
+
+    # --- loops ----------------------------------------------------------------------------------------------------
+
+    def _read_break(self, loop: Fields) -> None:
+        exits = _targets(loop, "break_path", empty=True)
+        self.targets.update(target for target, _ in exits)
+        if self.way == "branch":
+            return  # it is the loop's normal exit
+        self._take("break_path", loop.place("break_path"))
+        self.routes += [FoldedRoute(target, at, 0) for target, at in exits]
+
+    def _read_repeat(self, loop: Fields | None) -> FoldedRepeat | None:
+        node = self.node
+        if "repeat" not in node and loop is None:
+            return None
+        if "repeat" in node and loop is not None:
+            node.spelling("repeat", "loop")
+        if "repeat" in node:
+            fields = Fields(node.raw["repeat"], node.place("repeat"), node.problems, REPEAT)
+            names = ("while" if "while" in fields else "until", "at_most", "back_to", "exhausted")
+            if "while" in fields and "until" in fields:
+                fields.problems.add("two_spellings", fields.place("until"), "a loop has while or until, not both.")
+        else:
+            assert loop is not None
+            fields = loop
+            names = ("condition", "max_iterations", "loop_back_to", "timeout_path")
+        return self._repeat(fields, *names)
+
+    def _repeat(self, fields: Fields, condition: str, most: str, back: str, exhausted: str) -> FoldedRepeat | None:
+        if not fields.raw:
+            return None
+        for key in (condition, most):
+            if key not in fields:
+                fields.needed("while or until" if key == "until" else key)
+        at_most = fields.whole(most)
+        if fields.raw.get(condition) is None or at_most is None:
+            return None
+        timeouts = None
+        if exhausted in fields:
+            timeouts = [FoldedRoute(target, at) for target, at in _targets(fields, exhausted, empty=True)]
+            self.targets.update(route.to for route in timeouts)
+        return FoldedRepeat(
+            self._condition(fields.raw[condition], fields.place(condition)),
+            at_most,
+            fields.text(back) or self.name,
+            fields.at,
+            until=condition == "until",
+            exhausted=timeouts,
+        )
+
+    # --- the rest -------------------------------------------------------------------------------------------------
+
+    def _read_rejection(self) -> None:
+        """Where the seeds' human node leads after a no."""
+        node = self.node
+        if self.way:
+            message = f"rejection_path and {self.way} both say where {self.name} leads."
+            node.problems.add("two_spellings", node.place("rejection_path"), message)
+        self.routes += [FoldedRoute(target, at, 0) for target, at in _targets(node, "rejection_path", empty=True)]
+
+    def _read_catch(self) -> None:
+        raw = self.node.raw.get("catch")
+        if "catch" not in self.node:
+            return
+        at = self.node.place("catch")
+        first = max((route.tier for route in self.routes), default=0) + 1
+        for index, item in enumerate(raw if isinstance(raw, list) else [raw]):
+            place = (*at, index) if isinstance(raw, list) else at
+            if isinstance(item, str) and item:
+                self.routes.append(FoldedRoute(item, place, first + index, errors=[]))
+                continue
+            entry = Fields(item, place, self.node.problems, CATCH)
+            if entry.raw and "to" not in entry:
+                entry.needed("to")
+            errors = entry.texts("error")
+            for target, target_at in _targets(entry, "to"):
+                self.routes.append(FoldedRoute(target, target_at, first + index, errors=errors))
+
+
+def _enabled(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:
+    """A block of the seeds that `enabled: false` takes away."""
+    if key not in node:
+        return None
+    block = Fields(node.raw[key], node.place(key), node.problems, known)
+    return block if block.flag("enabled", default=True) and block.raw else None
+
+
+def _priority(entry: Fields) -> int:
+    value = entry.raw.get("priority", 0)
+    if not isinstance(value, int) or isinstance(value, bool):
+        entry.wrong("priority", "a whole number")
+        return 0
+    return value
+
+
+def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str, At]]:
+    """The nodes that a field names, each with its place."""
+    if key not in entry:
+        return []
+    raw = entry.raw[key]
+    if raw == [] and not empty:
+        entry.problems.add("no_target", entry.place(key), "leads nowhere.", "Name a node; a pass node can end a way.")
+        return []
+    names = entry.texts(key)
+    twice = next((name for index, name in enumerate(names) if name in names[:index]), None) if len(names) < 100 else None
+    if twice is not None:
+        entry.problems.add("twice", entry.place(key), f'"{twice}" stands here twice.', "Several at once: copies: 2.")
+    return [(name, (*entry.place(key), index) if isinstance(raw, list) else entry.place(key)) for index, name in enumerate(names)]
+
+
+def _each(entry: Fields) -> tuple[Source | None, str]:
+    """The collection of a for_each as one expression, and the name of its items."""
+    key = entry.spelling("for_each", "foreach")
+    name = entry.name("as") or "item"
+    if key not in entry:
+        if "as" in entry:
+            entry.problems.add("wrong_type", entry.place("as"), "as belongs to for_each.")
+        return None, name
+    raw = entry.raw[key]
+    if key == "foreach" and isinstance(raw, dict):
+        each = Fields(raw, entry.place(key), entry.problems, FOREACH)
+        if each.raw and "collection" not in each:
+            each.needed("collection")
+        text = each.text("collection")
+        return (Source(text, each.place("collection")) if text else None), each.name("item_var") or name
+    if isinstance(raw, str) and raw.strip().startswith("${") and raw.strip().endswith("}"):
+        return Source(raw.strip()[2:-1].strip(), entry.place(key)), name
+    entry.wrong(key, "one ${…} that gives a list")
+    return None, name

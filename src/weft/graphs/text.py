@@ -1,0 +1,242 @@
+"""Text to data: YAML 1.2 as far as JSON goes, or JSON, with the line of every value.
+
+`true` and `false` are the only booleans; dates are text; keys are text. There are no tags, and an alias may be used only
+as long as what it stands for stays small, so that no text, however hostile, grows when it is read. JSON may have `//`
+comments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+
+from weft.core.graph.findings import At
+
+BYTES_MAX = 8 * 1024 * 1024
+VALUES_MAX = 400_000
+DEPTH_MAX = 60
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,300}|[0-9]{1,300}(?:\.[0-9]{0,300})?)(?:[eE][-+]?[0-9]{1,4})?")
+_WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
+# A string that is not closed goes to the end, or finding that out again at every quote would take for ever.
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))|//[^\n]*', re.DOTALL)
+_BANG = re.compile(r"(?P<key>[\w-]{1,40}):\s{1,40}(?P<value>!(?!!)[^\n#,}]{1,200})")
+
+Marks = tuple[int, "dict[str, Marks] | list[Marks] | None"]
+"""The line of a value, and of its parts."""
+
+
+class Unreadable(Exception):
+    """The text is not a document. `line` 0: no particular one."""
+
+    def __init__(self, code: str, message: str, *, line: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.line = line
+
+
+class Text:
+    """A document that was text: its data, and on which line each place is."""
+
+    def __init__(self, data: Any, marks: Marks | None) -> None:
+        self.data = data
+        self._marks = marks
+
+    def line(self, at: At) -> int:
+        """The line of a place, or of what holds it."""
+        if self._marks is None:
+            return 0
+        line, parts = self._marks
+        for key in at:
+            found: Marks | None = None
+            if isinstance(parts, dict) and isinstance(key, str):
+                found = parts.get(key)
+            elif isinstance(parts, list) and isinstance(key, int) and key < len(parts):
+                found = parts[key]
+            if found is None:
+                break
+            line, parts = found
+        return line
+
+
+def read_text(text: str) -> Text:
+    """The document in a text.
+
+    Raises:
+        Unreadable: it is neither YAML nor JSON, or too big or too deep to be a document.
+    """
+    if len(text) > BYTES_MAX:
+        raise Unreadable("too_big", f"{len(text):,} characters; a document has at most {BYTES_MAX:,}.")
+    if text.lstrip()[:1] == "{":
+        bare = _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
+        data = _json(bare)
+        if data is not None:
+            return Text(data, _marks_of(bare))
+    try:
+        return Text(*_Composer(text).document())
+    except yaml.MarkedYAMLError as error:
+        raise _bad_yaml(error, text) from None
+    except yaml.YAMLError as error:  # a character that YAML does not have
+        raise Unreadable("yaml", f"this is not YAML: {str(error).partition(chr(10))[0]}.") from None
+
+
+class _Twice(Exception):
+    pass
+
+
+def _json(text: str) -> Any:
+    """The JSON in a text, or None if YAML must try: it says better what is wrong."""
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer)
+    except (ValueError, RecursionError, _Twice):
+        return None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _Twice
+    return found
+
+
+def _refuse(_: str) -> Any:
+    raise ValueError
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
+def _marks_of(text: str) -> Marks | None:
+    """Lines of JSON text; YAML reads them, unless it cannot."""
+    try:
+        return _Composer(text).document()[1]
+    except (yaml.YAMLError, Unreadable):
+        return None
+
+
+class _Composer:
+    """Builds data from the parser's events, counting as it goes, so that a bomb is never built."""
+
+    def __init__(self, text: str) -> None:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._text = text
+        self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
+        self._anchors: dict[str, tuple[Any, Marks, int]] = {}
+        self._values = 0
+
+    def document(self) -> tuple[Any, Marks]:
+        next(self._events)  # the stream begins
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            raise Unreadable("yaml", "the document is empty.")
+        built = self._value(next(self._events), 0)
+        next(self._events)  # the document ends
+        after = next(self._events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            raise Unreadable("yaml", "a file holds one document.", line=_line(after))
+        return built
+
+    def _value(self, event: Any, depth: int) -> tuple[Any, Marks]:
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        before = self._values
+        self._count(1, event)
+        if depth > DEPTH_MAX:
+            raise Unreadable("too_deep", f"nested deeper than {DEPTH_MAX} levels.", line=_line(event))
+        if event.tag is not None:
+            raise _tagged(event, self._text)
+        if isinstance(event, yaml.ScalarEvent):
+            quoted = not event.implicit[0]
+            built: tuple[Any, Marks] = (event.value if quoted else _scalar(event), (_line(event), None))
+        elif isinstance(event, yaml.SequenceStartEvent):
+            built = self._list(event, depth)
+        else:
+            built = self._mapping(event, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = (*built, self._values - before)
+        return built
+
+    def _alias(self, event: Any) -> tuple[Any, Marks]:
+        found = self._anchors.get(event.anchor)
+        if found is None:
+            raise Unreadable("yaml", f"*{event.anchor} stands for nothing yet.", line=_line(event))
+        data, (_, parts), size = found
+        self._count(size, event)
+        return data, (_line(event), parts)
+
+    def _list(self, event: Any, depth: int) -> tuple[Any, Marks]:
+        items: list[Any] = []
+        marks: list[Marks] = []
+        while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
+            item, mark = self._value(inner, depth + 1)
+            items.append(item)
+            marks.append(mark)
+        return items, (_line(event), marks)
+
+    def _mapping(self, event: Any, depth: int) -> tuple[Any, Marks]:
+        fields: dict[str, Any] = {}
+        marks: dict[str, Marks] = {}
+        while not isinstance(name := next(self._events), yaml.MappingEndEvent):
+            if not isinstance(name, yaml.ScalarEvent) or name.tag is not None:
+                raise Unreadable("yaml", "a key must be text.", line=_line(name))
+            key = name.value
+            if key in fields:
+                raise Unreadable("duplicate_key", f'"{key}" stands here twice.', line=_line(name))
+            fields[key], (line, parts) = self._value(next(self._events), depth + 1)
+            # A block below its key begins on the next line; people look for the key.
+            marks[key] = (_line(name) if parts is not None else line, parts)
+        return fields, (_line(event), marks)
+
+    def _count(self, more: int, event: Any) -> None:
+        self._values += more
+        if self._values > VALUES_MAX:
+            raise Unreadable("too_big", f"more than {VALUES_MAX:,} values.", line=_line(event))
+
+
+def _line(event: Any) -> int:
+    return int(event.start_mark.line) + 1
+
+
+def _scalar(event: Any) -> Any:
+    text = event.value
+    if text in _WORDS:
+        return _WORDS[text]
+    if not text[0].isdigit() and text[0] not in "+-.":
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text) and not text.strip("+-").isdigit():
+        number = float(text)
+        if number - number == 0:  # not infinite
+            return number
+    return text
+
+
+def _tagged(event: Any, text: str) -> Unreadable:
+    line = _line(event)
+    return _bang(text, line) or Unreadable("yaml", f"{event.tag} is a tag, and documents have none.", line=line)
+
+
+def _bang(text: str, line: int) -> Unreadable | None:
+    """The commonest mistake has a message of its own."""
+    lines = text.split("\n")
+    found = _BANG.search(lines[line - 1]) if 0 < line <= len(lines) else None
+    if found is None:
+        return None
+    message = f'a condition that begins with ! must be quoted: {found["key"]}: "{found["value"].strip()}"'
+    return Unreadable("yaml", message, line=line)
+
+
+def _bad_yaml(error: yaml.MarkedYAMLError, text: str) -> Unreadable:
+    mark = error.problem_mark or error.context_mark
+    line = mark.line + 1 if mark is not None else 0
+    problem = error.problem or error.context or "it cannot be read"
+    return _bang(text, line) or Unreadable("yaml", f"this is not YAML: {problem}.", line=line)

@@ -1,0 +1,244 @@
+"""What a node does: exactly one of the words below, or a registered type by its name.
+
+The seeds say `type` and put the rest into `config`, `config_ref`, `agent_config` or `human_config`. There `task` beside
+`step` says nothing; a task without one performs the step that its configuration names (`action`), else the one that is
+called like the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.core.graph.findings import At, did_you_mean
+from weft.core.graph.model import (
+    AgentWork,
+    AskWork,
+    Expr,
+    GoalWork,
+    HttpWork,
+    PassWork,
+    ScriptWork,
+    StepWork,
+    TypeWork,
+    WaitWork,
+    WorkflowWork,
+    Work,
+)
+from weft.graphs.fields import Fields
+from weft.graphs.schemas import object_schema
+
+HTTP = ("url", "method", "headers", "query", "body", "accept", "answer", "health")
+ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout")
+HUMAN = ("title", "timeout_hours", "approvers", "escalation_policy", "approval_ui_url")
+WORKFLOW = ("name", "workflow", "version", "inherit_artifacts", "on_failure")
+REFERENCE = ("type_url", "cas_ref")
+NodeTypes = Mapping[str, "dict[str, Any] | None"]
+"""Registered node types by name, each with the JSON Schema of its configuration if it has one."""
+
+
+class NodeWork:
+    """Reads what one node does."""
+
+    def __init__(self, name: str, node: Fields, types: NodeTypes) -> None:
+        self.name = name
+        self.node = node
+        self.types = types
+        self.at: At = node.at
+        self.input: dict[str, Any] | None = None
+        """Arguments that the configuration of a task brings along."""
+
+    def read(self) -> Work:
+        """The work, `pass` where nothing sensible is there."""
+        node = self.node
+        words = [word for word in (*WORDS, *self.types) if word in node]
+        typed = "type" in node
+        if typed and node.raw["type"] == "task" and "step" in words:
+            typed = False
+        if len(words) + typed > 1:
+            both = " and ".join([*words, *(["type"] if typed else [])])
+            node.problems.add("two_works", node.at, f"a node does one thing, and {both} are several.")
+        if typed and not words:
+            return self._typed()
+        if words:
+            self.at = node.place(words[0])
+            if words[0] in WORDS:
+                return WORDS[words[0]](self, words[0], self._reference())
+            return self._registered(words[0], node.raw[words[0]])
+        if not {"join", "fan_in", "merge", "wait_for_all"} & set(node.raw):
+            node.problems.add("no_work", node.at, f"{self.name} does nothing.", "Write step: …, or pass: true.")
+        return PassWork()
+
+    def _typed(self) -> Work:
+        """The spelling of the seeds: `type` and a configuration."""
+        node = self.node
+        word = node.text("type")
+        config = node.raw.get("config")
+        if "config" in node:
+            self.at = node.place("config")
+        reference = self._reference()
+        match word:
+            case "":
+                return PassWork()
+            case "task":
+                return self._task(reference)
+            case "human" if "human_config" in node or "config" not in node:
+                self.at = node.place("human_config") if "human_config" in node else node.at
+                return self._human(node.raw.get("human_config", {}))
+            case "agent":
+                key = node.spelling("agent_config", "config")
+                return AgentWork(node.raw.get(key, {}), reference)
+            case _ if word in WORDS:
+                node.raw[word] = config
+                return WORDS[word](self, word, reference)
+            case _:
+                self.at = node.place("config") if "config" in node else node.place("type")
+                return self._registered(word, config)
+
+    def _task(self, reference: str) -> Work:
+        config = self.node.raw.get("config", {})
+        if not isinstance(config, dict):
+            self.node.wrong("config", "a mapping")
+            return PassWork()
+        rest = {key: value for key, value in config.items() if key != "action"}
+        self.input = rest or None
+        action = config.get("action", self.name)
+        if not isinstance(action, str) or not action:
+            self.node.problems.add("wrong_type", (*self.node.place("config"), "action"), "must be the name of a step.")
+            return PassWork()
+        return StepWork(action, reference)
+
+    def _reference(self) -> str:
+        """The blob that holds the configuration."""
+        node = self.node
+        if "config_ref" not in node:
+            return ""
+        if "config" in node:
+            node.spelling("config", "config_ref")
+        raw = node.raw["config_ref"]
+        if isinstance(raw, str):
+            return node.text("config_ref")
+        reference = Fields(raw, node.place("config_ref"), node.problems, REFERENCE)
+        if reference.raw and "cas_ref" not in reference:
+            reference.needed("cas_ref")
+        return reference.text("cas_ref")
+
+    def _registered(self, name: str, config: Any) -> Work:
+        if name not in self.types:
+            known = [*WORDS, "task", *self.types]
+            at = self.node.place("type")
+            self.node.problems.add("unknown_type", at, f'there is no node type "{name}".', did_you_mean(name, known))
+            return PassWork()
+        return TypeWork(name, Expr(config) if config is not None else None, self._reference())
+
+    def _step(self, key: str, reference: str) -> Work:
+        return StepWork(self.node.text(key) or self.name, reference)
+
+    def _http(self, key: str, _: str) -> Work:
+        request = Fields(self.node.raw[key], self.node.place(key), self.node.problems, HTTP)
+        if request.raw and "url" not in request:
+            request.needed("url")
+        request.text("url")
+        request.text("method")
+        return HttpWork(Expr(request.raw))
+
+    def _script(self, key: str, _: str) -> Work:
+        if not isinstance(self.node.raw[key], dict | str):
+            self.node.wrong(key, "a script")
+        return ScriptWork(self.node.raw[key])
+
+    def _workflow(self, key: str, _: str) -> Work:
+        raw = self.node.raw[key]
+        if not isinstance(raw, dict):
+            return WorkflowWork(self.node.text(key), inherit_artifacts=self.node.flag("inherit_artifacts", default=False))
+        call = Fields(raw, self.node.place(key), self.node.problems, WORKFLOW)
+        name = call.spelling("name", "workflow")
+        if call.raw and name not in call:
+            call.needed("name")
+        holder = call if "inherit_artifacts" in call else self.node
+        inherit = holder.flag("inherit_artifacts", default=False)
+        return WorkflowWork(call.text(name), call.text("version"), inherit)
+
+    def _goal(self, key: str, _: str) -> Work:
+        goals = self.node.texts(key)
+        if not goals and self.node.raw[key] in ([], None):
+            self.node.wrong(key, "at least one goal")
+        return GoalWork(goals)
+
+    def _agent(self, key: str, reference: str) -> Work:
+        if not isinstance(self.node.raw[key], dict | str):
+            self.node.wrong(key, "an agent")
+        return AgentWork(self.node.raw[key], reference)
+
+    def _wait(self, key: str, _: str) -> Work:
+        return WaitWork(self.node.duration(key))
+
+    def _pass(self, key: str, _: str) -> Work:
+        if self.node.raw[key] is not True:
+            self.node.wrong(key, "true")
+        return PassWork()
+
+    def _ask(self, key: str, _: str) -> Work:
+        raw = self.node.raw[key]
+        if key == "human" and isinstance(raw, dict) and set(raw) & set(HUMAN[1:]):
+            return self._human(raw)
+        ask = Fields(raw, self.node.place(key), self.node.problems, ASK)
+        form = object_schema(ask.raw["form"], ask.place("form"), ask.problems, required=True) if "form" in ask else None
+        on_timeout, escalate = _on_timeout(ask)
+        return AskWork(
+            title=Expr(ask.text("title") or self.name),
+            about=Expr(ask.raw["about"]) if "about" in ask else None,
+            form=form,
+            of=ask.texts("of"),
+            quorum=_quorum(ask),
+            timeout_ms=ask.duration("timeout"),
+            on_timeout=on_timeout,
+            escalate=escalate,
+        )
+
+    def _human(self, raw: Any) -> Work:
+        """A person as the seeds ask one: silence is a no, unless the policy says that it is a yes."""
+        human = Fields(raw, self.at, self.node.problems, HUMAN)
+        hours = human.raw.get("timeout_hours", 0)
+        if not isinstance(hours, int | float) or isinstance(hours, bool) or not 0 <= hours <= 1_000_000:
+            human.wrong("timeout_hours", "a number of hours")
+            hours = 0
+        url = human.text("approval_ui_url")
+        policies = {"auto_approve": "approve", "auto_approve_after_timeout": "approve", "auto_reject": "reject"}
+        return AskWork(
+            title=Expr(human.text("title") or self.name),
+            about=Expr({"approval_ui_url": url}) if url else None,
+            of=human.texts("approvers"),
+            timeout_ms=round(hours * 3_600_000),
+            on_timeout=human.choice("escalation_policy", policies, "reject"),  # type: ignore[arg-type]
+        )
+
+
+def _quorum(ask: Fields) -> str | int:
+    if isinstance(ask.raw.get("quorum"), int):
+        return ask.whole("quorum") or 1
+    return ask.choice("quorum", {"any": "any", "all": "all"}, "any")
+
+
+def _on_timeout(ask: Fields) -> tuple[Any, list[str]]:
+    raw = ask.raw.get("on_timeout")
+    if isinstance(raw, dict):
+        escalation = Fields(raw, ask.place("on_timeout"), ask.problems, ("escalate",))
+        return "escalate", escalation.texts("escalate")
+    return ask.choice("on_timeout", {word: word for word in ("fail", "approve", "reject")}, "fail"), []
+
+
+WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {
+    "step": NodeWork._step,  # noqa: SLF001
+    "http": NodeWork._http,  # noqa: SLF001
+    "script": NodeWork._script,  # noqa: SLF001
+    "workflow": NodeWork._workflow,  # noqa: SLF001
+    "workflow_call": NodeWork._workflow,  # noqa: SLF001
+    "goal": NodeWork._goal,  # noqa: SLF001
+    "ask": NodeWork._ask,  # noqa: SLF001
+    "human": NodeWork._ask,  # noqa: SLF001
+    "agent": NodeWork._agent,  # noqa: SLF001
+    "wait": NodeWork._wait,  # noqa: SLF001
+    "pass": NodeWork._pass,  # noqa: SLF001
+}
+"""How each word is read, in the order in which a message lists them."""

@@ -1,0 +1,319 @@
+"""Deliberate bugs, one function each: those that other engines had, and those that this one had."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from weft.core import life, tasks, waits
+from weft.core.code import fold, machine
+from weft.core.effects import PerformTask
+from weft.core.ids import Epoch, Seq
+from weft.ports.store import Outcome, StoredEvent
+from weft.runtime import actor, door, engine, keeper, private_loop, recovery, worker
+from weft.runtime.draft import Posted
+from weft.stores.memory import log
+from weft.stores.memory.content import Content
+
+Mutant = Callable[[], contextlib.AbstractContextManager[None]]
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(make: Callable[[], Iterator[None]]) -> Mutant:
+    """Register a bug under the name of its function."""
+    planted = contextlib.contextmanager(make)
+    MUTANTS[make.__name__] = planted
+    return planted
+
+
+@contextlib.contextmanager
+def swap(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """Put something in the place of an attribute, for a while."""
+    before = owner.__dict__[name]
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+# --- commit ------------------------------------------------------------------------------------------------------
+
+
+@mutant
+def blind_retry_after_an_unknown_commit() -> Iterator[None]:
+    """The commit did not answer, so it is written once more, at the end of the log as it is now."""
+
+    def unknown(self: actor.Actor, draft: Any, error: Exception, *, guilty: bool) -> None:
+        content: Content = self.engine.store.inner.content  # type: ignore[attr-defined]
+        run = content.runs.get(self.uid)
+        draft.base = run.seq if run is not None else 0
+        draft.create = None if run is not None else draft.create
+        draft.events = [
+            StoredEvent(Seq(draft.base + i), event.at, event.body) for i, event in enumerate(draft.events, 1)
+        ]
+        self.flying = None
+        self.drafts.appendleft(draft)
+        self.engine.committer.submit(self)
+
+    with swap(actor.Actor, "unknown", unknown):
+        yield
+
+
+@mutant
+def missing_epoch_check_in_the_store() -> Iterator[None]:
+    judge = log._judge
+
+    def careless(run: Any, append: Any, host: Any) -> Outcome:
+        if run is not None and append.reopen is None:
+            append = msgspec.structs.replace(append, epoch=run.epoch)
+            host = run.owner
+        return judge(run, append, host)
+
+    with swap(log, "_judge", careless):
+        yield
+
+
+@mutant
+def terminal_append_without_the_mail_count() -> Iterator[None]:
+    judge = log._judge
+
+    def careless(run: Any, append: Any, host: Any) -> Outcome:
+        outcome = judge(run, append, host)
+        return Outcome.ACCEPTED if outcome is Outcome.MAIL_WAITING else outcome
+
+    with swap(log, "_judge", careless):
+        yield
+
+
+@mutant
+def effect_before_commit() -> Iterator[None]:
+    record = actor.Actor._record
+
+    def hasty(self: actor.Actor, events: Any) -> None:
+        record(self, events)
+        for draft in self.drafts:
+            for effect in [effect for effect in draft.effects if isinstance(effect, PerformTask)]:
+                self.engine.let_out(self, effect)
+
+    with swap(actor.Actor, "_record", hasty):
+        yield
+
+
+@mutant
+def answer_before_commit() -> Iterator[None]:
+    decide = actor.Actor._decide
+
+    def hasty(self: actor.Actor, posted: Posted) -> bool:
+        decided = decide(self, posted)
+        if posted.reply is not None and not any(posted is p for d in self.drafts for p, _ in d.refused):
+            posted.reply(None)
+        return decided
+
+    with swap(actor.Actor, "_decide", hasty):
+        yield
+
+
+@mutant
+def unanswered_commands_are_dropped_at_a_reload() -> Iterator[None]:
+    with swap(actor.Actor, "leave_behind", lambda self: []):
+        yield
+
+
+# --- ownership ---------------------------------------------------------------------------------------------------
+
+
+@mutant
+def claim_without_a_new_epoch() -> Iterator[None]:
+    """Ownership by who seems alive, not by number."""
+    claim = log.MemoryLog.claim
+
+    async def by_clock(self: Any, uids: Any, host: Any, *, expected: Any) -> Any:
+        rows = await claim(self, uids, host, expected=expected)
+        for row in rows:
+            self._content.runs[row.uid].epoch = row.epoch - 1
+        return [msgspec.structs.replace(row, epoch=Epoch(row.epoch - 1)) for row in rows]
+
+    with swap(log.MemoryLog, "claim", by_clock):
+        yield
+
+
+@mutant
+def recovery_without_task_lost() -> Iterator[None]:
+    with swap(recovery.Recovery, "_lost_tasks", lambda self, actor: []):
+        yield
+
+
+@mutant
+def recovery_forgets_that_the_owner_died() -> Iterator[None]:
+    """A commit fails while a dead host's run is taken over, and the second look takes it for an ordinary reload."""
+    go_on = recovery.Recovery.go_on
+
+    async def forgetful(self: Any, row: Any, *, died: bool, pending: Any = ()) -> Any:
+        return await go_on(self, row, died=died and not pending, pending=pending)
+
+    restore = recovery.Recovery._restore
+
+    def restored(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
+        restore(self, actor, loaded, died=died)
+        actor.died = False
+
+    with swap(recovery.Recovery, "go_on", forgetful), swap(recovery.Recovery, "_restore", restored):
+        yield
+
+
+@mutant
+def work_in_flight_is_handed_out_again() -> Iterator[None]:
+    hand_out = worker.Worker.hand_out
+
+    def careless(self: worker.Worker, flight: Any) -> None:
+        self.flights.get(flight.uid, {}).pop(flight.effect.task, None)
+        hand_out(self, flight)
+
+    with swap(worker.Worker, "hand_out", careless):
+        yield
+
+
+@mutant
+def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
+    reported = engine.Engine._reported
+
+    def forgetful(self: engine.Engine, flight: Any, report: Any) -> None:
+        self.worker.answered(flight)
+        reported(self, flight, report)
+
+    with swap(engine.Engine, "_reported", forgetful):
+        yield
+
+
+# --- tasks -------------------------------------------------------------------------------------------------------
+
+
+@mutant
+def attempt_as_the_only_fence() -> Iterator[None]:
+    def live(state: Any, task: int, attempt: int, delivery: int) -> Any:
+        found = state.tasks.get(task)
+        return found if found is not None and found.attempt == attempt else None
+
+    with swap(tasks, "_live", live):
+        yield
+
+
+@mutant
+def undo_oldest_first() -> Iterator[None]:
+    follow = life.follow
+
+    def backwards(state: Any) -> Any:
+        if state.undo and len(state.undo) > 1 and not state.tasks:
+            state.undo.insert(0, state.undo.pop())
+        return follow(state)
+
+    with swap(life, "follow", backwards):
+        yield
+
+
+@mutant
+def a_cancelled_task_is_not_waited_for() -> Iterator[None]:
+    def dropped(state: Any, event: Any, location: str) -> bool:
+        child = state.children.get(event.entry)
+        if child is not None:
+            child.cancelled = True
+            return False
+        tables = (state.tasks, state.timers, state.waits, state.asks)
+        return any(table.pop(event.entry, None) is not None for table in tables)
+
+    with swap(life, "evolve_cancelled_entry", dropped):
+        yield
+
+
+# --- mail and time -----------------------------------------------------------------------------------------------
+
+
+@mutant
+def mail_by_high_water_mark() -> Iterator[None]:
+    """Anything that is not newer than the newest seen is taken for a duplicate."""
+    post = actor.Actor.post
+
+    def by_mark(self: actor.Actor, posted: Posted) -> None:
+        if posted.mail_id and any(seen >= posted.mail_id for seen in self.mail_seen):
+            return
+        post(self, posted)
+
+    with swap(actor.Actor, "post", by_mark):
+        yield
+
+
+@mutant
+def mail_is_taken_whenever_it_is_read() -> Iterator[None]:
+    with swap(actor.Actor, "_remember_mail", lambda self, mail_id: None):
+        yield
+
+
+@mutant
+def a_key_that_came_by_mail_is_forgotten() -> Iterator[None]:
+    with swap(recovery, "posted_mail", lambda mail: Posted(recovery.c.decode(mail.body), mail_id=mail.id)):
+        yield
+
+
+@mutant
+def timer_before_the_inbox() -> Iterator[None]:
+    async def at_once(self: engine.Engine, actor: Any, entry: Any) -> None:
+        actor.post(Posted(engine.c.FireTimer(entry)))
+
+    with swap(engine.Engine, "_due_after_mail", at_once):
+        yield
+
+
+@mutant
+def an_early_timer_is_believed() -> Iterator[None]:
+    decide = waits.decide_timer
+
+    def believing(state: Any, command: Any, env: Any) -> Any:
+        return decide(state, command, msgspec.structs.replace(env, now=1 << 60))
+
+    with swap(waits, "decide_timer", believing):
+        yield
+
+
+@mutant
+def an_early_timer_is_forgotten() -> Iterator[None]:
+    with swap(engine.Engine, "arm_again", lambda self, actor, entry: None):
+        yield
+
+
+@mutant
+def rest_without_a_time_to_wake() -> Iterator[None]:
+    with swap(keeper, "_wake_at", lambda actor: None):
+        yield
+
+
+# --- code --------------------------------------------------------------------------------------------------------
+
+
+@mutant
+def set_order_in_the_loop_of_the_code() -> Iterator[None]:
+    def by_address(self: Any) -> int:
+        return id(self) >> 4
+
+    with swap(private_loop.ScopedTask, "__hash__", by_address):
+        yield
+
+
+@mutant
+def facts_in_the_order_of_entries() -> Iterator[None]:
+    """Replay tells the code what it recorded in the order in which it asked, not in which it heard."""
+    restore = recovery.Recovery._restore
+
+    def sorted_facts(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
+        restore(self, actor, loaded, died=died)
+        actor.machine.state.facts.sort()
+
+    with swap(recovery.Recovery, "_restore", sorted_facts):
+        yield
+
+
+_UNUSED = (fold, machine, door, functools)
