@@ -79,6 +79,9 @@ class Ledger:
             return
         if append.reopen is None:
             self._owned(append.uid, append.epoch, host)
+            epoch = self._content.runs[append.uid].epoch
+            if epoch != append.epoch:
+                self.breach(f"an append of epoch {append.epoch} was accepted in epoch {epoch} of {append.uid}")
         self.reached.update(kinds)
         for stored in append.events:
             self._event(append.uid, stored.seq, e.decode(stored.body))

@@ -239,6 +239,15 @@ async def grouped(n: int) -> int:
     return total
 
 
+@app.workflow
+async def ordered(n: int) -> list[int]:
+    """What is recorded depends on the order in which results came."""
+    given: list[int] = []
+    for result in asyncio.as_completed([asyncio.create_task(bump(n + i)) for i in range(3)]):
+        given.append(await plain(await result))
+    return sorted(given)
+
+
 @app.workflow(timeout="4s")
 async def deadline(ctx: weft.Context, n: int) -> str:
     await reserve(n)
@@ -304,6 +313,7 @@ KINDS: dict[str, Kind] = {
         Kind(big, _n, lambda a: 2 * (BIG + a["n"]) + 1, weight=1),
         Kind(recorded, _n, lambda a: [True, 32, 2, a["n"] + 1, True]),
         Kind(grouped, _n, lambda a: 43 * a["n"] + 20),
+        Kind(ordered, _n, lambda a: [a["n"] + 2, a["n"] + 3, a["n"] + 4]),
         Kind(deadline, _n, lambda a: ANY, fails="TimedOut"),
         Kind(careful, _n, lambda a: "done"),
     )

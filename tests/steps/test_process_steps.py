@@ -1,4 +1,7 @@
-"""CPU work in other processes: only JSON crosses, exceptions come back as what they are, a dead process costs one attempt."""
+"""CPU work in other processes.
+
+Only JSON crosses, exceptions come back as what they are, a dead process costs one attempt.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def start(program: GraphProgram, state: GraphState, token: Token, env: Env) -> S
             case WaitWork(ms=ms):
                 return (e.TimerSet(token=token.id, due=env.now + ms),)
             case WorkflowWork():
-                return (_child(program, state, node, token, given, env),)
+                return (_child(program, view, given, env),)
             case AskWork():
                 return (_ask(program, node, view, env),)
     except WeftError as error:
@@ -71,7 +71,9 @@ def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEven
     return (event,)
 
 
-def _child(program: GraphProgram, state: GraphState, node: Node, token: Token, given: Raw, env: Env) -> e.ChildStarted:
+def _child(program: GraphProgram, view: View, given: Raw, env: Env) -> e.ChildStarted:
+    state, token = view.state, view.token
+    node = program.graph.nodes[token.node]
     work = node.work
     assert isinstance(work, WorkflowWork)
     version, style = program.version(work.workflow)

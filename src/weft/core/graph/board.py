@@ -1,0 +1,88 @@
+"""Tokens on the board, and how many of them each scope holds."""
+
+from __future__ import annotations
+
+from weft.core.graph.model import Graph
+from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
+
+
+class Board:
+    """Makes and takes away tokens, keeps the counts right, and notes which scopes may have run empty."""
+
+    def __init__(self, graph: Graph, state: GraphState) -> None:
+        self.graph = graph
+        self.state = state
+        self._empty: dict[str, Seg] = {}
+        """Scopes that may have run empty, by key, in the order in which that was seen."""
+        self._opened: list[Frame] = []
+        """Frames that were opened by this move and not judged yet."""
+
+    def make(self, token: Token) -> Token:
+        self.state.tokens[token.id] = token
+        self._count(token.path, 1, token.id)
+        return token
+
+    def consume(self, token: Token) -> None:
+        del self.state.tokens[token.id]
+        if token.task:
+            self.state.by_task.pop(token.task, None)
+        self._count(token.path, -1, token.id, parked=token.mode == "parked")
+
+    def drop(self, token: Token) -> None:
+        """A token vanishes with what it waits for; work that can be undone is waited for, nobody reads its answer."""
+        state, number = self.state, token.task
+        self.consume(token)
+        task = state.tasks.get(number)
+        if task is not None and task.undo is not None and not task.due:
+            task.draining = True
+            return
+        child = state.children.get(number)
+        if child is not None:
+            child.cancelled = True
+            state.gone_children.append(child.uid)
+        elif number:
+            for table in (state.tasks, state.timers, state.asks):
+                table.pop(number, None)
+            state.gone.append(number)
+
+    def _count(self, path: Path, by: int, member: str, *, parked: bool = False) -> None:
+        own = innermost_branch(path) if parked else None
+        for seg in path:
+            if seg.kind == "l":
+                self._live_loop(seg, by)
+                continue
+            frame = self.state.frames.get(seg.id)
+            if frame is None:
+                continue
+            if by > 0:
+                frame.members[member] = True
+            else:
+                frame.members.pop(member, None)
+            if seg is not own:
+                self._live_branch(frame, seg, by)
+
+    def _live_loop(self, seg: Seg, by: int) -> None:
+        run = self.state.loops.get(seg.id)
+        if run is not None:
+            run.live += by
+            if run.live == 0:
+                self._empty[f"l{seg.id}"] = seg
+
+    def _live_branch(self, frame: Frame, seg: Seg, by: int) -> None:
+        branch = frame.branches.get(seg.n)
+        if branch is not None:
+            branch.live += by
+            if branch.live == 0:
+                self._empty[f"f{seg.id}.{seg.n}"] = seg
+
+    def _weigh(self, path: Path, by: int) -> None:
+        """A frame that waits for its fan-in counts for the scopes around it."""
+        for seg in path:
+            if seg.kind == "l":
+                self._live_loop(seg, by)
+            elif (frame := self.state.frames.get(seg.id)) is not None:
+                self._live_branch(frame, seg, by)
+
+    def _wake(self, token: Token, mode: str) -> None:
+        token.mode = mode  # type: ignore[assignment]
+        self.state.agenda.append(token.id)

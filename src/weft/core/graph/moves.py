@@ -1,0 +1,277 @@
+"""How tokens move: they leave by edges, arrive at nodes, meet at joins; what is not taken is skipped. Pure structure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.events import Taken
+from weft.core.graph.board import Board
+from weft.core.graph.model import START, Edge, Node
+from weft.core.graph.tokens import (
+    Branch,
+    Frame,
+    LoopRun,
+    Path,
+    Seen,
+    Seg,
+    Slot,
+    Token,
+    derive,
+    innermost_branch,
+    path_key,
+    scope_key,
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Moves(Board):
+    """Emit, arrive, join, skip: the moves of the game."""
+
+    # --- emit -----------------------------------------------------------------------------------------------------
+
+    def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
+        """Leave a node by these edges; the token is consumed once all that it sends is there."""
+        moves: list[tuple[Token, Edge]] = []
+        frame: Frame | None = None
+        for taking in sorted(taken, key=lambda one: one.edge):
+            edge = self.graph.edges[taking.edge]
+            path = self._leave(token.path, edge)
+            if edge.opens:
+                frame = frame or self._open(token, node, path)
+                moves += self._branches(token, edge, frame, taking, output)
+            else:
+                child = self._child(token, edge, path, output, 0)
+                moves.append((child, edge))
+        if token.id in self.state.tokens:
+            self.consume(token)
+        for child, edge in moves:
+            if child.mode != "queued":
+                self.arrive(child, edge)
+        if skips:
+            self._skip_others(token.path, node, {taking.edge for taking in taken}, opened=frame is not None)
+        if frame is not None:
+            self._opened.append(frame)
+
+    def _leave(self, path: Path, edge: Edge) -> Path:
+        """The path behind an edge: loops that it leaves are popped, a back edge goes round once more."""
+        path = list(path)
+        if edge.kind == "back":
+            while path[-1].kind != "l" or self.state.loops[path[-1].id].loop != edge.loop:
+                path.pop()
+            top = path.pop()
+            return [*path, Seg("l", top.id, top.n + 1)]
+        while path and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits:
+            run = self.state.loops[path.pop().id]
+            if edge.ordinal not in run.taken:
+                run.taken.append(edge.ordinal)
+        return path
+
+    def _child(self, token: Token, edge: Edge, path: Path, value: Raw, index: int) -> Token:
+        child = Token(
+            id=derive(token.id, edge.ordinal, index),
+            node=edge.to,
+            path=path,
+            value=value,
+            sender=edge.source,
+            edge=edge.ordinal,
+            seen=token.seen,
+            error=token.error,
+        )
+        return self.make(child)
+
+    def _open(self, token: Token, node: Node | None, path: Path) -> Frame:
+        self.state.made += 1
+        frame = Frame(
+            id=derive("frame", token.id),
+            opener=node.id if node is not None else START,
+            path=path,
+            made=self.state.made,
+            fan_in=node.closed_by if node is not None else self.graph.start_closed_by,
+            seen=token.seen,
+        )
+        self.state.frames[frame.id] = frame
+        outer = innermost_branch(path)
+        if outer is not None and outer.id in self.state.frames:
+            self.state.frames[outer.id].frames.append(frame.id)
+        if frame.fan_in:
+            self._weigh(path, 1)
+        return frame
+
+    def _branches(self, token: Token, edge: Edge, frame: Frame, taking: Taken, output: Raw) -> list[tuple[Token, Edge]]:
+        values = (taking.items or []) if edge.each is not None else [output] * (edge.copies or 1)
+        moves = []
+        for number, value in enumerate(values):
+            index = frame.total
+            frame.total += 1
+            frame.branches[index] = Branch(edge=edge.ordinal, item=value if edge.each is not None else Raw(b"null"))
+            child = self._child(token, edge, [*frame.path, Seg("f", frame.id, index)], value, index)
+            if edge.width and number >= edge.width:
+                child.mode = "queued"
+                frame.queues.setdefault(edge.ordinal, []).append(child.id)
+            moves.append((child, edge))
+        return moves
+
+    # --- arriving -------------------------------------------------------------------------------------------------
+
+    def arrive(self, token: Token, edge: Edge) -> None:
+        node = self.graph.nodes[edge.to]
+        if edge.kind == "back":
+            self._activate(token, node, inside=edge.loop)
+        elif node.fan_in is not None:
+            self._park(token)
+        elif node.join == "edges":
+            token.mode = "joining"
+            self._deliver(node, edge, token.path, token.id)
+        else:
+            if len(self._waited(node, token.path)) > 1:
+                self._deliver(node, edge, token.path, token.id)
+            self._activate(token, node)
+
+    def _park(self, token: Token) -> None:
+        seg = innermost_branch(token.path)
+        assert seg is not None, "a fan-in is reached only inside the frame that it closes"
+        branch = self.state.frames[seg.id].branches[seg.n]
+        branch.parked.append(token.id)
+        token.mode = "parked"
+        branch.live -= 1
+        if branch.live == 0:
+            self._empty[f"f{seg.id}.{seg.n}"] = seg
+
+    def _activate(self, token: Token, node: Node, inside: int = -1) -> None:
+        """The token works here; loops that the node heads are entered, outermost first."""
+        heads = node.heads
+        if inside >= 0:
+            heads = heads[heads.index(inside) + 1 :]
+        for loop in heads:
+            self.state.made += 1
+            run = LoopRun(id=derive("loop", token.id, loop), loop=loop, path=list(token.path), made=self.state.made)
+            self.state.loops[run.id] = run
+            seg = Seg("l", run.id, 0)
+            token.path = [*token.path, seg]
+            run.live += 1
+            outer = innermost_branch(run.path)
+            if outer is not None and outer.id in self.state.frames:
+                self.state.frames[outer.id].loops.append(run.id)
+        token.node = node.id
+        self._wake(token, "ready")
+
+    # --- joins and skips ------------------------------------------------------------------------------------------
+
+    def _waited(self, node: Node, path: Path) -> list[int]:
+        """The forward edges that can deliver to a node in this scope."""
+        if not node.waits:
+            return node.incoming
+        here = self._static_scope(path)
+        return next((delivery.edges for delivery in node.waits if delivery.scope == here), node.incoming)
+
+    def _static_scope(self, path: Path) -> int:
+        scope = 0
+        for seg in path:
+            if seg.kind == "f":
+                edge, loop = self.state.frames[seg.id].branches[seg.n].edge, -1
+            else:
+                edge, loop = -1, self.state.loops[seg.id].loop
+            scope = next(
+                i for i, s in enumerate(self.graph.scopes) if s.parent == scope and s.edge == edge and s.loop == loop
+            )
+        return scope
+
+    def _deliver(self, node: Node, edge: Edge, path: Path, item: str) -> None:
+        """An edge has brought a token (or, "", a skip) to a node here."""
+        key = f"{node.id}|{path_key(path)}"
+        slot = self.state.slots.get(key)
+        if slot is None:
+            slot = self.state.slots[key] = Slot(node=node.id, path=list(path))
+            self.state.places.setdefault(scope_key(path), []).append(key)
+        slot.items.setdefault(edge.ordinal, []).append(item)
+        waited = self._waited(node, path)
+        if any(not slot.items.get(ordinal) for ordinal in waited):
+            return
+        if node.join == "edges":
+            self._try_join(node, slot, waited)
+        elif all(entry == "" for ordinal in waited for entry in slot.items[ordinal]):
+            self._forget_slot(key)
+            self._skip_node(node, path)
+
+    def _try_join(self, node: Node, slot: Slot, waited: Sequence[int]) -> None:
+        taken = [(ordinal, slot.items[ordinal].pop(0)) for ordinal in waited]
+        if not any(slot.items.values()):
+            self._forget_slot(f"{node.id}|{path_key(slot.path)}")
+        real = [(ordinal, self.state.tokens[item]) for ordinal, item in taken if item]
+        if not real:
+            self._skip_node(node, slot.path)
+            return
+        inputs = {self.graph.edges[ordinal].source: token.value for ordinal, token in real}
+        seen: dict[str, Seen] = {}
+        for _, token in real:
+            for name, past in token.seen.items():
+                known = seen.get(name)
+                if known is None or past.visit >= known.visit:
+                    seen[name] = past
+        joined = Token(
+            id=derive("join", node.id, path_key(slot.path), *(token.id for _, token in real)),
+            node=node.id,
+            path=list(slot.path),
+            value=Raw(_encode(inputs)),
+            edge=real[-1][0],
+            sender=real[-1][1].sender,
+            seen=seen,
+        )
+        self.make(joined)
+        for _, token in real:
+            self.consume(token)
+        self._activate(joined, node)
+
+    def _forget_slot(self, key: str) -> None:
+        slot = self.state.slots.pop(key, None)
+        if slot is not None:
+            place = self.state.places.get(scope_key(slot.path))
+            if place is not None and key in place:
+                place.remove(key)
+
+    def _skip_others(self, path: Path, node: Node | None, taken: set[int], *, opened: bool) -> None:
+        if node is None:
+            others = [ordinal for ordinal in self.graph.start if ordinal not in taken]
+        else:
+            exhausted = node.repeat.exhausted if node.repeat is not None else []
+            others = sorted(o for tier in node.tiers for o in tier if o not in taken)
+            others = sorted([*others, *(o for o in exhausted if o not in taken)])
+        for ordinal in others:
+            self._skip_edge(self.graph.edges[ordinal], path)
+        if node is not None and node.opening and node.closed_by and not opened:
+            self._skip_node(self.graph.nodes[node.closed_by], path)
+
+    def _skip_edge(self, edge: Edge, path: Path) -> None:
+        """A skip is sent along an edge; it enters no loop and no frame, and appears behind them."""
+        if edge.kind == "back" or edge.opens:
+            return
+        if path and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits:
+            return
+        node = self.graph.nodes[edge.to]
+        if node.fan_in is not None:
+            return
+        if node.join == "edges" or len(self._waited(node, path)) > 1:
+            self._deliver(node, edge, path, "")
+        else:
+            self._skip_node(node, path)
+
+    def _skip_node(self, node: Node, path: Path) -> None:
+        if node.heads:
+            self._skip_exits(node.heads[0], (), path)
+            return
+        for ordinal in sorted(o for tier in node.tiers for o in tier):
+            self._skip_edge(self.graph.edges[ordinal], path)
+        if node.opening and node.closed_by:
+            self._skip_node(self.graph.nodes[node.closed_by], path)
+
+    def _skip_exits(self, loop: int, taken: Sequence[int], path: Path) -> None:
+        """The ways out of a loop that nobody took, as seen from around it."""
+        for ordinal in self.graph.loops[loop].exits:
+            edge = self.graph.edges[ordinal]
+            if ordinal in taken or not edge.exits or edge.exits[-1] != loop:
+                continue
+            self._skip_edge(edge, path)
