@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import weft.conditions  # noqa: F401 - its errors belong to the tree
 from weft import errors
 from weft.cli.pages import PAGES, page
 from weft.errors import BranchesFailed, Failure, StepFailed, TimedOut, WeftError
@@ -79,6 +80,7 @@ CODES_WITHOUT_A_CLASS = {
     "code.spinning",
     "step.timed_out",
     "run.timed_out",
+    "expression.limit",
 }
 
 

@@ -4,7 +4,7 @@
     ├── UsageError                the caller is wrong; trying again changes nothing
     │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
-    │   ├── BadDuration  BadValue  BadGraph  BadPlan
+    │   ├── BadDuration  BadValue (BadExpression)  BadGraph  BadPlan
     │   └── ForeignAwait
     ├── Refused                   well formed, but not possible now
     │   ├── IdTaken  KeyReused  RunFinished  AlreadyDecided
@@ -20,6 +20,7 @@
     │   ├── Conflict  Fenced      somebody else has written
     │   ├── Unavailable  Full     the outcome is unknown; nothing can be written
     │   └── Corrupt  NewerSchema  what is stored cannot be read
+    ├── EvaluationFailed          an expression met values that it cannot work with
     └── LimitExceeded             size, depth, count, time
 
     Critical  Rollback            raised by users: no retry; fail the run now

@@ -43,8 +43,8 @@ REFUSED = Refusal()
 
 @cache
 def _environment() -> Any:
-    from cel_expr_python import cel
-    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings
+    from cel_expr_python import cel  # type: ignore[import-untyped]
+    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional, ext_strings  # type: ignore[import-untyped]
 
     extensions = [ext_strings.ExtStrings(), ext_math.ExtMath(), ext_optional.ExtOptional(), ext_bindings.ExtBindings()]
     return cel.NewEnv(extensions=extensions)

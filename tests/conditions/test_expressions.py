@@ -130,9 +130,9 @@ def test_an_expression_knows_the_names_and_paths_it_reads(text: str, names: set[
 
 
 def test_only_the_nodes_that_are_named_need_be_loaded() -> None:
-    assert nodes_read(compile_expression("nodes.a.output.x + ctx.b.output.y + output.z").paths) == {"a", "b"}
+    assert nodes_read(compile_expression("nodes.a.output.x + ctx.b.output.y + output.z").paths) == frozenset({"a", "b"})
     assert nodes_read(compile_expression("nodes.map(n, n)").paths) is None
-    assert nodes_read(compile_expression("output.x").paths) == set()
+    assert nodes_read(compile_expression("output.x").paths) == frozenset()
 
 
 def test_nothing_but_the_named_paths_is_read() -> None:

@@ -68,7 +68,7 @@ ANSWERS: list[tuple[str, Any]] = [
     ("[-7 / 2, 7 % -3, -7 % 3, 7 / -2]", [-3, 1, -1, -3]),
     ("l.map(x, x > 1, x * 10)", [20, 30]),
     ("l.exists_one(x, x == 2) && l.all(x, x > 0) && empty.all(x, false) && !empty.exists(x, true)", True),
-    ("o.filter(k, k.startsWith('a'))", ["a", "a-b"]),
+    ("o.filter(k, k.startsWith('a')).size()", 2),
     ("l.map(x, l.filter(y, y < x).size())", [0, 1, 2]),
     ("cel.bind(x, n * 2, x + x)", 28),
 ]
@@ -83,6 +83,7 @@ OUR_OWN: list[tuple[str, Any]] = [
     ("string(123456789.0)", "123456789"),
     ("math.ceil(2)", 2),
     ("7u + 1", 8),
+    ("o.filter(k, k.startsWith('a'))", ["a", "a-b"]),  # in the order of the map, not of a hash
 ]
 
 
@@ -107,13 +108,15 @@ def test_json_goes_further_than_cel(text: str, expected: Any) -> None:
 
 
 REFUSALS = """
-'abc'.charAt(4)|'abc'.charAt(-1)|'abc'.indexOf('c', 4)|'abc'.lastIndexOf('c', -1)|'abc'.substring(4)|'abc'.substring(2, 1)
-'abc'.substring(0, 9)|[1].join(',')|'%d'.format(['a'])|'%s'.format([])|'%q'.format([1])|'%.9999f'.format([1.0])
-int('1.5')|int('')|int(1e30)|int('9223372036854775808')|double('abc')|bool('yes')|string([1])|timestamp('2026-02-03')
-timestamp('x')|duration('abc')|duration('1h 30m')|duration('')|optional.none().value()|7 % 0|1 / 0|-(-9223372036854775808)
--9223372036854775808 / -1|'a' + 1|[1] + 'a'|-'a'|!1|[1] < [2]|null < null|'a' in 'abc'|null in o|l[-1]|l['a']|o['zzz']|'abc'[0]
-{'a': 1, 'a': 2}|{'a': 1}.b|s.map(x, x)|mixed.all(x, x.k == 1)|cel.bind(x, missing, x)|has(s.x)|size(1)|n.size()
-timestamp('2026-02-03T12:00:00Z').getHours('Nowhere/X')|math.greatest(l, 1)|s.orValue(1)|timestamp('9999-12-31T23:59:59Z') + duration('48h')
+'abc'.charAt(4)|'abc'.charAt(-1)|'abc'.indexOf('c', 4)|'abc'.lastIndexOf('c', -1)|'abc'.substring(4)
+'abc'.substring(2, 1)|'abc'.substring(0, 9)|[1].join(',')|'%d'.format(['a'])|'%s'.format([])|'%q'.format([1])
+'%.9999f'.format([1.0])|int('1.5')|int('')|int(1e30)|int('9223372036854775808')|double('abc')|bool('yes')
+string([1])|timestamp('2026-02-03')|timestamp('x')|duration('abc')|duration('1h 30m')|duration('')
+optional.none().value()|7 % 0|1 / 0|-(-9223372036854775808)|-9223372036854775808 / -1|'a' + 1|[1] + 'a'|-'a'
+!1|[1] < [2]|null < null|'a' in 'abc'|null in o|l[-1]|l['a']|o['zzz']|'abc'[0]|{'a': 1, 'a': 2}|{'a': 1}.b
+s.map(x, x)|mixed.all(x, x.k == 1)|cel.bind(x, missing, x)|has(s.x)|size(1)|n.size()
+timestamp('2026-02-03T12:00:00Z').getHours('Nowhere/X')|math.greatest(l, 1)|s.orValue(1)
+timestamp('9999-12-31T23:59:59Z') + duration('48h')
 """
 
 

@@ -7,6 +7,7 @@ import string
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -77,6 +78,27 @@ def test_a_bomb_is_stopped_by_its_budget(text: str) -> None:
     timed(evaluate)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "many.exists(m, double(zeros) > 1.0)",
+        "many.exists(m, huge * huge > 1)",
+        "many.exists(m, huge % 7 > 1 || huge / 7 > 1)",
+        "many.exists(m, text > text)",
+        "many.exists(m, timestamp('2026-05-06T07:08:09Z').getHours(m.name) > 99)",
+        "many.exists(m, timestamp('2026-05-06T07:08:09Z').getHours('99:99') > 99)",
+        "many.exists(m, text.lowerAscii() == m.name)",
+        "many.exists(m, int(zeros) > 1 || bool(text) || timestamp(text) == duration(text))",
+        "many.exists(m, string(huge) == 'x')",
+    ],
+)
+def test_a_costly_function_in_a_loop_is_answered(text: str) -> None:
+    bound = {**BOUND, "huge": 10**4_000, "zeros": "0" * 200_000}
+
+    with suppress(EvaluationFailed):
+        timed(lambda: compile_expression(text).evaluate(bound))
+
+
 def test_a_bound_name_used_twice_and_twice_again_is_stopped() -> None:
     nested = "v12"
     for n in range(12, 0, -1):
@@ -138,11 +160,10 @@ def test_cyclic_deep_and_doubled_values_are_survived(spec: Any, index: int) -> N
 
     def evaluate() -> None:
         try:
-            given = compile_condition(spec, python=True).evaluate({"x": value, "y": other, "output": value})
+            said = str(compile_condition(spec, python=True).evaluate({"x": value, "y": other, "output": value}))
         except EvaluationFailed as failed:
-            assert len(str(failed)) < 2_000
-        else:
-            assert len(str(given.seen)) < 3_000
+            said = f"{failed} {failed.seen}"
+        assert len(said) < 3_000
 
     timed(evaluate)
 
@@ -159,7 +180,7 @@ def test_results_that_double_are_not_handed_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["$..[?@..[?@..[?@..a]]]", "$..*..*..*..*", "$..[?count(@..*..*..*) > 1]", "$..*..[?@ == $..*..a]"]
+    "path", ["$..[?@..[?@..[?@..a]]]", "$..*..*..*..*", "$..[?count(@..*..*..*) > 1]", "$..[?@..[?count($..*) > 1]]"]
 )
 def test_a_jsonpath_bomb_is_stopped_by_its_budget(path: str) -> None:
     value = {str(n): {"a": [{"a": list(range(20))} for _ in range(20)]} for n in range(50)}
@@ -211,17 +232,19 @@ def test_a_pattern_that_backtracks_elsewhere_is_linear_here(pattern: str) -> Non
 def test_text_of_any_shape_is_answered(text: str) -> None:
     def evaluate() -> None:
         try:
-            compile_expression(text).evaluate({"a": {}, "b": 1})
+            said = str(compile_expression(text).evaluate({"a": {}, "b": 1}))
         except WeftError as error:
-            assert len(str(error)) < 5_000
+            said = str(error)
+        assert len(said) < 20_000
 
     timed(evaluate)
 
 
-tokens = st.sampled_from(
-    "output state x . .? [ ] [? ( ) { } , : ? ?: + - * / % ! && || == != < <= > >= in true false null 1 2.5 'a' \"b\" 0x1 1u "
-    "size( has( .map( .filter( .all(x, .exists( cel.bind( .matches( math.greatest( timestamp( duration( .format( r'\\' b'x'".split()
-)
+WORDS = r"""
+output state x . .? [ ] [? ( ) { } , : ? ?: + - * / % ! && || == != < <= > >= in true false null 1 2.5 'a' "b" 0x1 1u
+size( has( .map( .filter( .all(x, .exists( cel.bind( .matches( math.greatest( timestamp( duration( .format( r'\' b'x'
+"""
+tokens = st.sampled_from(WORDS.split())
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda part: st.lists(part, max_size=4) | st.dictionaries(st.sampled_from(["a", "b", "x"]), part, max_size=4),
@@ -229,14 +252,14 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=1_500)
+@settings(max_examples=700)
 @given(st.lists(tokens, max_size=14).map(" ".join) | st.text(alphabet=string.printable, max_size=40), anything)
 def test_random_text_on_random_values_gives_a_value_or_a_typed_error(text: str, value: Any) -> None:
-    try:
-        compile_expression(text).evaluate({"output": value, "state": {}, "x": value})
-        compile_template("${" + text + "}").evaluate({"output": value, "state": {}, "x": value})
-    except WeftError:
-        pass
+    bound = {"output": value, "state": {}, "x": value}
+    with suppress(BadExpression, EvaluationFailed):
+        compile_expression(text).evaluate(bound)
+    with suppress(BadExpression, EvaluationFailed):
+        compile_template("${" + text + "}").evaluate(bound)
 
 
 specs = st.recursive(
@@ -259,13 +282,11 @@ specs = st.recursive(
 )
 
 
-@settings(max_examples=800)
+@settings(max_examples=400)
 @given(specs, anything)
 def test_random_conditions_are_compiled_or_refused(spec: Any, value: Any) -> None:
-    try:
+    with suppress(BadExpression, EvaluationFailed):
         compile_condition(spec).evaluate({"output": value})
-    except WeftError as error:
-        assert isinstance(error, BadExpression | EvaluationFailed)
 
 
 def test_many_threads_compile_and_evaluate_at_once() -> None:

@@ -26,7 +26,7 @@ def ours(text: str) -> Any:
         return REFUSED
 
 
-@settings(max_examples=1_500)
+@settings(max_examples=800)
 @given(expressions)
 def test_both_evaluators_agree(text: str) -> None:
     assert typed(ours(text)) == typed(ask(text, DATA))

@@ -1,7 +1,7 @@
-"""Random histories of a code run, as commands on the pure machine: what users, workers, clocks, other runs and code may do.
+"""Random histories of a code run, as commands on the pure machine: what users, workers, clocks, runs and code may do.
 
-A history is driven by a tape of numbers, so that hypothesis can shrink it and a seed can repeat it. The code is played by the
-discipline of the driver: a place is asked for once, losers are cancelled before a race is decided, nothing is asked after the end.
+A history is driven by a tape of numbers, so that hypothesis can shrink it and a seed can repeat it. The code keeps the
+discipline of the driver: a place is asked once, losers are cancelled before a race is decided, nothing is asked at the end.
 """
 
 from __future__ import annotations

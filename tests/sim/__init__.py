@@ -1,1 +1,4 @@
-"""The simulated cluster: several hosts on one store, everything that can go wrong, and a ledger that nobody can talk round."""
+"""The simulated cluster: several hosts on one store, and everything that can go wrong.
+
+A ledger that nobody can talk round says what really happened.
+"""

@@ -1,4 +1,7 @@
-"""One world: hosts that die, freeze and come back, users who do not give up, and a store that fails. All of it follows from the seed."""
+"""One world: hosts that die, freeze and come back, users who do not give up, and a store that fails.
+
+All of it follows from the seed.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import contextlib
 import logging
 import random
 import traceback
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -30,7 +33,7 @@ from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, InlineExecutor, SeededIds, SimClock
 from weft.testing.fakes import WatchedEngine
 from weft.testing.faults import FaultyStore
-from weft.testing.loop import PROCESS, Process, ProcessDied, SimLoop
+from weft.testing.loop import PROCESS, Process, ProcessDied, make_loop
 
 HOUR = 3600.0
 TURNS_MAX = 200_000
@@ -198,7 +201,7 @@ class Cluster:
         self.seed = seed
         self.swarm = swarm or draw(seed)
         self.random = random.Random(f"cluster-{seed}")
-        self.loop = SimLoop(seed)
+        self.loop = make_loop(seed)
         self.store = MemoryStore()
         self.ids = SeededIds(self.loop, seed)
         self.ledger = Ledger(self.loop, self.store.content)
@@ -208,7 +211,9 @@ class Cluster:
         self.hosts = [Host(self, index) for index in range(self.swarm.hosts)]
         self.new_client()
         self.client_door = Door(
-            FaultyStore(self.share(), self.loop, self.swarm), SimClock(self.loop), self.ids  # type: ignore[arg-type]
+            FaultyStore(self.share(), self.loop, self.swarm),
+            SimClock(self.loop),
+            self.ids,
         )
         self.chaotic = True
         self.specs: dict[str, tuple[str, dict[str, Any]]] = {}
@@ -387,9 +392,7 @@ class Cluster:
         body = {"token": token}
         await self.give("message", token, lambda door: self.handle(door, run_id).send(name, body, key=token))
         if self.random.random() < 0.4:
-            await self._again(
-                "message", token, lambda door: self.handle(door, run_id).send(name, body, key=token)
-            )
+            await self._again("message", token, lambda door: self.handle(door, run_id).send(name, body, key=token))
         if self.random.random() < 0.1:
             other = {"token": "another"}
             await asyncio.sleep(self.random.uniform(0, 6))
@@ -433,7 +436,10 @@ class Cluster:
         await self.give("result", run_id, result, patience=HOUR)
 
     async def _again(self, kind: str, name: str, action: Callable[[Door], Coroutine[Any, Any, Any]]) -> None:
-        """The same command once more, perhaps long after: it must be answered as the first one was, and change nothing."""
+        """The same command once more, perhaps long after.
+
+        It must be answered as the first one was, and change nothing.
+        """
         await asyncio.sleep(self.random.uniform(0, 12))
         acked = name in self.ledger.acks.get(kind, {})
         again = await self.give(f"{kind} again", name, action)
@@ -459,7 +465,9 @@ class Cluster:
                 await asyncio.sleep(0.5)
                 continue
             # A program without an engine asks for a result again and again: that is not worth simulating for long.
-            outcome = await self._try(process, action(door), patience if door.engine is not None else min(patience, 5.0))
+            outcome = await self._try(
+                process, action(door), patience if door.engine is not None else min(patience, 5.0)
+            )
             if outcome is None:
                 self.ledger.ack(kind, name)
                 return True
@@ -503,14 +511,3 @@ class Cluster:
             for actor in list(engine.actors.values()):
                 actor.close()
         self.loop.close()
-
-
-@contextlib.contextmanager
-def played(seed: int) -> Iterator[Cluster]:
-    """A world that has been played to its end."""
-    cluster = Cluster(seed)
-    try:
-        cluster.play()
-        yield cluster
-    finally:
-        cluster.close()

@@ -13,6 +13,7 @@ from tests.sim.workflows import ANY, KINDS, app
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
+from weft.core.ids import RunUid
 from weft.core.retry import LOST_MAX
 from weft.core.state import FOLD, OVER
 from weft.errors import Diverged
@@ -61,7 +62,7 @@ def _log(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     if run.status in OVER and run.inbox:
         yield f"it is over, and mail waits: {list(run.inbox)}"
     messages = Counter(event.id for event in events if isinstance(event, e.MessageReceived))
-    taken = Counter(id for event in events if isinstance(event, e.MessagesTaken) for id in event.ids)
+    taken = Counter(name for event in events if isinstance(event, e.MessagesTaken) for name in event.ids)
     if any(count > 1 for count in (messages | taken).values()):
         yield "a message was received or taken twice"
 
@@ -109,9 +110,9 @@ def _overtaken(cluster: Cluster, run: Run, due: int, seq: int, received: dict[st
         return  # whose time it was is not known then
     names = set(_waited(run, seq))
     for token, at in cluster.ledger.acks.get("message", {}).items():
-        if token.partition("/")[0] == run.id and cluster.ms(at) < due and received.get(token, 0) > seq:
-            if not names or cluster.named.get(token) in names:
-                yield f"message {token} was accepted in time, and its wait timed out"
+        awaited = token.partition("/")[0] == run.id and cluster.named.get(token) in names
+        if awaited and cluster.ms(at) < due and received.get(token, 0) > seq:
+            yield f"message {token} was accepted in time, and its wait timed out"
 
 
 def _waited(run: Run, seq: int) -> list[str]:
@@ -171,8 +172,10 @@ def _result(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
 
 def _consumed(told: list[str | None], events: list[e.AnyEvent]) -> Iterator[str]:
     """The code was given the messages that it took, in the order of their arrival."""
-    bodies = {event.id: msgspec.json.decode(event.body)["token"] for event in events if isinstance(event, e.MessageReceived)}
-    taken = [bodies[id] for event in events if isinstance(event, e.MessagesTaken) for id in event.ids]
+    bodies = {
+        event.id: msgspec.json.decode(event.body)["token"] for event in events if isinstance(event, e.MessageReceived)
+    }
+    taken = [bodies[name] for event in events if isinstance(event, e.MessagesTaken) for name in event.ids]
     if [token for token in told if token is not None] != taken:
         yield f"it was given {told}, and took {taken}"
 
@@ -184,10 +187,8 @@ def _was_lost(events: list[e.AnyEvent]) -> bool:
 
 def _read(cluster: Cluster, raw: bytes) -> Any:
     if values.is_ref(raw):
-        raw = cluster.store.content.blobs[values.parse_ref(raw).digest].data
-    else:
-        raw = values.unseal(raw)
-    return msgspec.json.decode(raw)
+        return msgspec.json.decode(cluster.store.content.blobs[values.parse_ref(raw).digest].data)
+    return msgspec.json.decode(values.unseal(raw))
 
 
 def _children(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
@@ -195,7 +196,7 @@ def _children(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
     for seq, event in enumerate(events, 1):
         if not isinstance(event, e.ChildStarted):
             continue
-        child = cluster.store.content.runs.get(event.uid)
+        child = cluster.store.content.runs.get(RunUid(event.uid))
         if child is None:
             yield f"its child {event.run_id} does not exist"
             continue
@@ -241,9 +242,9 @@ def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
     cancels = sum(isinstance(event, e.CancelRequested) for event in events)
     if cancels > 1:
         yield f"it was told {cancels} times to stop"
-    if run.id in ledger.acks.get("cancel", {}) and not cancels:
-        if not any(isinstance(event, e.CodeEnded) for event in events):
-            yield "its cancellation was acknowledged and is not there"
+    too_late = any(isinstance(event, e.CodeEnded) for event in events)
+    if run.id in ledger.acks.get("cancel", {}) and not cancels and not too_late:
+        yield "its cancellation was acknowledged and is not there"
     answers = [event for event in events if isinstance(event, e.AskAnswered) and event.by]
     if len(answers) > 1:
         yield f"it was answered {len(answers)} times"

@@ -1,6 +1,7 @@
-"""What really happened, written down outside the engine: every body that began and ended, every write that the store took, every answer.
+"""What really happened, written down outside the engine.
 
-It believes nobody: ownership, commits and effects are noted where they happen, and what may never happen is noted as a breach at once.
+Every body that began and ended, every write that the store took, every answer. It believes nobody: ownership, commits
+and effects are noted where they happen, and what may never happen is noted as a breach at once.
 """
 
 from __future__ import annotations
@@ -132,7 +133,10 @@ class Ledger:
     # --- bodies ---------------------------------------------------------------------------------------------------
 
     def began(self, flight: Flight, host: HostId) -> None:
-        """A body begins. Its hand-out must be in the log, and its success must not be, unless its host was deposed meanwhile."""
+        """A body begins.
+
+        Its hand-out must be in the log, and its success must not be, unless its host was deposed meanwhile.
+        """
         effect, uid = flight.effect, flight.uid
         self.note("begin", host[-6:], effect.key, effect.attempt, effect.delivery)
         self.begun[effect.key] += 1
@@ -145,9 +149,7 @@ class Ledger:
             return
         attempt, delivery, early = known
         if not early and (effect.attempt > attempt or effect.delivery > delivery):
-            self.breach(
-                f"{effect.key} began as {effect.attempt}.{effect.delivery}, the log has {attempt}.{delivery}"
-            )
+            self.breach(f"{effect.key} began as {effect.attempt}.{effect.delivery}, the log has {attempt}.{delivery}")
         if (uid, effect.task) in self.recorded and self.last_owner.get(uid) == host:
             self.breach(f"{effect.key} began again after its success was recorded")
 

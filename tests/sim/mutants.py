@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
+from weft.core import commands as c
 from weft.core import life, tasks, waits
-from weft.core.code import fold, machine
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.ports.store import Outcome, StoredEvent
-from weft.runtime import actor, door, engine, keeper, private_loop, recovery, worker
+from weft.runtime import actor, engine, keeper, private_loop, recovery, worker
 from weft.runtime.draft import Posted
 from weft.stores.memory import log
 from weft.stores.memory.content import Content
@@ -151,18 +150,13 @@ def recovery_without_task_lost() -> Iterator[None]:
 @mutant
 def recovery_forgets_that_the_owner_died() -> Iterator[None]:
     """A commit fails while a dead host's run is taken over, and the second look takes it for an ordinary reload."""
-    go_on = recovery.Recovery.go_on
-
-    async def forgetful(self: Any, row: Any, *, died: bool, pending: Any = ()) -> Any:
-        return await go_on(self, row, died=died and not pending, pending=pending)
-
     restore = recovery.Recovery._restore
 
-    def restored(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
+    def forgetful(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
         restore(self, actor, loaded, died=died)
         actor.died = False
 
-    with swap(recovery.Recovery, "go_on", forgetful), swap(recovery.Recovery, "_restore", restored):
+    with swap(recovery.Recovery, "_restore", forgetful):
         yield
 
 
@@ -255,14 +249,14 @@ def mail_is_taken_whenever_it_is_read() -> Iterator[None]:
 
 @mutant
 def a_key_that_came_by_mail_is_forgotten() -> Iterator[None]:
-    with swap(recovery, "posted_mail", lambda mail: Posted(recovery.c.decode(mail.body), mail_id=mail.id)):
+    with swap(recovery, "posted_mail", lambda mail: Posted(c.decode(mail.body), mail_id=mail.id)):
         yield
 
 
 @mutant
 def timer_before_the_inbox() -> Iterator[None]:
     async def at_once(self: engine.Engine, actor: Any, entry: Any) -> None:
-        actor.post(Posted(engine.c.FireTimer(entry)))
+        actor.post(Posted(c.FireTimer(entry)))
 
     with swap(engine.Engine, "_due_after_mail", at_once):
         yield
@@ -276,12 +270,6 @@ def an_early_timer_is_believed() -> Iterator[None]:
         return decide(state, command, msgspec.structs.replace(env, now=1 << 60))
 
     with swap(waits, "decide_timer", believing):
-        yield
-
-
-@mutant
-def an_early_timer_is_forgotten() -> Iterator[None]:
-    with swap(engine.Engine, "arm_again", lambda self, actor, entry: None):
         yield
 
 
@@ -314,6 +302,3 @@ def facts_in_the_order_of_entries() -> Iterator[None]:
 
     with swap(recovery.Recovery, "_restore", sorted_facts):
         yield
-
-
-_UNUSED = (fold, machine, door, functools)

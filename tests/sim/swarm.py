@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from dataclasses import dataclass, field
+from random import Random
 
 from weft.runtime.settings import Settings
 from weft.testing.faults import Rates
@@ -35,10 +35,13 @@ class Moods:
 
 @dataclass
 class Swarm:
-    """One seed's. A kind that is off is off for the whole world, so that rare combinations are not drowned by common ones."""
+    """One seed's.
+
+    A kind that is off is off for the whole world, so that rare combinations are not drowned by common ones.
+    """
 
     seed: int
-    random: random.Random
+    random: Random
     rates: Rates = field(default_factory=Rates)
     moods: Moods = field(default_factory=Moods)
     seen: Counter[str] = field(default_factory=Counter)
@@ -58,7 +61,7 @@ class Swarm:
     """How long things go wrong."""
     settings: Settings = field(default_factory=Settings)
 
-    def jump_ms(self, luck: random.Random) -> int:
+    def jump_ms(self, luck: Random) -> int:
         """By how much a clock is set wrong this time: mostly little, sometimes by an hour."""
         return luck.choice((-1, 1)) * luck.choice((1_000, 1_000, 5_000, 60_000, 60_000, 3_600_000))
 
@@ -70,12 +73,12 @@ class Swarm:
 
 def draw(seed: int) -> Swarm:
     """The swarm of a seed."""
-    r = random.Random(f"swarm-{seed}")
+    r = Random(f"swarm-{seed}")
 
     def maybe(rate: float, chance: float = 0.5) -> float:
         return rate * r.random() if r.random() < chance else 0.0
 
-    swarm = Swarm(seed, random.Random(f"faults-{seed}"))
+    swarm = Swarm(seed, Random(f"faults-{seed}"))
     swarm.rates = Rates(
         before=maybe(0.12), after=maybe(0.12), late=maybe(0.06), slow=maybe(0.5), die=maybe(0.015, 0.3),
         late_seconds_max=r.choice((0.5, 5.0)), slow_seconds_max=r.choice((0.05, 1.0)),

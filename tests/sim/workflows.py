@@ -1,6 +1,6 @@
-"""Workflows of every kind, small enough to have hundreds of thousands of them, each with what it must give in a world without faults.
+"""Workflows of every kind, each with what it must give in a world without faults.
 
-Bodies are pure: what goes wrong with them is done to them from outside (``stage``), so an oracle is one line.
+Bodies are pure: what goes wrong with them is done to them from outside, so an oracle is one line.
 """
 
 from __future__ import annotations
@@ -213,9 +213,9 @@ async def once(n: int) -> str:
 
 
 @app.workflow
-async def big(ctx: weft.Context, n: int) -> int:
+async def big(ctx: weft.Context, n: int) -> str:
     blown = await blow_up(n)
-    return len(blown) + len(await ctx.step("again", lambda: blown + "y", retries=PATIENT))
+    return await ctx.step("again", lambda: blown + "y", retries=PATIENT) + "z"
 
 
 @app.workflow
@@ -242,10 +242,8 @@ async def grouped(n: int) -> int:
 @app.workflow
 async def ordered(n: int) -> list[int]:
     """What is recorded depends on the order in which results came."""
-    given: list[int] = []
-    for result in asyncio.as_completed([asyncio.create_task(bump(n + i)) for i in range(3)]):
-        given.append(await plain(await result))
-    return sorted(given)
+    results = asyncio.as_completed([asyncio.create_task(bump(n + i)) for i in range(3)])
+    return sorted([await plain(await result) for result in results])
 
 
 @app.workflow(timeout="4s")
@@ -268,7 +266,10 @@ async def careful(ctx: weft.Context, n: int) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """A workflow, how to draw its arguments, and what it must give: the result, a set of results, or the type of its failure."""
+    """A workflow, how to draw its arguments, and what it must give.
+
+    That is the result, a set of possible results, or the type of its failure.
+    """
 
     workflow: Any
     draw: Callable[[Any], dict[str, Any]]
@@ -310,7 +311,7 @@ KINDS: dict[str, Kind] = {
         Kind(undone, lambda r: {**_n(r), "sleep": r.random() < 0.5}, lambda a: ANY, fails="Rollback", weight=3),
         Kind(inline, _n, lambda a: a["n"] + 3),
         Kind(once, _n, lambda a: {f"fired {a['n']}", "unknown", "failed Flake"}, weight=3),
-        Kind(big, _n, lambda a: 2 * (BIG + a["n"]) + 1, weight=1),
+        Kind(big, _n, lambda a: "x" * (BIG + a["n"]) + "yz", weight=1),
         Kind(recorded, _n, lambda a: [True, 32, 2, a["n"] + 1, True]),
         Kind(grouped, _n, lambda a: 43 * a["n"] + 20),
         Kind(ordered, _n, lambda a: [a["n"] + 2, a["n"] + 3, a["n"] + 4]),

@@ -249,10 +249,8 @@ class Context:
             if timeout is not None and not due:
                 due = driver.outside.now() + duration_ms(timeout)
             entry = driver.ask(c.AwaitMessages(scope.prefix, place, n, names, most, due))
-        wait = driver.machine.state.waits.get(entry.id)
-        due = wait.due if wait is not None else due
         await driver.outcome(entry)
-        return entry, due
+        return entry, entry.due
 
     @overload
     async def ask(

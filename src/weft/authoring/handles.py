@@ -20,6 +20,7 @@ from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
 from weft.runtime.explain import Explanation, explain
+from weft.steps.base import away
 from weft.steps.codec import Codec
 from weft.steps.failures import told_hint
 
@@ -55,7 +56,8 @@ class Handle(Generic[R]):
         """Wait for the end and return what the run returned. Raises RunFailed, RunCancelled, TimedOut."""
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
-            ending = await self._door.ending(RunId(self.id), timeout=seconds)
+            with away():
+                ending = await self._door.ending(RunId(self.id), timeout=seconds)
         except TimeoutError as error:
             raise TimedOut(f"{self.id} did not end in time; it goes on.", code="wait.timed_out") from error
         return self.read(ending)

@@ -110,6 +110,21 @@ PAGES: dict[str, Page] = {
         "The message names the option and what it accepts. Nothing was started.",
         "Correct it: retries=3 means four attempts in all, width and most are at least 1.",
     ),
+    "expression.invalid": Page(
+        "An expression or a condition cannot be read.",
+        "The message shows where it stops making sense, or which function or operator is not known.",
+        "Correct it where it is written; nothing was stored.",
+    ),
+    "expression.failed": Page(
+        "An expression could not be evaluated.",
+        "It looked at something that is not there, or that is not of the type it needs; the message has the values.",
+        "Ask first whether the field is there (has(output.score)), or give it a value before.",
+    ),
+    "expression.limit": Page(
+        "An expression took more steps than it may.",
+        "Conditions are for small decisions: loops over very many elements belong in a step.",
+        "Compute it in a step and let the condition look at the result.",
+    ),
     "graph.invalid": Page(
         "A graph does not hold together.",
         "The message names the place in the document and what is wrong there.",

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 STEPS_MAX: Final = 1_000_000
 DEPTH_MAX: Final = 200
+FAULT_STEPS: Final = 40  # to make, raise and absorb one
 
 
 class Fault(Exception):

@@ -18,11 +18,11 @@ from weft.conditions.expressions import Expression, failure, too_much
 from weft.conditions.failures import EvaluationFailed, cut
 from weft.conditions.jsonpaths import Query, follow
 from weft.conditions.schemas import Schema
-from weft.conditions.seen import bounded, field_text, look
+from weft.conditions.seen import SEEN_MAX, bounded, field_text, look
 from weft.core.values import shown
 
 Judge = Callable[[Frame, dict[str, Any]], bool]
-SEEN_MAX: Final = 50
+TEXT_MAX: Final = 1_000
 _LAST_ERROR = ("state", "_last_error")
 
 
@@ -223,7 +223,7 @@ def inverse(part: Condition) -> Condition:
 
 
 def _composite(word: str, parts: list[Condition], judge: Judge) -> Condition:
-    text = f"{word}({', '.join(part.text for part in parts)})"
+    text = cut(f"{word}({', '.join(cut(part.text, TEXT_MAX // 4) for part in parts[:SEEN_MAX])})", TEXT_MAX)
     paths = [path for part in parts for path in part.paths]
     return Condition(text, judge, paths, needs_shell=any(part.needs_shell for part in parts))
 

@@ -19,6 +19,7 @@ from weft.conditions.failures import BadExpression, ExpressionError, refusal
 from weft.conditions.patterns import BadPattern, compile_pattern, matches
 
 CHARS_MAX: Final = 1_000
+NESTING_MAX: Final = 32
 _LENGTH: Final = ".length()"
 _PLAIN = re.compile(r"""(?:\.([^\W\d][\w-]*)|\[(-?(?:0|[1-9][0-9]{0,8}))\]|\['([^'\\]*)'\]|\["([^"\\]*)"\])""")
 
@@ -68,6 +69,13 @@ def compile_jsonpath(text: str) -> Query:
     if len(text) > CHARS_MAX:
         said = f"the path has {len(text):,} characters; the limit is {CHARS_MAX:,}."
         raise refusal([ExpressionError("expression.too_long", said, None, text[:80])])
+    depth = deepest = 0
+    for char in text:
+        depth += (char in "[(") - (char in "])")
+        deepest = max(deepest, depth)
+    if deepest > NESTING_MAX:  # the parser recurses
+        said = f"the path is nested too deeply; the limit is {NESTING_MAX} levels."
+        raise refusal([ExpressionError("expression.too_deep", said, None, text)])
     return Query(text)
 
 

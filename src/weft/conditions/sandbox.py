@@ -151,9 +151,15 @@ def _discard(_stream: str, _text: str) -> None:
 
 
 def _pool() -> Any:
-    """The workers of this process; a forked one gets its own."""
+    """The workers of this process.
+
+    Raises:
+        Fault: the process was forked from one that had started them; in there they would never answer.
+    """
+    if _Switch.pid not in (0, os.getpid()):
+        raise Fault("the sandbox does not survive a fork", hint="Start processes with spawn.")
     with _lock:
-        if _Switch.pool is None or _Switch.pid != os.getpid():
+        if _Switch.pool is None:
             import pydantic_monty as monty  # noqa: PLC0415  # an extra
 
             pool = monty.Monty(
@@ -163,15 +169,13 @@ def _pool() -> Any:
                 max_checkouts_per_worker=1_000,
             )
             _Switch.pool, _Switch.pid = pool.__enter__(), os.getpid()
-            atexit.register(_close, _Switch.pid)
+            atexit.register(_close)
         return _Switch.pool
 
 
-def _close(pid: int) -> None:
-    with _lock:
-        if _Switch.pool is not None and pid == os.getpid() == _Switch.pid:
-            _Switch.pool.__exit__(None, None, None)
-            _Switch.pool = None
+def _close() -> None:
+    if _Switch.pid == os.getpid():
+        _Switch.pool.__exit__(None, None, None)
 
 
 def _bad(code: str, message: str, text: str = "", position: int | None = None, hint: str = "") -> BadExpression:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any, Final
 
+SEEN_MAX: Final = 50
 CHARS_MAX: Final = 200
 PARTS_MAX: Final = 10
 SMALL_MAX: Final = 5
@@ -41,7 +42,7 @@ def bounded(value: Any, depth: int = 0) -> Any:
 def look(bindings: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
     """What stands at each path, by its text; where one leads nowhere, what stands at its last good place."""
     found: dict[str, Any] = {}
-    for path in paths:
+    for path in islice(paths, SEEN_MAX):
         value: Any = bindings
         depth = 0
         try:

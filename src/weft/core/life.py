@@ -61,12 +61,12 @@ def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:
     """The code is told, once. A held run has no code to tell: it ends straight away."""
     if state.over:
         raise finished(state, "there is nothing to cancel")
-    if state.cancelled is not None or state.ended:
+    if state.ended:
         return ()
-    requested = CancelRequested(reason=command.reason)
+    requested = (CancelRequested(reason=command.reason),) if state.cancelled is None else ()
     if state.status == "held":
-        return (requested, *let_go(state), CodeEnded())
-    return (requested,)
+        return (*requested, *let_go(state), CodeEnded())
+    return requested
 
 
 def decide_pause(state: State) -> Sequence[AnyEvent]:

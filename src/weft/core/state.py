@@ -167,6 +167,8 @@ class Entry(msgspec.Struct, omit_defaults=True):
     failure: Failure | None = None
     round: int = 0
     child: str = ""
+    due: int = 0
+    """When a wait for messages ends: a refused one does not lengthen it."""
 
 
 class Scope(msgspec.Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from weft.core.durations import duration_ms
@@ -12,6 +12,7 @@ from weft.core.values import shown
 from weft.errors import BadDuration
 
 T = TypeVar("T")
+U = TypeVar("U")
 WHOLE_MAX = 1_000_000_000
 NAME = re.compile(r"[\w-]{1,200}")
 _WORD = re.compile(r"[^\W\d]\w{0,99}")
@@ -98,7 +99,7 @@ class Fields:
             self.wrong(key, "longer than nothing")
         return ms
 
-    def choice(self, key: str, words: dict[str, T], default: T) -> T:
+    def choice(self, key: str, words: Mapping[str, T], default: U) -> T | U:
         """What one of some words stands for."""
         if key not in self.raw:
             return default
@@ -106,9 +107,7 @@ class Fields:
         if isinstance(value, str) and value in words:
             return words[value]
         near = did_you_mean(value, words) if isinstance(value, str) else ""
-        self.problems.add(
-            "unknown_word", self.place(key), f"{shown(value)} is none of {', '.join(words)}.", near
-        )
+        self.problems.add("unknown_word", self.place(key), f"{shown(value)} is none of {', '.join(words)}.", near)
         return default
 
     def name(self, key: str) -> str:

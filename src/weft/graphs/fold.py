@@ -151,9 +151,7 @@ def _listed_nodes(raw: list[Any], problems: Problems) -> dict[str, tuple[Any, At
     return found
 
 
-def _by_source(
-    document: Fields, nodes: Mapping[str, Any], problems: Problems
-) -> dict[str, list[tuple[Any, At]]]:
+def _by_source(document: Fields, nodes: Mapping[str, Any], problems: Problems) -> dict[str, list[tuple[Any, At]]]:
     """The transitions of each node, in document order."""
     key = document.spelling("transitions", "edges")
     raw = document.raw.get(key, [])
@@ -173,9 +171,7 @@ def _by_source(
     return found
 
 
-def _fold_node(
-    name: str, node: Fields, types: NodeTypes, ways: tuple[NodeRoutes, FoldedRepeat | None]
-) -> FoldedNode:
+def _fold_node(name: str, node: Fields, types: NodeTypes, ways: tuple[NodeRoutes, FoldedRepeat | None]) -> FoldedNode:
     routes, repeat = ways
     reader = NodeWork(name, node, types)
     work = reader.read()
@@ -232,7 +228,9 @@ def _fold_dependencies(fields: dict[str, Fields], routes: dict[str, NodeRoutes],
             routes_of.plain_at.setdefault(name, at)
             elsewhere = routes_of.way in ("next", "transitions")
             if elsewhere and all(route.to != name for route in routes_of.routes):
-                problems.add("two_spellings", at, f"{source} says by {routes_of.way} where it leads, and not to {name}.")
+                problems.add(
+                    "two_spellings", at, f"{source} says by {routes_of.way} where it leads, and not to {name}."
+                )
 
 
 def _entries(document: Fields) -> list[tuple[str, At]] | None:

@@ -43,7 +43,7 @@ def fold_join(node: Fields) -> tuple[Join, FoldedJoin | None]:
     if of and named:
         node.problems.add("two_spellings", node.place("of"), "join.of and of say the same thing.")
     early_key = node.spelling("late", "on_early_complete")
-    early = node.choice(early_key, LATE if early_key == "late" else EARLY, "cancel")
+    early: Early = node.choice(early_key, LATE if early_key == "late" else EARLY, "cancel")
     merge = fold_merge(node) if "merge" in node else None
     return "fan_in", FoldedJoin(node.place(key), need, of or named, merge, node.place("merge"), early)
 
@@ -64,7 +64,7 @@ def _read_need(node: Fields, key: str) -> tuple[Need, str]:
         return Need("count", 1), ""
     known = ("at_least", "of") if key == "join" else ("m_of_n",)
     if not isinstance(raw, dict):
-        words = 'all, any, edges or {at_least: 3}' if key == "join" else "all, any or {m_of_n: 3}"
+        words = "all, any, edges or {at_least: 3}" if key == "join" else "all, any or {m_of_n: 3}"
         node.problems.add("unknown_word", node.place(key), f"must be {words}, not {kind(raw)}.")
         return Need(), ""
     join = Fields(raw, node.place(key), node.problems, known)

@@ -6,8 +6,15 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from weft.conditions import BadExpression, Condition, Expression, Template
-from weft.conditions import compile_condition, compile_expression, compile_template
+from weft.conditions import (
+    BadExpression,
+    Condition,
+    Expression,
+    Template,
+    compile_condition,
+    compile_expression,
+    compile_template,
+)
 from weft.conditions.failures import cut
 from weft.core.graph.findings import At
 from weft.core.graph.language import Fault, Unreadable
@@ -16,6 +23,11 @@ from weft.errors import WeftError
 Resolve = Callable[[str], Any]
 """A blob reference (`cas://sha256:…`) to its content: bytes, text or decoded JSON; None if it is not there."""
 
+_PATH = re.compile(r"(?:input|state|output|nodes)(?:\.[A-Za-z_][A-Za-z0-9_]{0,60}){1,8}")
+_RESERVED = frozenset({
+    "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import", "in", "let", "loop",
+    "namespace", "null", "package", "return", "true", "var", "void", "while",
+})  # fmt: skip
 _PIECE = re.compile(r'\[(\d+)\]|\["([^"]*)"\]|\.?([^.\[]+)')
 
 
@@ -38,10 +50,21 @@ class Conditions:
         return _looks(lambda: compile_condition(source, resolve=self._resolve, python=self._python))
 
     def expression(self, source: str, /) -> Looks:
-        return _looks(lambda: compile_expression(source))
+        return _plain_path(source) or _looks(lambda: compile_expression(source))
 
     def template(self, source: Any, /) -> Looks:
-        return _looks(lambda: compile_template(source))
+        lone = isinstance(source, str) and source.startswith("${") and source.endswith("}")
+        return (_plain_path(source[2:-1]) if lone else None) or _looks(lambda: compile_template(source))
+
+
+def _plain_path(text: str) -> Looks | None:
+    """What `input.order_id` looks at, without compiling it: most of a big document is such paths."""
+    if not _PATH.fullmatch(text):
+        return None
+    path = tuple(text.split("."))
+    if not _RESERVED.isdisjoint(path):
+        return None
+    return Looks(frozenset(path[:1]), frozenset([path]), path[0] == "error" or path[:2] == ("state", "_last_error"))
 
 
 def _looks(attempt: Callable[[], Condition | Expression | Template]) -> Looks:

@@ -139,5 +139,5 @@ def _load(document: _Document, around: Surroundings) -> Loaded:
     graph = compile_graph(folded, around.expressions(), problems)
     findings = [document.finding(problem) for problem in problems.found]
     if graph is None or problems.refused:
-        raise refusal(findings, name=document.file or folded.name, left_out=problems.left_out)
+        raise refusal(findings, name=document.file or folded.name)
     return Loaded(graph, content_hash(graph), document.data, findings)

@@ -1,7 +1,7 @@
 """Where tokens go from a node: `next`, `catch`, `repeat`, and the seeds' `branch`, `loop`, `dependents`, transitions.
 
-Entry i of `next` is tier i, like if / elif / else. A branch replaces dependents; a loop's normal exits are the branch if
-there is one, else its `break_path`, else the dependents.
+Entry i of `next` is tier i, like if / elif / else. A branch replaces dependents; a loop's normal exits are the branch
+if there is one, else its `break_path`, else the dependents.
 """
 
 from __future__ import annotations
@@ -145,8 +145,7 @@ class NodeRoutes:
         if "to" not in entry and entry.raw:
             entry.needed("to")
         return [
-            FoldedRoute(target, at, tier, when, None, each, name, copies, width)
-            for target, at in _targets(entry, "to")
+            FoldedRoute(target, at, tier, when, None, each, name, copies, width) for target, at in _targets(entry, "to")
         ]
 
     def _condition(self, raw: Any, at: At) -> Source:
@@ -289,10 +288,15 @@ def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str,
         entry.problems.add("no_target", entry.place(key), "leads nowhere.", "Name a node; a pass node can end a way.")
         return []
     names = entry.texts(key)
-    twice = next((name for index, name in enumerate(names) if name in names[:index]), None) if len(names) < 100 else None
+    twice = (
+        next((name for index, name in enumerate(names) if name in names[:index]), None) if len(names) < 100 else None
+    )
     if twice is not None:
         entry.problems.add("twice", entry.place(key), f'"{twice}" stands here twice.', "Several at once: copies: 2.")
-    return [(name, (*entry.place(key), index) if isinstance(raw, list) else entry.place(key)) for index, name in enumerate(names)]
+    return [
+        (name, (*entry.place(key), index) if isinstance(raw, list) else entry.place(key))
+        for index, name in enumerate(names)
+    ]
 
 
 def _each(entry: Fields) -> tuple[Source | None, str]:

@@ -20,7 +20,9 @@ _KEYWORDS = frozenset({
 
 def is_schema_word(value: Any) -> bool:
     """Whether a text is a type in short form."""
-    return isinstance(value, str) and value.rstrip("[]") in WORDS and value == value.rstrip("[]") + "[]" * value.count("[")
+    return (
+        isinstance(value, str) and value.rstrip("[]") in WORDS and value == value.rstrip("[]") + "[]" * value.count("[")
+    )
 
 
 def is_json_schema(value: Any) -> bool:

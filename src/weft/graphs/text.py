@@ -1,8 +1,8 @@
 """Text to data: YAML 1.2 as far as JSON goes, or JSON, with the line of every value.
 
-`true` and `false` are the only booleans; dates are text; keys are text. There are no tags, and an alias may be used only
-as long as what it stands for stays small, so that no text, however hostile, grows when it is read. JSON may have `//`
-comments.
+`true` and `false` are the only booleans; dates are text; keys are text. There are no tags, and an alias may be used
+only as long as what it stands for stays small, so that no text, however hostile, grows when it is read. JSON may have
+`//` comments.
 """
 
 from __future__ import annotations

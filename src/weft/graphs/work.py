@@ -22,8 +22,8 @@ from weft.core.graph.model import (
     StepWork,
     TypeWork,
     WaitWork,
-    WorkflowWork,
     Work,
+    WorkflowWork,
 )
 from weft.graphs.fields import Fields
 from weft.graphs.schemas import object_schema
@@ -150,7 +150,9 @@ class NodeWork:
     def _workflow(self, key: str, _: str) -> Work:
         raw = self.node.raw[key]
         if not isinstance(raw, dict):
-            return WorkflowWork(self.node.text(key), inherit_artifacts=self.node.flag("inherit_artifacts", default=False))
+            return WorkflowWork(
+                self.node.text(key), inherit_artifacts=self.node.flag("inherit_artifacts", default=False)
+            )
         call = Fields(raw, self.node.place(key), self.node.problems, WORKFLOW)
         name = call.spelling("name", "workflow")
         if call.raw and name not in call:

@@ -71,8 +71,9 @@ class Recovery:
         return total
 
     async def take(self, rows: Sequence[RunRow], *, dead: Sequence[HostId] = ()) -> int:
-        """Claim these runs and go on with them."""
+        """Claim those of these runs whose log can be read here, and go on with them."""
         engine = self._engine
+        rows = [row for row in rows if row.format <= e.FORMAT]
         if not rows:
             return 0
         owners = {row.uid: row.owner for row in rows}

@@ -7,10 +7,11 @@ is in it does nothing, and an entry stays until its report was taken. Slots are 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 import msgspec
 from msgspec import Raw
@@ -157,6 +158,19 @@ class Worker:
 
     def _next(self, _: asyncio.Task[None]) -> None:
         self._free += 1
+        self._fill()
+
+    @contextlib.contextmanager
+    def _away(self) -> Iterator[None]:
+        """A body that waits for a run gives up its slot meanwhile: the run may need it."""
+        self._free += 1
+        self._fill()
+        try:
+            yield
+        finally:
+            self._free -= 1
+
+    def _fill(self) -> None:
         while self._free > 0 and self._line:
             waiting = self._line.popleft()
             if not waiting.stopped:
@@ -174,7 +188,9 @@ class Worker:
     async def _attempt(self, flight: Flight) -> Report:
         effect = flight.effect
         body = flight.body
-        CURRENT_TASK.set(Task(key=effect.key, attempt=effect.attempt, run_id=flight.run_id, step=effect.step))
+        CURRENT_TASK.set(
+            Task(key=effect.key, attempt=effect.attempt, run_id=flight.run_id, step=effect.step, away=self._away)
+        )
         try:
             if body is None:
                 return self._failed(effect, None, _unknown(effect.step))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
@@ -14,10 +15,17 @@ T = TypeVar("T")
 class Task:
     """The piece of work that is being done, as seen from inside a step."""
 
-    __slots__ = ("_beat", "attempt", "key", "run_id", "step")
+    __slots__ = ("_away", "_beat", "attempt", "key", "run_id", "step")
 
     def __init__(
-        self, *, key: str, attempt: int, run_id: str, step: str, beat: Callable[[], None] | None = None
+        self,
+        *,
+        key: str,
+        attempt: int,
+        run_id: str,
+        step: str,
+        beat: Callable[[], None] | None = None,
+        away: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.key = key
         """The same in every attempt and delivery of this very call: send it as idempotency key."""
@@ -26,6 +34,7 @@ class Task:
         self.run_id = run_id
         self.step = step
         self._beat = beat
+        self._away = away
 
     def heartbeat(self) -> None:
         """Say that the work goes on: a step that takes long on a machine of its own is not taken for lost."""
@@ -34,6 +43,12 @@ class Task:
 
 
 CURRENT_TASK: ContextVar[Task] = ContextVar("weft_task")
+
+
+def away() -> AbstractContextManager[None]:
+    """While a run is waited for: a step that does so holds no slot, which the run may need."""
+    found = CURRENT_TASK.get(None)
+    return found._away() if found is not None else nullcontext()  # noqa: SLF001
 
 
 def task() -> Task:

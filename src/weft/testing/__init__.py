@@ -1,4 +1,7 @@
-"""Test workflows in a simulated world: virtual time, fakes for steps, crashes at every boundary, recorded runs as regression tests."""
+"""Test workflows in a simulated world.
+
+Virtual time, fakes for steps, crashes at every boundary, and recorded runs as regression tests.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

@@ -63,7 +63,6 @@ class Crashes:
         found = []
         for stored in append.events:
             event = e.decode(stored.body)
-            final = isinstance(event, e.TaskSucceeded) or (isinstance(event, e.TaskFailed) and not event.retry_at)
-            if final:
+            if isinstance(event, e.TaskSucceeded) or (isinstance(event, e.TaskFailed) and not event.retry_at):
                 found.append(self._book.places.get((RunUid(append.uid), EntryId(event.task)), ("", "")))
         return found

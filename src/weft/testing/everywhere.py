@@ -15,7 +15,8 @@ Scenario = Callable[[World], None]
 def crash_everywhere(app: App, scenario: Scenario, *, seeds: int = 1) -> int:
     """Play ``scenario`` once undisturbed, then once per write boundary with a crash there; how many crashes there were.
 
-    Before and after each write are two boundaries. If the scenario fails, the seed and the boundary are printed, and its error is raised.
+    Before and after each write are two boundaries. If the scenario fails, the seed and the boundary are printed, and
+    its error is raised.
     """
     total = 0
     for seed in range(seeds):

@@ -1,4 +1,7 @@
-"""What a world knows of steps: every call that was made, and what to answer instead of performing it. Outlives crashes."""
+"""What a world knows of steps: every call that was made, and what to answer instead of performing it.
+
+It outlives crashes.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,10 @@ class CallBook:
         return found.signature.result if found is not None else Codec.of(Any)
 
     def answer(self, effect: PerformTask) -> tuple[bool, Any]:
-        """Whether this hand-out is faked, and by what. Each attempt takes the next fake; the same one, lost and handed out again, the same."""
+        """Whether this hand-out is faked, and by what.
+
+        Each attempt takes the next fake; the same one, lost and handed out again, gets the same answer.
+        """
         fakes = self._fakes.get(effect.step)
         if fakes is None:
             return False, None

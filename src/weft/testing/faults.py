@@ -1,4 +1,6 @@
-"""A store that fails as real ones do. The fault model:
+"""A store that fails as real ones do.
+
+The fault model:
 
 - *before*: the call fails and nothing was done;
 - *after*: it was done and is reported as failed (the answer was lost), which is the one that finds bugs;
@@ -6,8 +8,9 @@
 - *slow*: the question or the answer takes its time, so that calls overtake each other;
 - *die*: the process that asks dies, before or after it was done.
 
-Not in it, because no store that is worth the name does so: acknowledging and forgetting, tearing one append or one batch apart, answering
-with what was never written. Faults are drawn per call, and a batch is one call. Reads fail only *before* or slowly.
+Not in it, because no store that is worth the name does so: acknowledging and forgetting, tearing one append or one
+batch apart, answering with what was never written. Faults are drawn per call, and a batch is one call. Reads fail only
+*before* or slowly.
 """
 
 from __future__ import annotations
@@ -33,7 +36,10 @@ WRITES = frozenset({
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """What a process does before it has anything to lose, or after."""
 _SERVER = contextvars.Context()
-"""The context of the store's own side: it belongs to no process, so it goes on when the one who asked is dead or frozen."""
+"""The context of the store's own side.
+
+It belongs to no process, so it goes on when the one who asked is dead or frozen.
+"""
 
 
 class StoreCall:
@@ -160,17 +166,20 @@ class FaultyStore(WiredStore):
         if call.what in NEVER_FAIL:
             return ""
         rates = self._faults.rates
-        luck = self._faults.random.random()
-        kinds: tuple[tuple[str, float], ...] = (("slow", rates.slow), ("before", rates.before))
-        if call.what in WRITES:
-            kinds = (
-                *kinds, ("after", rates.after), ("late", rates.late),
-                ("die_before", rates.die / 2), ("die_after", rates.die / 2),
-            )  # fmt: skip
-        for kind, rate in kinds:
-            if luck < rate:
-                return kind
+        luck = self._faults.random.random() - rates.slow
+        if luck < 0:
+            return "slow"
+        luck -= rates.before
+        if luck < 0:
+            return "before"
+        if call.what not in WRITES:
+            return ""
+        for kind, rate in (
+            ("after", rates.after), ("late", rates.late), ("die_before", rates.die / 2), ("die_after", rates.die / 2),
+        ):  # fmt: skip
             luck -= rate
+            if luck < 0:
+                return kind
         return ""
 
     async def _slowly(self, call: StoreCall) -> Any:

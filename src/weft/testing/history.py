@@ -1,7 +1,8 @@
 """A recorded run as a regression test: its events, exported, are told to today's code, and nothing is performed.
 
-The format is one JSON object: ``weft`` ("events/1"), ``run`` (its id), ``uid``, ``workflow``, ``version``, ``events`` (each with ``seq``,
-``at`` and ``event``, as stored) and ``blobs`` (digest to content) for the values that the events only refer to.
+The format is one JSON object: ``weft`` ("events/1"), ``run`` (its id), ``uid``, ``workflow``, ``version``, ``events``
+(each with ``seq``, ``at`` and ``event``, as stored) and ``blobs`` (digest to content) for the values that the events
+only refer to.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
-from weft.core.ids import Millis, RunId, Seq
-from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError
+from weft.core.ids import EntryId, Millis, RunId, Seq
+from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError, WeftError
 from weft.ports.store import StoredEvent
 from weft.runtime.code_driver import CodeDriver, Program
 from weft.runtime.door import Door
+from weft.runtime.shown import call_shown
 from weft.testing.world import SimRun
 
 FORMAT = "events/1"
@@ -82,7 +84,9 @@ def replay(app: App, path: str | Path) -> None:
     try:
         exported = msgspec.json.decode(Path(path).read_bytes(), type=Exported)
     except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"{path} cannot be read as an exported run: {error}.", hint="weft export makes one.") from error
+        raise UsageError(
+            f"{path} cannot be read as an exported run: {error}.", hint="weft export makes one."
+        ) from error
     if exported.weft != FORMAT:
         raise UsageError(f"{path} has the format {exported.weft!r}, and this Weft reads {FORMAT!r}.")
     program = app.find_program(exported.workflow, exported.version)
@@ -100,14 +104,12 @@ def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs:
         machine.evolve(e.decode(event.body), at=event.at)
     if machine.state.failure is not None and machine.state.failure.code == "run.id_taken" and len(stored) == 2:
         return  # its start was refused: no code ever ran
-    listener = _Listener(machine, blobs)
+    listener = _Listener(machine, stored, blobs)
     driver = CodeDriver(machine, program, listener)
     driver.advance()
     stopped = driver._stop  # noqa: SLF001 - the driver's own account of where it stopped
     driver.close()
-    if stopped is not None:
-        raise stopped
-    listener.check()
+    listener.check(stopped)
 
 
 class _Listener:
@@ -115,8 +117,9 @@ class _Listener:
 
     tolerant = False
 
-    def __init__(self, machine: CodeMachine, blobs: Mapping[str, bytes]) -> None:
+    def __init__(self, machine: CodeMachine, stored: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> None:
         self._machine = machine
+        self._stored = stored
         self._blobs = blobs
         self._beyond: Diverged | None = None
         self._said: c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun | None = None
@@ -144,9 +147,15 @@ class _Listener:
     def new_id(self) -> str:
         return "0" * 32
 
-    def check(self) -> None:
+    def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
+        recorded = getattr(e.decode(self._stored[entry - 1].body), "input", e.NULL)
+        self._beyond = self._diverged(location, call_shown("", bytes(recorded)), call_shown("", asked))
+
+    def check(self, stopped: WeftError | None) -> None:
         """Whether the code asked for nothing new and ended as the log says. Raises Diverged."""
         state = self._machine.state
+        if stopped is not None:
+            raise self._beyond or stopped
         if state.status in ("paused", "held"):
             return  # it was not told its last facts, so what it makes of them is not recorded
         if self._beyond is not None:

@@ -1,9 +1,10 @@
 """An event loop with virtual time, a seeded order of whatever is ready, and processes that can die or freeze.
 
-asyncio's own loop runs callbacks first in, first out; here the seed decides, so nothing may rely on an order that asyncio happens to give.
-Time moves only when nothing is ready, and then at once to the next timer. Threads, sockets, signals and subprocesses raise: a world with
-them could not be played again. A callback belongs to the process in whose context it was made; those of a dead process never run again,
-those of a frozen one wait until it thaws, as after SIGKILL and SIGSTOP.
+asyncio's own loop runs callbacks first in, first out; here the seed decides, so nothing may rely on an order that
+asyncio happens to give. Time moves only when nothing is ready, and then at once to the next timer. Threads, sockets,
+signals and subprocesses raise: a world with them could not be played again. A callback belongs to the process in whose
+context it was made; those of a dead process never run again, those of a frozen one wait until it thaws, as after
+SIGKILL and SIGSTOP.
 """
 
 from __future__ import annotations
@@ -202,12 +203,14 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     # --- what asyncio asks of a loop ------------------------------------------------------------------------------
 
-    def call_soon(self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None) -> Any:
+    def call_soon(  # type: ignore[override]  # asyncio's own loops do not promise the types of arguments either
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> Any:
         handle = SimHandle(callback, args, context if context is not None else contextvars.copy_context(), self._now)
         self._ready.append(handle)
         return handle
 
-    def call_at(
+    def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> Any:
         handle = SimHandle(callback, args, context if context is not None else contextvars.copy_context(), when)
@@ -215,7 +218,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         heapq.heappush(self._timers, (when, self._made, handle))
         return handle
 
-    def call_later(
+    def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> Any:
         return self.call_at(self._now + delay, callback, *args, context=context)
@@ -231,7 +234,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         context: contextvars.Context | None = None,
         **_: Any,
     ) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "sim", context=context)  # type: ignore[arg-type]
+        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name or "sim", context=context)
         self._tasks.append(task)
         if len(self._tasks) > self._tasks_kept:
             self._tasks = [each for each in self._tasks if not each.done()]
@@ -252,6 +255,11 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """There is none."""
+
+
+def make_loop(seed: int = 0) -> SimLoop:
+    """A loop whose order is drawn from this seed."""
+    return SimLoop(seed)  # type: ignore[abstract]  # what it lacks is put into the class below, as refusals
 
 
 def _is_dead(handle: SimHandle) -> bool:

@@ -1,6 +1,7 @@
 """The pytest plugin: ``weft_app`` is your app, ``weft_world`` a simulated world for it. Tests stay synchronous.
 
-Say in the ini file which app it is (``weft_app = "shop:app"``), or override the fixture. Nothing of Weft is loaded before a test asks.
+Say in the ini file which app it is (``weft_app = "shop:app"``), or override the fixture. Nothing of Weft is loaded
+before a test asks.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the ini file name the app."""
     parser.addini("weft_app", 'the app that weft_world is made for: "module:name"', default="")
 
 
@@ -27,7 +29,7 @@ def weft_app(request: pytest.FixtureRequest) -> App:
     module, colon, name = named.partition(":")
     if not colon:
         raise pytest.UsageError(
-            'weft_world needs an app: set weft_app = "shop:app" in the ini file, or write a fixture weft_app that returns it.'
+            'weft_world needs an app: set weft_app = "shop:app" in the ini file, or write a fixture weft_app.'
         )
     app: App = getattr(import_module(module), name)
     return app
@@ -35,9 +37,12 @@ def weft_app(request: pytest.FixtureRequest) -> App:
 
 @pytest.fixture
 def weft_world(weft_app: App) -> Iterator[World]:
-    """A simulated world for the app."""
-    from weft.testing.world import World  # noqa: PLC0415 - projects that have Weft installed and do not test it must not pay
+    """A simulated world for the app. A crash that was planned and never came is a failure: the test proved nothing."""
+    from weft.testing.world import World  # noqa: PLC0415 - who has Weft installed and does not test it must not pay
 
     world = World(weft_app)
     yield world
+    missed = world.missed_crashes()
     world.close()
+    if missed:
+        pytest.fail(f"planned crashes that never came: {', '.join(missed)}")

@@ -1,7 +1,8 @@
-"""A world for tests: your app on a store in memory, with time that you move, steps that you fake and a process that you crash.
+"""A world for tests, with time that you move, steps that you fake and a process that you crash.
 
-Everything is synchronous and follows from the seed. The app's own database is never touched. There is one process at a time; when it dies,
-all of its memory is gone and the store stays, and a new one goes on from there.
+Your app runs on a store in memory; its own database is never touched. Everything is synchronous and follows from the
+seed. There is one process at a time; when it dies, all of its memory is gone and the store stays, and a new one goes on
+from there.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from weft.testing.clock import InlineExecutor, SeededIds, SimClock
 from weft.testing.crashes import Crashes, When
 from weft.testing.fakes import Call, CallBook, WatchedEngine
 from weft.testing.faults import StoreCall, WiredStore
-from weft.testing.loop import Process, SimLoop
+from weft.testing.loop import Process, make_loop
 
 R = TypeVar("R")
 T = TypeVar("T")
 
 _NEVER = 1e12
-"""Seconds. Nobody else writes to this store, so nothing has to be looked for: the engine's own rounds are put off for ever."""
+"""Seconds. Nobody else writes to this store, so nothing has to be looked for.
+
+The engine's own rounds are put off for ever, and skipping a year costs no more than skipping a minute.
+"""
 _SETTINGS = Settings(
     lease_seconds=_NEVER,
     poll_seconds=_NEVER,
@@ -47,7 +51,7 @@ class World:
     def __init__(self, app: App, seed: int = 0) -> None:
         self.seed = seed
         self.app = app
-        self._loop = SimLoop(seed)
+        self._loop = make_loop(seed)
         self._clock = SimClock(self._loop)
         self._ids = SeededIds(self._loop, seed)
         self._store = MemoryStore()
@@ -69,7 +73,7 @@ class World:
         invocation = self.app.invocation(call, None)
         workflow = invocation.workflow
         self._named += 1
-        # It has a name before it is made: if the process dies meanwhile, the same start is made again, not a second one.
+        # It has a name before it is made: if the process dies meanwhile, the same start is made again, not a second.
         run_id = id if id is not None else f"{workflow.name}-{self._named}"
         given = workflow.signature.unpack(invocation.given)
 
@@ -99,7 +103,10 @@ class World:
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def fake(self, step: object, *results_or_exceptions: Any) -> None:
-        """Answer a step's attempts with these, one each, the last for all that follow. A function is called with the step's arguments."""
+        """Answer a step's attempts with these, one each, the last for all that follow.
+
+        A function is called with the step's arguments.
+        """
         self._book.fake(step, results_or_exceptions)
 
     def calls(self, step: object) -> list[Call]:
@@ -110,10 +117,10 @@ class World:
     # --- crashes --------------------------------------------------------------------------------------------------
 
     def crash(self, *, at: object, when: When = "after", times: int = 1) -> None:
-        """Plan the death of the process at a step (or the location of one): ``before`` or ``after`` its result is committed.
+        """Plan the death of the process at a step (or a location), before or after its result is committed.
 
-        ``before``: the body has run, and nobody knows, so it will run again under the same key. ``after``: it will never run again. The
-        next process starts by itself.
+        ``before``: the body has run, and nobody knows, so it will run again under the same key. ``after``: it will
+        never run again. The next process starts by itself.
         """
         self._crashes.plan(self._book.name_of(at), when, times)
 
@@ -143,18 +150,16 @@ class World:
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def perform(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Let the process do something for the test, skipping time until it is done; if the process dies, the next one is asked again."""
+        """Let the process do something for the test, skipping time until it is done.
+
+        If the process dies, the next one is asked again.
+        """
         with self._bound():
             while True:
                 process = self._process
-                task = process.context.copy().run(self._loop.create_task, make())
+                task: asyncio.Task[T] = process.context.copy().run(self._loop.create_task, make())
                 if self._drive(lambda: task.done() or not process.alive):  # noqa: B023 - used within this round only
-                    return self._result(task)
-
-    def _result(self, task: asyncio.Task[T]) -> T:
-        if self._loop.errors:
-            raise self._loop.errors.pop(0)
-        return task.result()
+                    return task.result()
 
     def _drive(self, over: Callable[[], bool], *, until: float | None = None) -> bool:
         """Run until it is over; False if the process died before, or the time is up."""
@@ -187,7 +192,10 @@ class World:
         )
 
     def _boot(self) -> None:
-        """A new process on the same store. What the one before held is claimable at once, as when the system frees a dead one's locks."""
+        """A new process on the same store.
+
+        What the one before held is claimable at once, as when the system frees a dead one's locks.
+        """
         for engine in self._engines[-1:]:
             self._store.content.hosts.pop(engine.host, None)
         self._process = Process(f"process-{len(self._engines) + 1}")
@@ -281,9 +289,7 @@ class SimRun(Generic[R]):
         key = key or self.world.new_key()
         self.world.perform(lambda: self._handle().send(name, body, key=key))
 
-    def answer(
-        self, name: str, *, approved: bool = True, form: Any = None, by: str = "", reason: str = ""
-    ) -> None:
+    def answer(self, name: str, *, approved: bool = True, form: Any = None, by: str = "", reason: str = "") -> None:
         """Answer an open question."""
         self.world.settle()
         key = self.world.new_key()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weft.conditions.budget import Exhausted, Fault, Frame
+from weft.conditions.budget import FAULT_STEPS, Exhausted, Fault, Frame
 from weft.conditions.cel.functions import FUNCTIONS, METHODS
 from weft.conditions.cel.operators import BINARY, UNARY, divide_exactly, index_optional
 from weft.conditions.cel.survey import Path, fixed_path, function_name, is_function
@@ -195,7 +195,7 @@ def _local(slot: int) -> Run:
     def run(frame: Frame) -> Any:
         value = frame.slots[slot]
         if type(value) is Fault:
-            raise value
+            raise value.with_traceback(None)  # it would grow with every round of a loop
         return value
 
     return run
@@ -271,6 +271,7 @@ def _logic(left: Run, right: Run, *, settles: bool) -> Run:
             if type(value) is not bool:
                 fault = Fault(f"`{sign}` takes bools, not {kind(value)}")
         except Fault as raised:
+            frame.charge(FAULT_STEPS)
             fault = raised
         value = right(frame)
         if value is settles:
@@ -412,10 +413,11 @@ def _quantify(source: Run, slots: tuple[int, int], parts: tuple[Run, Run, Run, R
                 if go_on(frame) is False:
                     break
             except Fault:
-                pass
+                frame.charge(FAULT_STEPS)
             try:
                 frame.slots[accu] = step(frame)
             except Fault as fault:
+                frame.charge(FAULT_STEPS)
                 frame.slots[accu] = fault
         return result(frame)
 

@@ -12,6 +12,7 @@ from weft.conditions.cel.values import TypeName, duration_text, kind, timestamp_
 
 _PRECISION_MAX: Final = 1_000
 _DIGITS_MAX: Final = 1_000
+_TOO_BIG: Final = 10**_DIGITS_MAX
 _CLAUSE = re.compile(r"%(?:\.([0-9]{1,9}))?(.?)", re.DOTALL)
 _RADIX = {"x": "x", "X": "X", "o": "o", "b": "b"}
 
@@ -19,7 +20,7 @@ _RADIX = {"x": "x", "X": "X", "o": "o", "b": "b"}
 def number_text(value: float) -> str:
     """Integers as digits, doubles as short as possible; whole doubles without a point."""
     if type(value) is int:
-        if abs(value) >= 10**_DIGITS_MAX:
+        if abs(value) >= _TOO_BIG:
             raise Fault(f"an integer of over {_DIGITS_MAX} digits")
         return str(value)
     return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
@@ -60,7 +61,7 @@ def _filled(frame: Frame, value: Any, letter: str, precision: str | None) -> str
             return f"{float(value):.{digits}{letter}}"
         except OverflowError:
             raise Fault("the number is beyond every double") from None
-    if letter in _RADIX and letter and type(value) is int and abs(value) < 10**_DIGITS_MAX:
+    if letter in _RADIX and letter and type(value) is int and abs(value) < _TOO_BIG:
         return f"{value:{_RADIX[letter]}}"
     raise Fault(f"`format` cannot write {kind(value)} as `%{letter}`")
 

@@ -86,7 +86,7 @@ def _int(_frame: Frame, value: Any) -> int:
 
 
 def _double(_frame: Frame, value: Any) -> float:
-    if type(value) in (int, float, str):
+    if type(value) in (int, float) or (type(value) is str and len(value) <= 400):
         try:
             number = float(value)
         except (ValueError, OverflowError):
@@ -143,7 +143,7 @@ def _matches(frame: Frame, text: Any, pattern: Any) -> bool:
 
 def _changed(name: str, change: Callable[[str], str]) -> Callable[..., str]:
     def run(frame: Frame, text: Any) -> str:
-        frame.charge(len(_text(text, name)) >> 3)
+        frame.charge(len(_text(text, name)))
         return change(text)
 
     return run

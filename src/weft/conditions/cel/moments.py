@@ -14,6 +14,7 @@ from weft.conditions.cel.values import kind
 
 _PIECE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(ns|us|µs|ms|s|m|h|d|w)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_ZONE_STEPS = 2_000
 _OFFSET = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
 
 
@@ -58,27 +59,35 @@ def duration(_frame: Frame, value: Any) -> timedelta:
 
 
 @lru_cache(maxsize=256)
-def _zone(name: str) -> tzinfo:
-    if offset := _OFFSET.fullmatch(name):
-        minutes = int(offset[2]) * 60 + int(offset[3])
-        return timezone(timedelta(minutes=-minutes if offset[1] == "-" else minutes))
-    if len(name) > 60:
-        raise ValueError(name)
-    return ZoneInfo(name)
+def _zone(name: str) -> tzinfo | None:
+    """A time zone by offset or name; None if there is none, which is worth remembering: looking costs file reads."""
+    try:
+        if offset := _OFFSET.fullmatch(name):
+            minutes = int(offset[2]) * 60 + int(offset[3])
+            return timezone(timedelta(minutes=-minutes if offset[1] == "-" else minutes))
+        return ZoneInfo(name) if len(name) <= 60 else None
+    except (ValueError, KeyError, OSError):
+        return None
 
 
 def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> Callable[..., int]:
     """A part of a timestamp in a time zone (UTC unless given); of a duration the whole of it, in that unit."""
 
-    def run(_frame: Frame, value: Any, zone: Any = "UTC") -> int:
+    def run(frame: Frame, value: Any, zone: Any = "UTC") -> int:
         if type(value) is timedelta and per_unit:
             return _part_of_duration(value, name, per_unit)
-        if type(value) is not datetime:
-            raise Fault(f"`{name}` takes a timestamp, not {kind(value)}")
+        if type(value) is not datetime or type(zone) is not str:
+            raise Fault(f"`{name}` takes a timestamp and the name of a time zone, not {kind(value)} and {kind(zone)}")
+        misses = _zone.cache_info().misses
+        found = _zone(zone)
+        if _zone.cache_info().misses > misses:
+            frame.charge(_ZONE_STEPS)
+        if found is None:
+            raise Fault(f"there is no time zone `{zone[:60]}`")
         try:
-            return read(value.astimezone(_zone(zone)))
-        except (ValueError, KeyError, TypeError, OSError, OverflowError):
-            raise Fault(f"`{name}` does not know the time zone {zone!r:.60}") from None
+            return read(value.astimezone(found))
+        except OverflowError:
+            raise Fault("the result is not a time of the years 1 to 9999") from None
 
     return run
 

@@ -44,8 +44,10 @@ def _differ(frame: Frame, a: Any, b: Any) -> bool:
 
 
 def _ordering(sign: str, test: Callable[[Any, Any], bool]) -> Callable[[Frame, Any, Any], bool]:
-    def compare(_frame: Frame, a: Any, b: Any) -> bool:
+    def compare(frame: Frame, a: Any, b: Any) -> bool:
         left, right = type(a), type(b)
+        if left is str and right is str:
+            frame.charge(len(a) >> 6)
         if (left in _NUMBERS and right in _NUMBERS) or (left is right and left in _ORDERED):
             return test(a, b)
         raise Fault(f"`{sign}` cannot compare {kind(a)} with {kind(b)}")
@@ -97,7 +99,7 @@ def _subtract(_frame: Frame, a: Any, b: Any) -> Any:
 
 def _multiply(_frame: Frame, a: Any, b: Any) -> Any:
     if type(a) in _NUMBERS and type(b) in _NUMBERS:
-        return _checked(a * b)
+        return _checked(_checked(a) * _checked(b))
     raise _misfit("*", a, b)
 
 
@@ -105,9 +107,9 @@ def _divide(_frame: Frame, a: Any, b: Any) -> Any:
     """Of two integers the whole part, towards zero."""
     if type(a) not in _NUMBERS or type(b) not in _NUMBERS:
         raise _misfit("/", a, b)
-    if b == 0:
+    if _checked(b) == 0:
         raise Fault("division by zero")
-    if type(a) is int and type(b) is int:
+    if type(_checked(a)) is int and type(b) is int:
         whole = abs(a) // abs(b)
         return _checked(whole if (a < 0) == (b < 0) else -whole)
     return _checked(_quotient(a, b))
@@ -115,7 +117,7 @@ def _divide(_frame: Frame, a: Any, b: Any) -> Any:
 
 def divide_exactly(frame: Frame, a: Any, b: Any) -> Any:
     """`/` as people mean it: of two integers a double, unless it comes out even."""
-    if type(a) is int and type(b) is int and b != 0 and a % b:
+    if type(a) is int and type(b) is int and b != 0 and _checked(a) % _checked(b):
         return _quotient(a, b)
     return _divide(frame, a, b)
 
@@ -131,9 +133,9 @@ def _remainder(_frame: Frame, a: Any, b: Any) -> int:
     """The sign is that of the dividend."""
     if type(a) is not int or type(b) is not int:
         raise _misfit("%", a, b)
-    if b == 0:
+    if _checked(b) == 0:
         raise Fault("division by zero")
-    rest = abs(a) % abs(b)
+    rest: int = abs(_checked(a)) % abs(b)
     return -rest if a < 0 else rest
 
 
@@ -186,7 +188,7 @@ def _checked(number: Any) -> Any:
     if type(number) is int:
         if INT_MIN <= number <= INT_MAX:
             return number
-        raise Fault("the result does not fit into 64 bits")
+        raise Fault("an integer does not fit into 64 bits")
     if math.isfinite(number):
         return number
     raise Fault("the result is not a finite number")

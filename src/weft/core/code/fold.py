@@ -191,7 +191,7 @@ def _message_received(state: CodeState, _: CodeIndex, event: e.MessageReceived, 
 
 
 def _message_awaited(state: CodeState, index: CodeIndex, event: e.MessageAwaited, at: int) -> None:
-    _open(state, index, event, "receive")
+    _open(state, index, event, "receive").due = event.due
     state.waits[state.seq] = Wait(names=event.names, since=at, most=event.most, due=event.due)
 
 

@@ -36,6 +36,8 @@ def compile_graph(folded: FoldedGraph, language: Language, problems: Problems) -
         return None
     reader = Reader(language, folded.nodes, problems)
     shape = build_shape(folded, reader, problems)
+    if problems.full:
+        return None
     analysis = _analyse(folded, shape, reader, problems)
     return None if analysis is None or problems.refused else _assemble(analysis)
 

@@ -23,6 +23,9 @@ PROBLEMS_MAX = 100
 """So many tell enough; a document of a thousand mistakes is one mistake made a thousand times."""
 
 
+NEAR_MAX = 200
+
+
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     """One thing to repair (`error`) or to know (`warning`). `str()` is the line that people read."""
 
@@ -56,17 +59,13 @@ class Problems:
 
     def __init__(self) -> None:
         self.found: list[Problem] = []
-        self.left_out = 0
         self._seen: set[tuple[str, At, str]] = set()
         self._errors = 0
 
     def add(self, code: str, at: At, message: str, suggestion: str = "") -> None:
         """Note an error. The same one twice is one."""
         key = (code, at, message)
-        if key in self._seen:
-            return
-        if self._errors >= PROBLEMS_MAX:
-            self.left_out += 1
+        if key in self._seen or self.full:
             return
         self._seen.add(key)
         self._errors += 1
@@ -89,25 +88,32 @@ class Problems:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The closest known name as a question; nothing if none is close."""
-    close = closest(name, known)
-    return f'Did you mean "{close}"?' if close else ""
+    return question(closest(name, known))
+
+
+def question(name: str) -> str:
+    """The suggestion of a name, if there is one."""
+    return f'Did you mean "{name}"?' if name else ""
 
 
 def closest(name: str, known: Iterable[str]) -> str:
     """The known name that was probably meant, or nothing."""
-    near = [word for word in known if abs(len(word) - len(name)) <= 3][:2000]
+    near = [word for word in known if abs(len(word) - len(name)) <= 3]
+    if len(near) > NEAR_MAX:
+        # Comparing is dear. In a crowd, a slip leaves the beginning or the end as it was.
+        near = [word for word in near if word[:2] == name[:2] or word[-3:] == name[-3:]][:NEAR_MAX]
     found = difflib.get_close_matches(name[:100], near, n=1)
     return found[0] if found else ""
 
 
-def refusal(findings: Sequence[Finding], *, name: str, left_out: int = 0) -> BadGraph:
+def refusal(findings: Sequence[Finding], *, name: str) -> BadGraph:
     """The error for a graph that does not hold together; `context["findings"]` has them all."""
     errors = [finding for finding in findings if finding.severity == "error"]
-    codes = {finding.code for finding in errors}
     if len(errors) == 1:
         message = str(errors[0])
     else:
-        more = f"\n  and {left_out} more" if left_out else ""
-        message = f"{name} has {len(errors) + left_out} problems:" + "".join(f"\n  {each}" for each in errors) + more
+        count = f"at least {len(errors)}" if len(errors) >= PROBLEMS_MAX else len(errors)
+        message = f"{name} has {count} problems:" + "".join(f"\n  {each}" for each in errors)
+    codes = {finding.code for finding in errors}
     code = errors[0].code if len(codes) == 1 else "graph.invalid"
     return BadGraph(message, code=code, findings=list(findings))

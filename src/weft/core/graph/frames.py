@@ -1,9 +1,9 @@
 """Which fan-out does each fan-in close, and which edges open a frame? Pure.
 
-In topological order each fan-in climbs its dominators, nearest first, and takes the first free fan-out: certain ones are
-tried first, then possible ones. Climbing passes over what is closed already and over the block in front of a fan-in or
-edge join that it meets. So a fan-in closes the nearest fan-out that every path to it passes through and that nothing in
-between has closed.
+In topological order each fan-in climbs its dominators, nearest first, and takes the first free fan-out: certain ones
+are tried first, then possible ones. Climbing passes over what is closed already and over the block in front of a fan-in
+or edge join that it meets. So a fan-in closes the nearest fan-out that every path to it passes through and that nothing
+in between has closed.
 """
 
 from __future__ import annotations

@@ -202,8 +202,8 @@ def _renumber(loops: Loops) -> None:
         rings[number].parent = new[rings[number].parent]
         if rings[number].parent >= 0:
             size[rings[number].parent] += size[number]
-    for number, ring in enumerate(rings):
-        ring.span = (number, number + size[number] - 1)
+    for number, info in enumerate(rings):
+        info.span = (number, number + size[number] - 1)
     loops.rings = rings
     loops.around = [new[ring] for ring in loops.around]
     loops.heads = [[new[ring] for ring in heads] for heads in loops.heads]

@@ -277,10 +277,11 @@ class Node(_Part, frozen=True, omit_defaults=True):
 
     `tiers`: main edges by tier ascending, in each by ordinal; `error_tiers`: those of them that mention error.
     `incoming`: forward edges that can deliver. `waits`: only where not all of them can deliver in every scope, which
-    can in which; the scope is the one they deliver in, before the node pushes a loop that it heads. `heads`: loops entered here, outermost first; `loop`: the innermost one
-    around the node, its own included. `opening`: its edges that open, by ordinal; `closed_by`: the fan-in of the frame
-    they open. `terminal`: it has no main edge but those that mention error. `scopes`: where its tokens may work.
-    `remembered`: some expression names its output, so tokens keep it.
+    can in which; the scope is the one they deliver in, before the node pushes a loop that it heads. `heads`: loops
+    entered here, outermost first; `loop`: the innermost one around the node, its own included. `opening`: its edges
+    that open, by ordinal; `closed_by`: the fan-in of the frame they open. `terminal`: it has no main edge but those
+    that mention error. `scopes`: where its tokens may work. `remembered`: some expression names its output, so tokens
+    keep it.
     """
 
     id: str

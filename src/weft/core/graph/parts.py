@@ -109,6 +109,7 @@ def node_part(node: FoldedNode, reader: Reader) -> Node:
 
 
 def output_part(folded: FoldedGraph, reader: Reader) -> Expr | None:
+    """What a run gives in the end."""
     return reader.template(folded.output, START)
 
 
@@ -131,6 +132,7 @@ def _read_work(node: FoldedNode, reader: Reader) -> Work:
 
 
 def written_edge(arc: Arc, names: list[str]) -> Edge:
+    """An edge with all that was found out about it."""
     route = arc.route
     return Edge(
         ordinal=arc.ordinal,
@@ -151,6 +153,7 @@ def written_edge(arc: Arc, names: list[str]) -> Edge:
 
 
 def ring_part(ring: Ring, names: list[str]) -> Loop:
+    """A loop, without its body: that is in the nodes."""
     return Loop(names[ring.header], [names[arc.source] for arc in ring.latches], ring.parent, sorted(ring.exits))
 
 

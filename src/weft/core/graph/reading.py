@@ -50,6 +50,8 @@ class Reader:
 
     def read(self, kind: Kind, source: Source, node: str) -> tuple[Expr, bool]:
         """The expression with what it uses, and whether it mentions error. What does not parse uses nothing."""
+        if self._problems.full:
+            return Expr(source.text), False
         seen = self._look(kind, source.text)
         for fault in seen.faults:
             self._problems.add(fault.code, (*source.at, *fault.at), fault.message, fault.hint)
@@ -84,13 +86,7 @@ class Reader:
 
     def _parse(self, kind: Kind, source: Any) -> Seen:
         try:
-            match kind:
-                case "condition":
-                    uses = self._language.condition(source)
-                case "expression":
-                    uses = self._language.expression(source)
-                case "template":
-                    uses = self._language.template(source)
+            uses: Uses = getattr(self._language, kind)(source)
         except Unreadable as error:
             return Seen(faults=error.faults)
         return Seen(sorted(uses.names), _nodes_named(uses), uses.mentions_error)

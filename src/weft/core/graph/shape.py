@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from weft.core.graph.findings import At, Problems, closest, did_you_mean
+from weft.core.graph.findings import At, Problems, closest, did_you_mean, question
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRoute
 from weft.core.graph.model import START, EdgeKind, Expr
 from weft.core.graph.reading import Reader
@@ -122,11 +122,9 @@ def _aim(arc: Arc, number: dict[str, int], problems: Problems) -> bool:
     if name in number and name != START:
         arc.to = number[name]
         return True
-    names = list(number)[1:]
-    problems.add("unknown_node", arc.at, f'no node "{name}".', did_you_mean(name, names))
-    near = closest(name, names)
-    if near:
-        arc.to = number[near]
+    near = "" if problems.full else closest(name, list(number)[1:])
+    problems.add("unknown_node", arc.at, f'no node "{name}".', question(near))
+    arc.to = number[near] if near else -1
     return bool(near)
 
 

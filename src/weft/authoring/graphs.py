@@ -1,0 +1,266 @@
+"""Graphs in Python: build one node by node, or take one from a file; both are the same document.
+
+A builder method only writes the document down. What is wrong with it is told when the graph is registered or checked,
+with everything else that is wrong, as for a file.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from weft.authoring.policies import Duration
+from weft.authoring.steps import Step
+from weft.authoring.workflows import Workflow
+from weft.core.durations import duration_ms, format_ms
+from weft.core.graph.findings import Finding, refusal
+from weft.errors import BadGraph, UsageError
+from weft.graphs.load import Loaded, Surroundings, load_graph
+from weft.steps.codec import Codec
+from weft.steps.schemas import schema_of_object
+
+Shape = Mapping[str, Any] | type
+"""The fields of an input, state or output: names with a type each, or a dataclass, TypedDict or model."""
+
+Condition = str | bool | Mapping[str, Any]
+"""CEL text, or a condition object as in a document."""
+
+
+class Graph:
+    """``weft.Graph("leads", input={"company": str})``: a workflow drawn as nodes and the ways between them."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        input: Shape | None = None,
+        state: Shape | None = None,
+        output: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self._file: Path | None = None
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._document: dict[str, Any] = {"weft": "graph/1", "name": name}
+        if input is not None:
+            self._document["input"] = _schema(input, required=True)
+        if state is not None:
+            self._document["state"] = _schema(state, required=False)
+        self._document["nodes"] = self._nodes
+        if output is not None:
+            self._document["output"] = copy.deepcopy(dict(output))
+
+    @classmethod
+    def of(
+        cls,
+        source: str | Path | Mapping[str, Any] | Graph,
+        surroundings: Surroundings | None = None,
+        *,
+        beside: str | None = None,
+    ) -> Graph:
+        """The graph in a file or a dict; a graph is itself. A file is looked for here, then beside the file `beside`.
+
+        Raises:
+            BadGraph: the document does not hold together; `context["findings"]` has all that is wrong with it.
+            NotFound: there is no such file.
+        """
+        if isinstance(source, Graph):
+            return source
+        graph = cls("")
+        graph._file = None if isinstance(source, Mapping) else _found(Path(source), beside)
+        graph._document = dict(source) if isinstance(source, Mapping) else {}
+        graph.name = graph.load(surroundings).graph.name
+        return graph
+
+    def load(self, surroundings: Surroundings | None = None) -> Loaded:
+        """Compile the graph as it is now.
+
+        Raises:
+            BadGraph: it does not hold together; `context["findings"]` has all that is wrong with it.
+        """
+        loaded = load_graph(self._file or self._document, surroundings)
+        if self._file is not None:
+            self._document = loaded.source
+        return loaded
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document, as a file would have it."""
+        return copy.deepcopy(self._document)
+
+    # --- building -------------------------------------------------------------------------------------------------
+
+    def node(
+        self,
+        name: str,
+        run: Step[..., Any] | Workflow[..., Any] | Graph | str,
+        *,
+        args: Mapping[str, Any] | None = None,
+        save: Mapping[str, Any] | None = None,
+        timeout: Duration | None = None,
+        undo: Callable[..., Any] | str | None = None,
+    ) -> GraphNode:
+        """A place where a step or workflow is performed, with ``args`` (else with what arrives).
+
+        ``save`` writes parts of the output: ``{"state.total": "${output.total}"}``. A text as ``run`` names a step.
+        """
+        fields = _work(run)
+        if args is not None:
+            fields["with"] = copy.deepcopy(dict(args))
+        if save is not None:
+            fields["save"] = copy.deepcopy(dict(save))
+        if timeout is not None:
+            fields["timeout"] = _written(timeout)
+        if undo is not None:
+            fields["undo"] = undo if isinstance(undo, str) else _name(undo)
+        return self._add(name, fields)
+
+    def join(
+        self,
+        name: str,
+        run: Step[..., Any] | Workflow[..., Any] | Graph | str | None = None,
+        *,
+        wait: Literal["all", "any"] | int = "all",
+        of: GraphNode | None = None,
+        merge: Mapping[str, Any] | None = None,
+    ) -> GraphNode:
+        """A place where the branches of a fan-out meet: of the nearest one, or that of the node ``of``."""
+        fields: dict[str, Any] = {"join": {"at_least": wait} if isinstance(wait, int) else wait}
+        if of is not None:
+            fields["of"] = self._own(of)
+        if merge is not None:
+            fields["merge"] = copy.deepcopy(dict(merge))
+        return self._add(name, {**(_work(run) if run is not None else {}), **fields})
+
+    def repeat(
+        self,
+        node: GraphNode,
+        *,
+        while_: Condition,
+        at_most: int,
+        back_to: GraphNode | None = None,
+        exhausted: GraphNode | None = None,
+    ) -> None:
+        """Go back while the condition holds, for at most so many executions of the node.
+
+        ``exhausted`` is where it leads when the condition still holds then; without it the node fails.
+        """
+        fields: dict[str, Any] = {"while": copy.deepcopy(while_), "at_most": at_most}
+        if back_to is not None:
+            fields["back_to"] = self._own(back_to)
+        if exhausted is not None:
+            fields["exhausted"] = self._own(exhausted)
+        mine = self._nodes[self._own(node)]
+        if "repeat" in mine:
+            raise _refused("graph.two_spellings", f"nodes.{node.name}.repeat", "a node closes one loop, not two.")
+        mine["repeat"] = fields
+
+    def _add(self, name: str, fields: dict[str, Any]) -> GraphNode:
+        if self._document.get("nodes") is not self._nodes:
+            raise UsageError(f"{self.name} comes from a document; nodes are added there.")
+        if name in self._nodes:
+            raise _refused("graph.duplicate_node", f"nodes.{name}", f'two nodes are called "{name}".')
+        self._nodes[name] = fields
+        return GraphNode(self, name)
+
+    def _own(self, node: GraphNode) -> str:
+        if node.graph is not self:
+            raise UsageError(f"{node.name} is a node of {node.graph.name}, not of {self.name}.")
+        return node.name
+
+    def __repr__(self) -> str:
+        return f"<weft graph {self.name}>"
+
+
+class GraphNode:
+    """A node of a graph under construction: say where it leads."""
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+
+    def to(
+        self,
+        *nodes: GraphNode,
+        when: Condition | None = None,
+        for_each: str | None = None,
+        as_: str | None = None,
+        width: int | None = None,
+    ) -> None:
+        """Lead to a node, or to several at once. Tried in the order of the calls; the first that matches is taken.
+
+        ``for_each="${input.domains}"`` makes a branch per item, called ``as_``; ``width`` of them work at once.
+        """
+        targets = [self.graph._own(node) for node in nodes]  # noqa: SLF001
+        said = {"when": copy.deepcopy(when), "for_each": for_each, "as": as_, "width": width}
+        entry: dict[str, Any] = {"to": targets[0] if len(targets) == 1 else targets}
+        entry |= {key: value for key, value in said.items() if value is not None}
+        self._fields().setdefault("next", []).append(entry)
+
+    def catch(self, node: GraphNode, *, error: str | type[BaseException] | None = None) -> None:
+        """Lead to a node when this one fails for good, with this kind of error or, without one, with any."""
+        entry: dict[str, Any] = {"to": self.graph._own(node)}  # noqa: SLF001
+        if error is not None:
+            entry["error"] = error if isinstance(error, str) else error.__name__
+        self._fields().setdefault("catch", []).append(entry)
+
+    def _fields(self) -> dict[str, Any]:
+        return self.graph._nodes[self.name]  # noqa: SLF001
+
+    def __repr__(self) -> str:
+        return f"<node {self.name} of {self.graph!r}>"
+
+
+def _work(run: Step[..., Any] | Workflow[..., Any] | Graph | str) -> dict[str, Any]:
+    if isinstance(run, Workflow | Graph):
+        return {"workflow": run.name}
+    return {"step": run if isinstance(run, str) else _name(run)}
+
+
+def _name(run: object) -> str:
+    name = getattr(run, "name", None)
+    if isinstance(run, Step) and isinstance(name, str):
+        # Options may record it under another name; the registered one is its body's.
+        return run.body.name
+    raise UsageError(f"{run!r} is neither a step nor a workflow.", hint="Decorate it with @app.step first.")
+
+
+def _schema(shape: Shape, *, required: bool) -> dict[str, Any]:
+    """The shape as JSON Schema; words and schemas of a document stay as they are."""
+    if not isinstance(shape, Mapping):
+        return _inlined(dict(Codec.of(shape).schema()))
+    if all(isinstance(part, str | Mapping) for part in shape.values()):
+        return copy.deepcopy(dict(shape))
+    typed = {name: dict(part) if isinstance(part, Mapping) else _field(part) for name, part in shape.items()}
+    return dict(schema_of_object(typed, list(typed) if required else []))
+
+
+def _field(part: Any) -> dict[str, Any]:
+    if isinstance(part, str):
+        raise UsageError(f"{part!r} is a type in words, beside Python types.", hint="Use one or the other.")
+    return dict(Codec.of(part).schema())
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema that only refers to one of its definitions, as that definition."""
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    defs = schema.get("$defs", {})
+    return {**defs[name], "$defs": defs} if name in defs else schema
+
+
+def _written(duration: Duration) -> str | float:
+    return format_ms(duration_ms(duration)) if isinstance(duration, timedelta) else duration
+
+
+def _found(path: Path, beside: str | None) -> Path:
+    """The file here, or beside the program that asks for it."""
+    if beside is not None and not path.is_absolute() and not path.exists():
+        other = Path(beside).parent / path
+        if other.exists():
+            return other
+    return path
+
+
+def _refused(code: str, path: str, message: str) -> BadGraph:
+    return refusal([Finding(code, message, path)], name="the graph")

@@ -1,0 +1,48 @@
+"""Small documents for tests, and what loading them gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from weft.core.graph.findings import Finding
+from weft.core.graph.model import Edge, Graph
+from weft.errors import BadGraph
+from weft.graphs import load_graph, parse_graph
+from weft.graphs.load import Surroundings
+
+Document = dict[str, Any]
+
+
+def nodes(**given: Document) -> Document:
+    """A document of these nodes; a node that says nothing else passes."""
+    words = {"step", "http", "join", "fan_in", "wait", "ask", "workflow", "goal", "type", "agent", "script"}
+    return {"nodes": {name: node if words & set(node) else {"pass": True, **node} for name, node in given.items()}}
+
+
+def compiled(document: Document) -> Graph:
+    return load_graph(document).graph
+
+
+def refused(document: Document | str, surroundings: Surroundings | None = None) -> list[Finding]:
+    """All that is wrong with a document."""
+    with pytest.raises(BadGraph) as caught:
+        if isinstance(document, str):
+            parse_graph(document, "leads.yaml", surroundings)
+        else:
+            load_graph(document, surroundings)
+    found: list[Finding] = caught.value.context["findings"]  # type: ignore[assignment]
+    return [finding for finding in found if finding.severity == "error"]
+
+
+def codes(document: Document | str) -> list[str]:
+    """The codes of all that is wrong, without their first word."""
+    return [finding.code.removeprefix("graph.") for finding in refused(document)]
+
+
+def edge(graph: Graph, source: str, to: str, kind: str = "main") -> Edge:
+    """The one edge between two nodes."""
+    found = [each for each in graph.edges if (each.source, each.to, each.kind) == (source, to, kind)]
+    assert len(found) == 1, found
+    return found[0]

@@ -1,0 +1,87 @@
+"""Whatever goes wrong, nothing acknowledged is lost, nothing recorded is repeated, and every run ends after healing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.sim.judge import failures, judge, regressions
+
+SEEDS = 2_000
+PER_CHUNK = 50
+ROOT = Path(__file__).parents[2]
+
+REACHED = (
+    # What users do, and what may become of it.
+    "acked start", "acked start again", "acked message", "acked message again", "acked answer", "acked cancel",
+    "acked pause", "acked resume", "acked result", "acked retry", "refused message", "refused answer", "refused reuse",
+    "refused retry", "unknown start", "unknown message",
+    # What goes wrong with the store, with processes and with bodies.
+    "fault before", "fault after", "fault late", "fault slow", "fault die_before", "fault die_after", "fault boundary",
+    "fault kill", "fault freeze", "fault jump", "fault stop", "mood throw_before", "mood throw_after", "mood hang",
+    "mood slow", "mood die_before", "mood die_after",
+    # How the store judges.
+    "commit accepted", "commit stale_epoch", "commit mail_waiting", "release accepted", "release mail_waiting", "claim",
+    "create accepted", "mail accepted", "mail duplicate", "mail over",
+    # What runs do.
+    "run_started", "run_completed", "run_failed", "run_cancelled", "cancel_requested", "run_timed_out", "code_ended",
+    "run_paused", "run_resumed", "run_retried", "attributes_set", "task_scheduled", "task_succeeded", "task_failed",
+    "task_lost", "undo_scheduled", "timer_set", "timer_fired", "message_received", "message_awaited", "messages_taken",
+    "wait_timed_out", "ask_opened", "ask_answered", "child_started", "child_ended", "value_recorded", "race_decided",
+    "loop_turned", "loop_finished", "entry_cancelled",
+    # Places where a crash would matter.
+    "boundary commit.before", "boundary commit.after", "boundary effect.before", "boundary release.before",
+    "boundary recovery.claimed", "boundary recovery.loaded", "boundary step.before", "boundary step.after",
+    "boundary blob.put",
+)  # fmt: skip
+
+
+def shown(found: list[object]) -> str:
+    return "\n" + "\n".join(str(verdict) for verdict in found)
+
+
+@pytest.mark.parametrize("chunk", range(SEEDS // PER_CHUNK))
+def test_no_world_breaks_a_promise(chunk: int) -> None:
+    found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK))
+
+    assert not found, shown([*found])
+
+
+@pytest.mark.parametrize("seed", regressions())
+def test_what_once_failed_does_not_fail_again(seed: int) -> None:
+    assert not failures([seed]), shown([*failures([seed])])
+
+
+def test_everything_that_can_happen_has_happened() -> None:
+    """A world in which nothing goes wrong proves nothing."""
+    reached: Counter[str] = Counter()
+    for seed in range(100_000, 100_200):
+        reached.update(judge(seed).reached)
+
+    assert not [what for what in REACHED if not reached[what]], reached
+
+
+def digests(seeds: range) -> list[str]:
+    return [judge(seed).digest for seed in seeds]
+
+
+def test_the_same_seed_is_the_same_world() -> None:
+    assert digests(range(20)) == digests(range(20))
+
+
+def test_the_same_seed_is_the_same_world_whatever_the_hash_seed() -> None:
+    program = "from tests.sim.test_chaos import digests; print(*digests(range(20)))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }  # fmt: skip
+
+    assert told == {" ".join(digests(range(20))) + "\n"}
