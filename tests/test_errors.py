@@ -81,6 +81,10 @@ CODES_WITHOUT_A_CLASS = {
     "step.timed_out",
     "run.timed_out",
     "expression.limit",
+    "graph.no_file",
+    "graph.not_json",
+    "graph.too_deep",
+    "graph.yaml",
 }
 
 

@@ -49,6 +49,7 @@ TITLES = {
     "access": "Access",
     "store": "The store",
     "limit": "Limits",
+    "expression": "Expressions and conditions",
     "graph": "Graphs",
     "goal": "Goals",
     "weft": "Anything else",

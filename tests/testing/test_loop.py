@@ -1,4 +1,4 @@
-"""The simulated loop: virtual time, an order that follows from the seed, processes that die and freeze, and no way out."""
+"""The simulated loop: virtual time, an order of the seed, processes that die and freeze, and no way out."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from weft.testing.loop import OUTSIDE, Process, ProcessDied, SimLoop, make_loop
 
 
 def in_process(loop: SimLoop, process: Process, coro: object) -> asyncio.Task[object]:
-    return process.context.copy().run(loop.create_task, coro)  # type: ignore[arg-type, no-any-return]
+    return process.context.copy().run(loop.create_task, coro)  # type: ignore[arg-type]
 
 
 def test_the_private_names_of_asyncio_that_the_kit_stands_on_are_there() -> None:
     assert callable(asyncio._get_running_loop)
     assert callable(asyncio._set_running_loop)
     task = make_loop().create_task(asyncio.sleep(0))
-    assert task._log_destroy_pending is True  # type: ignore[attr-defined]
-    task._log_destroy_pending = False  # type: ignore[attr-defined]
+    assert task._log_destroy_pending is True
+    task._log_destroy_pending = False
     task.get_coro().close()  # type: ignore[union-attr]
 
 

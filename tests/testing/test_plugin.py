@@ -47,7 +47,8 @@ def test_the_programs_of_the_surface_pass_as_they_stand() -> None:
 def test_the_ini_file_names_the_app(tmp_path: Path) -> None:
     done = project(
         tmp_path,
-        "from greeter import hello\n\ndef test_it(weft_world):\n    assert weft_world.run(hello('you')) == 'hello you'\n",
+        "from greeter import hello\n\n"
+        "def test_it(weft_world):\n    assert weft_world.run(hello('you')) == 'hello you'\n",
         "weft_app = greeter:app\n",
     )
     assert "1 passed" in done.stdout, done.stdout

@@ -125,6 +125,26 @@ PAGES: dict[str, Page] = {
         "Conditions are for small decisions: loops over very many elements belong in a step.",
         "Compute it in a step and let the condition look at the result.",
     ),
+    "graph.no_file": Page(
+        "The file of a graph cannot be read.",
+        "There is no such file from where the program runs, or it may not be read.",
+        "Give a path relative to the working directory, or an absolute one.",
+    ),
+    "graph.not_json": Page(
+        "A graph document holds something that JSON cannot.",
+        "Documents are data: text, numbers, true and false, lists and objects.",
+        "Write the value as text, or leave it out.",
+    ),
+    "graph.too_deep": Page(
+        "A graph document is nested deeper than any graph needs.",
+        "The limit protects the reader from documents made to exhaust it.",
+        "Put parts of it into graphs of their own (workflow).",
+    ),
+    "graph.yaml": Page(
+        "A graph document is not YAML that Weft accepts.",
+        "The message names the line. Only true and false are booleans, and a condition that begins with ! must be quoted.",
+        'Quote it: when: "!output.sure"',
+    ),
     "graph.invalid": Page(
         "A graph does not hold together.",
         "The message names the place in the document and what is wrong there.",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import asyncio
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,6 +13,7 @@ from weft.errors import UsageError
 from weft.ports.store import Append
 from weft.testing.fakes import CallBook
 from weft.testing.faults import StoreCall
+from weft.testing.loop import PROCESS
 
 When = Literal["before", "after"]
 
@@ -42,7 +44,18 @@ class Crashes:
         """Places whose planned crash has not happened."""
         return [f"{plan.when} {plan.at}" for plan in self._plans if plan.times > 0]
 
-    def is_due(self, call: StoreCall, when: When) -> bool:
+    async def carry(self, call: StoreCall) -> Any:
+        """Every call of the store passes here, so that the process can die before or after it."""
+        if not call.is_write:
+            return call.apply()
+        if self._is_due(call, "before"):
+            return await _die()
+        result = call.apply()
+        if self._is_due(call, "after"):
+            return await _die()
+        return result
+
+    def _is_due(self, call: StoreCall, when: When) -> bool:
         """Whether the process dies here."""
         if when == "before":
             self.writes.append(call.what)
@@ -66,3 +79,9 @@ class Crashes:
             if isinstance(event, e.TaskSucceeded) or (isinstance(event, e.TaskFailed) and not event.retry_at):
                 found.append(self._book.places.get((RunUid(append.uid), EntryId(event.task)), ("", "")))
         return found
+
+
+async def _die() -> Any:
+    """The process that runs this is gone, so this never comes back."""
+    PROCESS.get().die()
+    return await asyncio.get_running_loop().create_future()

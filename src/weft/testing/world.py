@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import weakref
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Generic, TypeVar
 
@@ -25,8 +26,8 @@ from weft.stores.memory import MemoryStore
 from weft.testing.clock import InlineExecutor, SeededIds, SimClock
 from weft.testing.crashes import Crashes, When
 from weft.testing.fakes import Call, CallBook, WatchedEngine
-from weft.testing.faults import StoreCall, WiredStore
-from weft.testing.loop import Process, make_loop
+from weft.testing.faults import WiredStore
+from weft.testing.loop import Process, SimLoop, make_loop
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -59,6 +60,8 @@ class World:
         self._crashes = Crashes(self._book)
         self._engines: list[WatchedEngine] = []
         self._named = 0
+        # Nothing that these hold may hold the world, or it would never be let go.
+        self._finalizer = weakref.finalize(self, _let_go, self._loop, self._engines)
         with self._bound():
             self._boot()
 
@@ -207,7 +210,7 @@ class World:
             started.result()
 
     def _open(self) -> None:
-        store = WiredStore(self._store.share(), self._carry)
+        store = WiredStore(self._store.share(), self._crashes.carry)
         surroundings = Surroundings(
             store=store, clock=self._clock, ids=self._ids, executor=InlineExecutor(), settings=_SETTINGS
         )
@@ -215,21 +218,6 @@ class World:
         self._engines.append(engine)
         self._door = Door(store, self._clock, self._ids, engine)
         self.app.bind(self._door)
-
-    async def _carry(self, call: StoreCall) -> Any:
-        """Every call of the store passes here, so that the process can die before or after it."""
-        if not call.is_write:
-            return call.apply()
-        if self._crashes.is_due(call, "before"):
-            return await self._die()
-        result = call.apply()
-        if self._crashes.is_due(call, "after"):
-            return await self._die()
-        return result
-
-    async def _die(self) -> Any:
-        self._process.die()
-        return await self._loop.create_future()
 
     @contextlib.contextmanager
     def _bound(self) -> Iterator[None]:
@@ -247,11 +235,15 @@ class World:
             self.app.bind(before)
 
     def close(self) -> None:
-        """Let go of everything that still runs here. Nothing is said about it; the world cannot be used afterwards."""
-        for engine in self._engines:
-            for actor in list(engine.actors.values()):
-                actor.close()
-        self._loop.close()
+        """Let go of everything that still runs here; the world cannot be used afterwards. Happens by itself, too."""
+        self._finalizer()
+
+
+def _let_go(loop: SimLoop, engines: list[WatchedEngine]) -> None:
+    for engine in engines:
+        for actor in list(engine.actors.values()):
+            actor.close()
+    loop.close()
 
 
 class SimRun(Generic[R]):
