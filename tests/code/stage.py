@@ -1,6 +1,6 @@
-"""The code of one run on a stage without an engine: facts come in an order that a seed decides, and every turn is written down.
+"""The code of one run without an engine: facts come in an order that a seed decides, and every turn is written down.
 
-A turn is a command from outside and what the code then asked for, command by command. Cut anywhere between two commands and
+A turn is a command from outside and what the code then asked for, command by command. Cut between any two commands and
 played again, the code must ask for exactly the rest of that turn.
 """
 
@@ -114,7 +114,7 @@ class Stage:
     # --- the world ------------------------------------------------------------------------------------------------
 
     def perform(self, given: bytes, seed: int, *, cancel: bool = False) -> Stage:
-        """Start a run and let the world answer in an order that the seed decides, until the run is over or waits for ever."""
+        """Start a run and let the world answer in the seed's order, until the run is over or waits for ever."""
         chance = random.Random(seed)
         self.give(c.StartRun(run_id="run", workflow=self.name, input=Raw(given)))
         while not self.machine.state.over:

@@ -1,4 +1,4 @@
-"""A recorded run, cut anywhere and taken up again, asks for exactly what it asked for; changed code is always noticed."""
+"""A recorded run, cut anywhere and taken up again, asks for exactly what it asked for; changed code is noticed."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def edited(change: str) -> Any:
 
 DIVERGE = [
     "another argument", "a step becomes a sleep", "a branch has another argument", "the winner is gone",
-    "the winner asks for something else", "a loop becomes a step", "a sleep becomes a wait", "a child gets another argument",
+    "the winner asks for something else", "a loop becomes a step", "a sleep becomes a wait",
+    "a child gets another argument",
 ]  # fmt: skip
 REPORTED = [
     "a step is dropped", "another step", "a loop is renamed", "a sleep is renamed", "an inline step is dropped",

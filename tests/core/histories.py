@@ -1,7 +1,7 @@
 """Random histories of a code run, as commands on the pure machine: what users, workers, clocks, runs and code may do.
 
 A history is driven by a tape of numbers, so that hypothesis can shrink it and a seed can repeat it. The code keeps the
-discipline of the driver: a place is asked once, losers are cancelled before a race is decided, nothing is asked at the end.
+discipline of the driver: a place is asked once, losers are cancelled before their race is decided, the end is the end.
 """
 
 from __future__ import annotations

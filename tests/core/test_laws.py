@@ -262,7 +262,7 @@ TRANSITIONS = {
     ("running", "paused"), ("running", "cancelling"), ("running", "held"), ("running", "rolling_back"),
     ("running", "completed"), ("running", "failed"),
     ("paused", "running"), ("paused", "cancelling"),
-    ("held", "running"), ("held", "cancelling"),
+    ("held", "running"), ("held", "cancelling"), ("held", "rolling_back"),
     ("cancelling", "rolling_back"), ("cancelling", "held"),
     ("rolling_back", "failed"), ("rolling_back", "cancelled"),
     ("failed", "running"),

@@ -341,7 +341,7 @@ def small_world() -> History:
 
 
 def test_every_order_of_a_small_world_records_each_thing_once() -> None:
-    """All interleavings with repetition, to depth six: the task, the timer and the wait end once, whatever comes when."""
+    """All interleavings with repetition, to depth five: task, timer and wait end once, whatever comes when."""
     base = small_world().machine.snapshot()
     ends = (e.TaskSucceeded, e.TimerFired, e.MessagesTaken, e.CancelRequested)
     for order in itertools.product(SMALL_WORLD, repeat=5):

@@ -14,7 +14,7 @@ from weft.stores.memory import MemoryStore
 from weft.stores.memory.content import Content
 from weft.stores.memory.log import MemoryLog
 
-Mishap = Literal["fine", "lost before", "lost after", "broken", "late"]
+Mishap = Literal["fine", "lost before", "lost after", "broken"]
 
 
 class Script:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 from weft.conditions.failures import BadExpression
@@ -9,6 +10,7 @@ from weft.conditions.schemas import compile_schema
 from weft.core.graph.findings import At, Problems, did_you_mean
 from weft.graphs.fields import kind
 
+MISFITS_MAX = 5
 WORDS = ("string", "integer", "number", "boolean", "object", "array", "null", "any")
 # One of these says that a mapping is JSON Schema and not a list of fields; `type` alone could be a field's name.
 _KEYWORDS = frozenset({
@@ -86,3 +88,14 @@ def checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, Any
             problems.add("bad_schema", at, found.message, found.hint)
         return None
     return schema
+
+
+def misfits(schema: dict[str, Any], value: Any) -> list[str]:
+    """What is wrong with a value, by a schema that a registered type brings; a few sentences at most."""
+    import jsonschema_rs  # noqa: PLC0415  # heavy, and only registered types need it
+
+    found = []
+    for error in islice(jsonschema_rs.validator_for(schema).iter_errors(value), MISFITS_MAX):
+        place = ".".join(str(key) for key in error.instance_path)
+        found.append(f"{place}: {error.message}." if place else f"{error.message}.")
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -17,7 +17,7 @@ import yaml
 from weft.core.graph.findings import At
 
 BYTES_MAX = 8 * 1024 * 1024
-VALUES_MAX = 400_000
+VALUES_MAX = 300_000
 DEPTH_MAX = 60
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
@@ -129,37 +129,40 @@ class _Composer:
     def __init__(self, text: str) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         self._text = text
-        self._events: Iterator[Any] = yaml.parse(text, Loader=loader)
+        self._next: Callable[[], Any] = loader(text).get_event
         self._anchors: dict[str, tuple[Any, Marks, int]] = {}
         self._values = 0
 
     def document(self) -> tuple[Any, Marks]:
-        next(self._events)  # the stream begins
-        if isinstance(next(self._events), yaml.StreamEndEvent):
+        self._next()  # the stream begins
+        if isinstance(self._next(), yaml.StreamEndEvent):
             raise Unreadable("yaml", "the document is empty.")
-        built = self._value(next(self._events), 0)
-        next(self._events)  # the document ends
-        after = next(self._events)
+        built = self._value(self._next(), 0)
+        self._next()  # the document ends
+        after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
             raise Unreadable("yaml", "a file holds one document.", line=_line(after))
         return built
 
     def _value(self, event: Any, depth: int) -> tuple[Any, Marks]:
-        if isinstance(event, yaml.AliasEvent):
+        kind = type(event)
+        if kind is yaml.AliasEvent:
             return self._alias(event)
         before = self._values
-        self._count(1, event)
-        if depth > DEPTH_MAX:
-            raise Unreadable("too_deep", f"nested deeper than {DEPTH_MAX} levels.", line=_line(event))
+        self._values += 1
+        if self._values > VALUES_MAX:
+            raise _too_big(event)
         if event.tag is not None:
             raise _tagged(event, self._text)
-        if isinstance(event, yaml.ScalarEvent):
-            quoted = not event.implicit[0]
-            built: tuple[Any, Marks] = (event.value if quoted else _scalar(event), (_line(event), None))
-        elif isinstance(event, yaml.SequenceStartEvent):
-            built = self._list(event, depth)
+        if kind is yaml.ScalarEvent:
+            text = event.value
+            built: tuple[Any, Marks] = (_scalar(text) if event.implicit[0] else text, (_line(event), None))
+        elif depth >= DEPTH_MAX:
+            raise Unreadable("too_deep", f"nested deeper than {DEPTH_MAX} levels.", line=_line(event))
+        elif kind is yaml.SequenceStartEvent:
+            built = self._list(event, depth + 1)
         else:
-            built = self._mapping(event, depth)
+            built = self._mapping(event, depth + 1)
         if event.anchor is not None:
             self._anchors[event.anchor] = (*built, self._values - before)
         return built
@@ -169,14 +172,16 @@ class _Composer:
         if found is None:
             raise Unreadable("yaml", f"*{event.anchor} stands for nothing yet.", line=_line(event))
         data, (_, parts), size = found
-        self._count(size, event)
+        self._values += size
+        if self._values > VALUES_MAX:
+            raise _too_big(event)
         return data, (_line(event), parts)
 
     def _list(self, event: Any, depth: int) -> tuple[Any, Marks]:
         items: list[Any] = []
         marks: list[Marks] = []
-        while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
-            item, mark = self._value(inner, depth + 1)
+        while type(inner := self._next()) is not yaml.SequenceEndEvent:
+            item, mark = self._value(inner, depth)
             items.append(item)
             marks.append(mark)
         return items, (_line(event), marks)
@@ -184,29 +189,27 @@ class _Composer:
     def _mapping(self, event: Any, depth: int) -> tuple[Any, Marks]:
         fields: dict[str, Any] = {}
         marks: dict[str, Marks] = {}
-        while not isinstance(name := next(self._events), yaml.MappingEndEvent):
-            if not isinstance(name, yaml.ScalarEvent) or name.tag is not None:
+        while type(name := self._next()) is not yaml.MappingEndEvent:
+            if type(name) is not yaml.ScalarEvent or name.tag is not None:
                 raise Unreadable("yaml", "a key must be text.", line=_line(name))
             key = name.value
             if key in fields:
                 raise Unreadable("duplicate_key", f'"{key}" stands here twice.', line=_line(name))
-            fields[key], (line, parts) = self._value(next(self._events), depth + 1)
+            fields[key], (line, parts) = self._value(self._next(), depth)
             # A block below its key begins on the next line; people look for the key.
             marks[key] = (_line(name) if parts is not None else line, parts)
         return fields, (_line(event), marks)
 
-    def _count(self, more: int, event: Any) -> None:
-        self._values += more
-        if self._values > VALUES_MAX:
-            raise Unreadable("too_big", f"more than {VALUES_MAX:,} values.", line=_line(event))
+
+def _too_big(event: Any) -> Unreadable:
+    return Unreadable("too_big", f"more than {VALUES_MAX:,} values.", line=_line(event))
 
 
 def _line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-def _scalar(event: Any) -> Any:
-    text = event.value
+def _scalar(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     if not text[0].isdigit() and text[0] not in "+-.":

@@ -26,7 +26,7 @@ from weft.core.graph.model import (
     WorkflowWork,
 )
 from weft.graphs.fields import Fields
-from weft.graphs.schemas import object_schema
+from weft.graphs.schemas import misfits, object_schema
 
 HTTP = ("url", "method", "headers", "query", "body", "accept", "answer", "health")
 ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout")
@@ -129,7 +129,13 @@ class NodeWork:
             at = self.node.place("type")
             self.node.problems.add("unknown_type", at, f'there is no node type "{name}".', did_you_mean(name, known))
             return PassWork()
-        return TypeWork(name, Expr(config) if config is not None else None, self._reference())
+        reference = self._reference()
+        schema = self.types[name]
+        # What templates or a blob will hold is known only when the node runs.
+        if schema is not None and not reference and "${" not in str(config):
+            for message in misfits(schema, {} if config is None else config):
+                self.node.problems.add("bad_config", self.at, message)
+        return TypeWork(name, Expr(config) if config is not None else None, reference)
 
     def _step(self, key: str, reference: str) -> Work:
         return StepWork(self.node.text(key) or self.name, reference)

@@ -346,7 +346,7 @@ class CodeDriver:
         return found
 
     def read(self, codec: Codec[T], raw: bytes, entry: Entry) -> T:
-        """A recorded value, typed. It fitted when it was recorded, so if it does not, the code asks for something else."""
+        """A recorded value, typed. It fitted when it was recorded: if not, the code asks for something else."""
         try:
             return codec.read(raw)
         except Misfit as misfit:

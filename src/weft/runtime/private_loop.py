@@ -98,7 +98,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self.tasks.pop(id(task), None)
 
     def end_all(self, error: type[BaseException]) -> None:
-        """Throw it into every task where it stands, in the task's own context; whatever the code makes of it is ignored."""
+        """Throw it into every task where it stands, in the task's own context; what the code makes of it is ignored."""
         outer = _get_running()
         _set_running(self)
         try:

@@ -92,9 +92,14 @@ def replay(app: App, path: str | Path) -> None:
     program = app.find_program(exported.workflow, exported.version)
     if program is None:
         raise UnknownWorkflow(f'No workflow "{exported.workflow}" of version {exported.version} is registered.')
-    stored = [StoredEvent(Seq(each.seq), Millis(each.at), bytes(each.event)) for each in exported.events]
+    stored = [StoredEvent(Seq(each.seq), Millis(each.at), _compact(each.event)) for each in exported.events]
     blobs = {digest: text.encode() for digest, text in exported.blobs.items()}
     replay_log(program, exported.uid, stored, blobs)
+
+
+def _compact(event: Raw) -> bytes:
+    """As it was stored, however the file was written."""
+    return msgspec.json.encode(msgspec.json.decode(event))
 
 
 def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> None:

@@ -43,7 +43,7 @@ def decide(state: CodeState, index: CodeIndex, ask: c.Ask) -> Sequence[e.AnyEven
 
 
 def _let_go(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -> list[e.AnyEvent]:
-    """What is still open where everything leaves the state: nobody can wait for it any more. Children go on by themselves."""
+    """What is still open where everything leaves the state: nobody can wait for it. Children go on by themselves."""
     found = [state.entries.get(number) for prefix in prefixes for number in index.below(prefix)]
     return [
         e.EntryCancelled(entry=entry.id)

@@ -74,6 +74,7 @@ def _run_timed_out(state: CodeState, _: CodeIndex, event: e.RunTimedOut, at: int
 
 def _code_ended(state: CodeState, _: CodeIndex, event: e.CodeEnded, at: int) -> None:
     state.ended = True
+    state.held = None
     state.failure = event.failure
     state.status = "rolling_back"
 
