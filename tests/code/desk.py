@@ -84,8 +84,8 @@ class Desk:
             await self.app.start(call, id=id)
             await asyncio.sleep(seconds)
 
-        async def after() -> Any:
-            run = (app or self.app).get(id)
+        async def after() -> T:
+            run: weft.Handle[T] = (app or self.app).get(id)
             await run.send("go")
             return await run.result()
 

@@ -136,15 +136,15 @@ class Stage:
         found += [c.ReportChildEnded(EntryId(n), "completed", Raw(b'"grown"')) for n in state.children]
         found += [c.DecideAsk(n, True, "ann", "", Raw(b'{"n":1}')) for n in state.asks]
         for number, wait in state.waits.items():
-            found.append(self._message(wait.names))
+            found += self._message(wait.names)
             if wait.due:
                 found.append(self._fire(number, wait.due))
-        return [command for command in found if command is not None]
+        return found
 
-    def _message(self, names: Sequence[str]) -> c.DeliverMessage | None:
+    def _message(self, names: Sequence[str]) -> list[c.DeliverMessage]:
         if "never" in names:
-            return None
-        return c.DeliverMessage(f"m{self.machine.state.arrived}", names[0] if names else "any", Raw(b"1"))
+            return []
+        return [c.DeliverMessage(f"m{self.machine.state.arrived}", names[0] if names else "any", Raw(b"1"))]
 
     def _fire(self, number: int, due: int) -> c.FireTimer:
         self.now_ms = max(self.now_ms, due)

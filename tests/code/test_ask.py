@@ -302,3 +302,21 @@ def test_a_large_form_comes_back_whole() -> None:
 def test_a_question_that_makes_no_sense_is_refused(options: dict[str, Any]) -> None:
     app, flow = asking(**{"timeout": "1s", **options})
     assert Desk(app).fail(flow()).type == "BadValue"
+
+
+@pytest.mark.parametrize("options", [{"title": "a\0"}, {"title": "\ud800"}, {"of": ["\ud800"]}, {"about": "\ud800"}])
+def test_a_question_that_no_store_can_hold_is_refused_and_the_log_stays_whole(options: dict[str, Any]) -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> str:
+        try:
+            await ctx.ask("q", **{"title": "?", **options})
+        except weft.BadValue:
+            await ctx.sleep("1s")
+            return "refused"
+        return "?"
+
+    desk = Desk(app)
+    assert desk.run(flow()) == "refused"
+    assert desk.kinds() == ["run_started", "timer_set", "timer_fired", "run_completed"]

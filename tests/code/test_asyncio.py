@@ -33,7 +33,7 @@ def test_gather_gives_results_in_the_order_of_its_calls() -> None:
     async def flow(ctx: weft.Context) -> list[str]:
         found = await asyncio.gather(work("a", 3), work("b", 1), work("c", 2))
         await ctx.receive("go")
-        return found
+        return list(found)
 
     desk = Desk(app)
     assert desk.across_a_crash(flow(), seconds=5) == ["A", "B", "C"]
@@ -77,14 +77,15 @@ def test_a_task_group_gives_its_results_and_cancels_the_rest_at_a_failure() -> N
     async def flow(ctx: weft.Context) -> list[Any]:
         async with asyncio.TaskGroup() as group:
             first, second = group.create_task(work("a", 1)), group.create_task(work("b", 2))
+        count, left = 0, []
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(work("bad", 1))
-                slow = group.create_task(work("slow", 3600))
+                left.append(group.create_task(work("slow", 3600)))
         except* weft.StepFailed as failed:
             count = len(failed.exceptions)
         await ctx.receive("go")
-        return [first.result(), second.result(), count, slow.cancelled()]
+        return [first.result(), second.result(), count, left[0].cancelled()]
 
     desk = Desk(app)
     assert desk.across_a_crash(flow(), seconds=10) == ["A", "B", 1, True]
@@ -220,7 +221,7 @@ def test_shielded_work_goes_on_when_its_waiter_is_cancelled() -> None:
         waiter = asyncio.create_task(outer())
         await ctx.sleep("1s")
         waiter.cancel()
-        return await inner
+        return str(await inner)
 
     assert Desk(app).run(flow()) == "KEPT"
 
@@ -232,7 +233,7 @@ def test_giving_way_with_sleep_zero_is_allowed() -> None:
     async def flow() -> str:
         for _ in range(10):
             await asyncio.sleep(0)
-        return await work("a")
+        return str(await work("a"))
 
     assert Desk(app).run(flow()) == "A"
 
@@ -245,7 +246,7 @@ def test_a_workflow_that_spins_is_stopped_for_a_person() -> None:
         while True:
             await asyncio.sleep(0)
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await app.start(flow(), id="run")
         return await run.status()
 
@@ -330,7 +331,7 @@ def test_a_race_ends_at_its_place_in_the_order_of_facts_also_on_replay() -> None
             return (await ctx.race("first", {"tidy": tidy(), "quick": work("quick", 1)})).name
 
         async def other() -> str:
-            return await work("other", 5)
+            return str(await work("other", 5))
 
         order = [
             await each for each in asyncio.as_completed([asyncio.create_task(race()), asyncio.create_task(other())])

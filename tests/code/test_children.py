@@ -117,7 +117,7 @@ def test_a_spawned_child_outlives_a_parent_that_completes() -> None:
     async def flow(ctx: weft.Context) -> str:
         return (await ctx.spawn(family.patient())).id
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await family.app.start(flow(), id="run")
         child = family.app.get(await run.result())
         await calm()
@@ -197,7 +197,7 @@ def test_a_child_that_was_cancelled_raises_run_cancelled_in_its_parent() -> None
         except weft.RunCancelled as cancelled:
             return f"{cancelled.run_id} is gone"
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await family.app.start(flow(), id="run")
         await calm()
         await family.app.get("run.patient").cancel()
@@ -260,7 +260,7 @@ def test_a_child_that_failed_because_of_a_cancelled_grandchild_has_failed() -> N
         except weft.RunCancelled:
             return "taken for cancelled"
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await family.app.start(flow(), id="run")
         await asyncio.sleep(1)
         await family.app.get("run.middle.patient").cancel()
@@ -293,7 +293,7 @@ def test_cancelling_a_parent_reaches_children_and_grandchildren_and_waits_for_th
     assert set(statuses.values()) == {"cancelled"}
     assert len(statuses) == 4
     ends = {name: desk.stored(name)[-1].at for name in statuses}
-    assert ends["run"] == max(ends.values())
+    assert desk.stored()[-1].at == max(ends.values())
     assert family.seen == ["told to stop"] * 2
 
 
@@ -322,7 +322,7 @@ def test_a_child_of_a_taken_id_fails_and_its_parent_hears_of_it() -> None:
             return failed.failure.code
         return "?"
 
-    async def scene() -> str:
+    async def scene() -> Any:
         await family.app.start(family.patient(), id="taken")
         return await (await family.app.start(flow(), id="run")).result()
 
@@ -432,3 +432,21 @@ def test_deep_families_end_and_uids_derive_from_their_parents() -> None:
     twin = Desk(app)
     assert twin.run(down(12)) == 12
     assert list(desk.store.content.runs) == list(twin.store.content.runs)
+
+
+@pytest.mark.parametrize("name", [" a", "a\n", "a\0", "x" * 501, "\ud800"])
+def test_a_child_id_that_nobody_could_type_is_refused(name: str) -> None:
+    family = Family()
+
+    @family.app.workflow
+    async def flow(ctx: weft.Context) -> str:
+        refused = 0
+        for wish in (ctx.call(family.double(1), id=name), ctx.spawn(family.double(1), id=name)):
+            try:
+                await wish
+            except weft.UsageError:
+                refused += 1
+        await ctx.sleep("1s")
+        return f"{refused} refused"
+
+    assert Desk(family.app).run(flow()) == "2 refused"

@@ -402,8 +402,8 @@ def test_an_input_that_no_longer_fits_the_workflow_holds_the_run(change: str) ->
         async def longer(ctx: weft.Context, n: int, m: int) -> int:
             return m
 
-        found = {"": same, "another name": renamed, "another type": retyped, "one more": longer}[changed]
-        app.workflow(name="flow")(found)
+        found: Any = {"": same, "another name": renamed, "another type": retyped, "one more": longer}[changed]
+        app.add_workflow(found, name="flow")
         return app
 
     async def begin() -> None:

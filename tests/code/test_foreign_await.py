@@ -81,7 +81,7 @@ def held_by(body: Callable[[], Awaitable[Any]]) -> tuple[Desk, Any]:
         await book()
         await body()
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await app.start(flow(), id="run")
         await calm()
         return await run.status()
@@ -108,7 +108,7 @@ def test_a_future_of_another_loop_holds_the_run() -> None:
     async def flow() -> None:
         await outside[0]
 
-    async def scene() -> str:
+    async def scene() -> Any:
         outside.append(asyncio.get_running_loop().create_future())
         run = await app.start(flow(), id="run")
         await calm()
@@ -164,7 +164,7 @@ def test_resuming_without_better_code_holds_it_again() -> None:
     async def flow() -> None:
         await asyncio.sleep(1)
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await app.start(flow(), id="run")
         await calm()
         await run.resume()
@@ -209,10 +209,10 @@ def test_other_runs_are_not_disturbed() -> None:
         await ctx.sleep("1m")
         return "fine"
 
-    async def scene() -> str:
-        runs = [await app.start(good()), await app.start(bad()), await app.start(good())]
-        assert await runs[0].result() == "fine"
-        return await runs[2].result()
+    async def scene() -> Any:
+        first, _, last = await app.start(good()), await app.start(bad()), await app.start(good())
+        assert await first.result() == "fine"
+        return await last.result()
 
     assert Desk(app).play(scene) == "fine"
 
@@ -224,7 +224,7 @@ def test_explain_says_why_it_stands_still() -> None:
     async def flow() -> None:
         await asyncio.sleep(1)
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await app.start(flow(), id="run")
         await calm()
         return str(await run.explain())

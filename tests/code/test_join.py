@@ -43,7 +43,7 @@ def test_calls_in_a_row_give_a_tuple() -> None:
     @app.workflow
     async def flow(ctx: weft.Context) -> str:
         a, b, c = await ctx.join("three", work("a"), work("b"), work("c"))
-        return a + b + c
+        return f"{a}{b}{c}"
 
     assert Desk(app).run(flow()) == "ABC"
 
@@ -116,7 +116,7 @@ def test_a_join_goes_on_after_a_crash_with_what_was_done() -> None:
     async def flow(ctx: weft.Context) -> dict[str, str]:
         async def slow() -> str:
             await ctx.receive("go")
-            return await work("late")
+            return str(await work("late"))
 
         return await ctx.join("both", {"quick": work("quick"), "slow": slow()})
 

@@ -147,7 +147,9 @@ def test_a_finished_loop_gives_its_result_again_without_a_round() -> None:
             rounds.append(100)
             return weft.done(None)
 
-        found = [await ctx.loop("count", body, state=0), await ctx.loop("once", empty, state=0)]
+        found: list[Any] = [await ctx.loop("count", body, state=0)]
+        once: Any = ctx.loop("once", empty, state=0)
+        found.append(await once)
         await ctx.receive("go")
         return found
 
@@ -194,7 +196,7 @@ def test_a_state_changed_in_place_does_not_change_what_is_recorded() -> None:
                 return weft.done(found)
             return weft.again(found)
 
-        return await ctx.loop("grow", body, state=[])
+        return await ctx.loop("grow", body, state=list[int]())
 
     assert Desk(app).across_a_crash(flow()) == [0, 1, 2, 99]
 
@@ -412,3 +414,30 @@ def test_a_loop_that_never_waits_does_not_hold_the_process() -> None:
         return [await run.result() for run in runs]
 
     assert Desk(app).play(scene) == [3000, 3000]
+
+
+def test_names_made_up_in_a_long_loop_do_not_fill_the_state() -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def work(n: int) -> int:
+        return n
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> int:
+        async def body(n: int) -> weft.Turn[int, int]:
+            await work.options(name=f"item {n}")(n)
+            await ctx.join("both", {f"left {n}": work(n), f"right {n}": work(n)})
+            if n == 1500:
+                await ctx.receive("go")
+            return weft.done(n) if n == 1600 else weft.again(n + 1)
+
+        return await ctx.loop("rounds", body, state=0, keep=1)
+
+    desk = Desk(app)
+    assert desk.across_a_crash(flow(), seconds=1) == 1600
+    assert len(desk.state().names) <= 1_100
+    assert desk.places()[-4:] == [
+        "rounds/~1599/both/right 1599/work", "rounds/~1600/item 1600",
+        "rounds/~1600/both/left 1600/work", "rounds/~1600/both/right 1600/work",
+    ]  # fmt: skip

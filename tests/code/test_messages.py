@@ -42,7 +42,7 @@ def test_a_message_that_comes_before_the_wait_is_kept_for_it() -> None:
         await ctx.sleep("1m")
         return [await ctx.receive("a"), await ctx.receive("b")]
 
-    async def scene() -> list[Any]:
+    async def scene() -> Any:
         run = await app.start(flow())
         await run.send("b", 2)
         await run.send("a", 1)

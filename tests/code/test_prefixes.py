@@ -43,7 +43,7 @@ def test_a_run_that_is_cancelled_somewhere_replays_too(name: str) -> None:
 
 
 def test_the_corpus_uses_everything_that_code_can_record() -> None:
-    kinds = set()
+    kinds: set[type] = set()
     for name in CORPUS:
         for cancel in (False, True):
             _, stage = recorded(name, 1, cancel=cancel)

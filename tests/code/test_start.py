@@ -59,7 +59,7 @@ def test_a_finished_run_is_found_again_also_by_another_process() -> None:
 def test_other_arguments_under_the_same_id_are_refused_with_the_difference() -> None:
     app, order, _ = orders()
 
-    async def scene() -> str:
+    async def scene() -> Any:
         await app.start(order("tea", 2), id="o-1")
         with pytest.raises(weft.IdTaken) as refused:
             await app.start(order("coffee", 2), id="o-1")
@@ -227,7 +227,7 @@ def test_a_delayed_start_survives_its_process_and_is_one_run() -> None:
 def test_awaiting_a_workflow_outside_starts_a_run_and_waits() -> None:
     app, order, _ = orders()
 
-    async def scene() -> str:
+    async def scene() -> Any:
         found: str = await order("tea", 3)
         return found
 
@@ -254,7 +254,7 @@ def test_result_with_a_timeout_gives_up_waiting_and_the_run_goes_on() -> None:
         await ctx.sleep("1m")
         return "done"
 
-    async def scene() -> str:
+    async def scene() -> Any:
         run = await app.start(flow())
         with pytest.raises(weft.TimedOut):
             await run.result(timeout="1s")
@@ -293,7 +293,7 @@ def test_the_real_app_hosts_the_engine_in_an_async_with() -> None:
 
     async def main() -> str:
         async with app:
-            return await (await app.start(order("tea"), id="o-1")).result()
+            return str(await (await app.start(order("tea"), id="o-1")).result())
 
     assert asyncio.run(main()) == "1 tea"
     with pytest.raises(weft.NotRunning):

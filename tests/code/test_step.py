@@ -66,7 +66,8 @@ def test_a_step_that_returns_nothing_is_done_too() -> None:
 
     @app.workflow
     async def flow(ctx: weft.Context) -> None:
-        assert await notify() is None
+        found: Any = notify()
+        assert await found is None
         await ctx.receive("go")
 
     assert Desk(app).across_a_crash(flow()) is None

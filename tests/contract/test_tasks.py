@@ -30,6 +30,10 @@ def take(store: Store, host: HostId = THERE, **fields: Any) -> Sequence[TaskOffe
     return list(go(store.tasks.take(host, **(values | fields))))
 
 
+def held(store: Store, *hosts: HostId) -> Sequence[tuple[HostId, TaskOffer]]:
+    return list(go(store.tasks.held(hosts, limit=10)))
+
+
 def test_an_offered_task_is_taken_as_it_was_offered(store: Store, peer: Store) -> None:
     start(store)
     offer(store, task(not_before=Millis(0)))
@@ -128,13 +132,33 @@ def test_rows_stay_when_the_run_is_claimed_or_rests(store: Store) -> None:
     assert [one.task for one in take(store)] == [1, 2]
 
 
-def test_whoever_has_a_task_may_go_on(store: Store) -> None:
+def test_who_has_what_is_known(store: Store) -> None:
     start(store)
-    offer(store, task(1), task(2))
+    offer(store, task(1), task(2), task(3))
+    take(store, THERE, limit=1)
+    take(store, HERE, limit=1)
+
+    assert held(store, THERE) == [(THERE, task(1))]
+    assert held(store, HERE, THERE) == [(THERE, task(1)), (HERE, task(2))]
+    assert held(store) == []
+
+
+def test_the_rows_of_a_run_are_known_claimed_or_not(store: Store) -> None:
+    start(store)
+    start(store, OTHER)
+    offer(store, task(1), task(2), task(1, uid=OTHER))
     take(store, THERE, limit=1)
 
-    assert list(go(store.tasks.renew(THERE, [task(1), task(2), task(3)]))) == [True, False, False]
-    assert list(go(store.tasks.renew(HERE, [task(1)]))) == [False]
+    assert list(go(store.tasks.rows(RUN))) == [task(1), task(2)]
+    assert list(go(store.tasks.rows(NOBODY))) == []
+
+
+def test_a_row_that_outlived_its_run_is_not_taken(store: Store) -> None:
+    start(store)
+    offer(store, task())
+    finish(store)
+
+    assert take(store) == []
 
 
 def test_a_settled_task_is_gone_and_its_report_is_in_the_inbox(store: Store) -> None:
@@ -145,7 +169,7 @@ def test_a_settled_task_is_gone_and_its_report_is_in_the_inbox(store: Store) -> 
 
     assert go(store.tasks.settle(THERE, task(), report))
     assert (list(load(store).inbox), row(store).mail) == ([report], 1)
-    assert list(go(store.tasks.renew(THERE, [task()]))) == [False]
+    assert held(store, THERE) == []
 
 
 def test_a_task_is_settled_once(store: Store) -> None:
@@ -186,34 +210,29 @@ def test_withdrawn_tasks_are_gone_claimed_or_not(store: Store) -> None:
 
     go(store.tasks.withdraw(RUN, [1, 2, 9]))
 
-    assert list(go(store.tasks.renew(THERE, [task(1)]))) == [False]
+    assert held(store, THERE) == []
     assert [(one.uid, one.task) for one in take(store)] == [(RUN, 3), (OTHER, 1)]
 
 
-def test_tasks_of_the_dead_are_removed_and_told(store: Store) -> None:
+def test_the_tasks_of_the_dead_are_settled_in_their_name(store: Store) -> None:
     start(store)
     offer(store, task(1), task(2), task(3), task(4))
     take(store, THERE, limit=2)
     take(store, HERE, limit=1)
 
-    assert list(go(store.tasks.expired(dead=[THERE], limit=10))) == [task(1), task(2)]
-    assert list(go(store.tasks.expired(dead=[THERE], limit=10))) == []
+    for host, lost in held(store, THERE):
+        assert go(store.tasks.settle(host, lost, mail(f"lost {lost.task}")))
+
+    assert held(store, THERE) == []
+    assert inbox(store) == ["lost 1", "lost 2"]
     assert not go(store.tasks.settle(THERE, task(1), mail()))
-    assert list(go(store.tasks.renew(HERE, [task(3)]))) == [True]
+    assert held(store, HERE) == [(HERE, task(3))]
     assert [one.task for one in take(store)] == [4]
 
 
-def test_the_tasks_of_the_dead_come_in_pages(store: Store) -> None:
+def test_what_hosts_have_comes_in_pages(store: Store) -> None:
     start(store)
     offer(store, *[task(number) for number in range(5)])
     take(store, THERE)
 
-    assert [len(go(store.tasks.expired(dead=[THERE], limit=2))) for _ in range(4)] == [2, 2, 1, 0]
-
-
-def test_nobody_dead_means_nothing_expired(store: Store) -> None:
-    start(store)
-    offer(store, task())
-    take(store)
-
-    assert list(go(store.tasks.expired(dead=[], limit=10))) == []
+    assert [one.task for _, one in go(store.tasks.held([THERE], limit=2))] == [0, 1]

@@ -7,7 +7,7 @@ discipline of the driver: a place is asked once, losers are cancelled before the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Raw
 
@@ -18,6 +18,8 @@ from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env
 from weft.core.ids import EntryId
 from weft.errors import Failure, WeftError
+
+H = TypeVar("H", bound="History")
 
 UID = "0123456789abcdef0123456789abcdef"
 FAILURE = Failure(type="OSError", message="down")
@@ -111,7 +113,7 @@ def start(tape: Tape) -> c.StartRun:
     )
 
 
-def play(history: History, tape: Tape) -> History:
+def play(history: H, tape: Tape) -> H:
     """Let things happen until the tape ends."""
     history.give(start(tape))
     while not tape.over:

@@ -90,7 +90,7 @@ def test_a_run_at_rest_comes_back_when_it_is_due_also_when_many_are_due_at_once(
 def test_a_run_at_rest_comes_back_for_mail_of_another_process() -> None:
     app, wait = waiting_app()
 
-    async def scene() -> int:
+    async def scene() -> Any:
         run = await app.start(wait(1), id="run")
         await asyncio.sleep(60)
         assert resident(desk) == []
@@ -106,7 +106,7 @@ def test_a_run_at_rest_comes_back_for_mail_of_another_process() -> None:
 def test_mail_of_another_process_reaches_a_run_in_memory() -> None:
     app, wait = waiting_app()
 
-    async def scene() -> int:
+    async def scene() -> Any:
         run = await app.start(wait(1), id="run")
         await calm()
         uid = desk.store.content.ids["run"]  # type: ignore[index]
@@ -122,7 +122,7 @@ def test_a_run_is_not_released_while_mail_waits_for_it() -> None:
     """The sender was accepted, so the run must see it: the release is refused and the mail taken in."""
     app, wait = waiting_app()
 
-    async def scene() -> int:
+    async def scene() -> Any:
         run = await app.start(wait(1), id="run")
         await calm()
         uid = desk.store.content.ids["run"]  # type: ignore[index]
@@ -165,7 +165,7 @@ def test_a_run_with_a_step_under_way_is_not_released() -> None:
 def test_a_host_beats_while_it_lives() -> None:
     app, _ = waiting_app()
 
-    async def scene() -> int:
+    async def scene() -> Any:
         await asyncio.sleep(100)
         return desk.store.content.hosts[desk.engine.host].beats
 
@@ -203,7 +203,7 @@ def test_a_run_released_with_a_long_tail_leaves_a_snapshot_and_comes_back_from_i
         total = sum([await work("x" * 500) for _ in range(20)])
         return total + await ctx.receive("go", int)
 
-    async def scene() -> int:
+    async def scene() -> Any:
         run = await app.start(flow(), id="run")
         await asyncio.sleep(60)
         (stored,) = desk.store.content.runs.values()

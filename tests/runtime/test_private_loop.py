@@ -40,7 +40,7 @@ def test_pumping_ends_when_nothing_is_ready_and_leaves_the_outer_loop_as_it_was(
         loop = make_loop()
         future = loop.create_future()
 
-        async def wait() -> str:
+        async def wait() -> Any:
             assert asyncio.get_running_loop() is loop
             return await future
 

@@ -18,7 +18,7 @@ from weft.authoring.group import Group, not_running
 from weft.authoring.handles import Handle
 from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration
-from weft.authoring.workflows import Invocation, Workflow, WorkflowProgram
+from weft.authoring.workflows import Invocation, Workflow, WorkflowProgram, check_run_id
 from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import duration_ms
@@ -327,15 +327,6 @@ class AppCatalogue:
 
     def programs(self) -> list[tuple[str, str]]:
         return self._app.workflow_versions()
-
-
-def check_run_id(run_id: str) -> str:
-    """Refuse ids that no command line or address could carry."""
-    if not run_id or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
-        raise UsageError(
-            f"{run_id[:60]!r} cannot be the id of a run.", hint="1 to 500 printable characters, no blanks at the ends."
-        )
-    return run_id
 
 
 def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from weft.authoring.app import check_run_id, plain_attributes, since_ms
+from weft.authoring.app import plain_attributes, since_ms
 from weft.authoring.handles import Handle
 from weft.authoring.policies import Duration
+from weft.authoring.workflows import check_run_id
 from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import duration_ms

@@ -298,6 +298,7 @@ class Context:
             raise BadValue(f"on_timeout={on_timeout!r} is not one of {', '.join(ON_TIMEOUT)}.", code="value.bad_policy")
         asked = list(of)
         _check_quorum(quorum, asked)
+        values.encode([title, *asked], what=f"the question {name!r} has")
         scope = _scope()
         driver = scope.driver
         codec: Codec[Any] | None = Codec.of(form) if form is not None else None

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import values
-from weft.errors import RunCancelled, RunFailed
+from weft.errors import RunCancelled, RunFailed, UsageError
 from weft.runtime.code_driver import CodeDriver, current_scope
 from weft.runtime.scopes import Scope
 from weft.steps.failures import rebuild
@@ -51,6 +51,15 @@ class Workflow(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<weft workflow {self.name} version {self.version}>"
+
+
+def check_run_id(run_id: str) -> str:
+    """Refuse ids that no command line or address could carry."""
+    if not run_id or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
+        raise UsageError(
+            f"{run_id[:60]!r} cannot be the id of a run.", hint="1 to 500 printable characters, no blanks at the ends."
+        )
+    return run_id
 
 
 class Invocation:
@@ -121,6 +130,8 @@ def start_child(
     """The entry of a child run at this place."""
     workflow = invocation.workflow
     driver = scope.driver
+    if run_id:
+        check_run_id(run_id)
     digest = values.digest(invocation.given)
     n, entry = driver.find(scope, workflow.name, "child", digest, invocation.given)
     if entry is not None:

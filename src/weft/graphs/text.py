@@ -17,7 +17,7 @@ import yaml
 from weft.core.graph.findings import At
 
 BYTES_MAX = 8 * 1024 * 1024
-VALUES_MAX = 300_000
+VALUES_MAX = 250_000
 DEPTH_MAX = 60
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")

@@ -372,11 +372,22 @@ class TaskQueue(Protocol):
     async def take(
         self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        """Claim up to ``limit`` unclaimed rows of these queues and steps that are due, oldest first."""
+        """Claim up to ``limit`` unclaimed rows of these queues and steps that are due, oldest first.
+
+        Rows of runs that are over are left alone.
+        """
         ...
 
-    async def renew(self, host: HostId, tasks: Sequence[TaskOffer]) -> Sequence[bool]:
-        """Say that the work goes on; False: the row is no longer this host's, so stop."""
+    async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
+        """Rows claimed by these hosts, oldest first, with who has each. It only looks.
+
+        What a dead host had is settled in its name, as lost; what a living one has and does not know of was taken by a call
+        whose answer it never got.
+        """
+        ...
+
+    async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
+        """All rows of a run, claimed or not, oldest first."""
         ...
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
@@ -388,10 +399,6 @@ class TaskQueue(Protocol):
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         """Remove rows of tasks that are no longer wanted, claimed or not."""
-        ...
-
-    async def expired(self, *, dead: Sequence[HostId], limit: int) -> Sequence[TaskOffer]:
-        """Rows claimed by hosts that are gone, removed; the caller reports each to its run as lost."""
         ...
 
 

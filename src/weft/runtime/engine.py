@@ -315,6 +315,7 @@ class Engine:
 
     def _end(self, actor: Actor) -> None:
         self.worker.stop_all(actor.uid)
+        self.shared.withdraw(actor.uid)
         self.disarm(actor)
         self.forget(actor)
         for posted in actor.leave_behind():

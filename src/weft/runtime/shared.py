@@ -7,7 +7,9 @@ becomes a loss that its run hears of.
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,9 @@ import msgspec
 from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, Millis, RunUid
+from weft.errors import StoreError
 from weft.ports.store import Mail, TaskOffer
+from weft.runtime.insist import insist
 from weft.runtime.worker import Flight, Report
 
 if TYPE_CHECKING:
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("weft")
 
 TAKEN_PER_ROUND = 100
+HELD_PER_LOOK = 10_000
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -45,7 +50,10 @@ class SharedWork:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._unknown: set[str] = set()
-        self._offered: set[tuple[RunUid, EntryId]] = set()
+        self._offered: dict[RunUid, set[int]] = {}
+        self._under_way: Counter[RunUid] = Counter()
+        self._turn = asyncio.Lock()
+        """A row is made and removed in the order in which that was decided."""
         self._taken: dict[tuple[RunUid, int], TaskOffer] = {}
 
     # --- as the owner of runs -------------------------------------------------------------------------------------
@@ -55,7 +63,7 @@ class SharedWork:
         if effect.step not in self._unknown:
             self._unknown.add(effect.step)
             log.warning('weft: no step "%s" here; %s waits for a process that has it', effect.step, actor.id)
-        self._offered.add((actor.uid, effect.task))
+        self.know(actor.uid, effect.task)
         task = TaskOffer(
             uid=actor.uid,
             task=effect.task,
@@ -67,14 +75,48 @@ class SharedWork:
             epoch=actor.epoch,
             not_before=Millis(effect.due),
         )
-        self._engine.aside(self._engine.store.tasks.offer([task]))
+        self._under_way[actor.uid] += 1
+        self._engine.aside(self._offer(actor, task))
 
-    def withdraw(self, uid: RunUid, tasks: Sequence[EntryId]) -> None:
-        """Nobody waits for these any more."""
-        known = [task for task in tasks if (uid, task) in self._offered]
+    async def _offer(self, actor: Actor, task: TaskOffer) -> None:
+        engine = self._engine
+        try:
+            async with self._turn:
+                await engine.store.tasks.offer([task])
+        except StoreError:
+            # It may yet come, after the task is done. A claim ends the epoch under which it could, and offers it anew.
+            if engine.actors.get(actor.uid) is actor:
+                await engine.recovery.reload(actor, actor.flying, None)
+        finally:
+            self._under_way[actor.uid] -= 1
+
+    def know(self, uid: RunUid, task: int) -> None:
+        """This task has a row, or is about to have one."""
+        self._offered.setdefault(uid, set()).add(task)
+
+    def has(self, uid: RunUid, task: int) -> bool:
+        """Whether others may perform this task, so that its answer comes by mail."""
+        return task in self._offered.get(uid, ())
+
+    def is_busy(self, uid: RunUid) -> bool:
+        """Whether a row of this run is on its way."""
+        return self._under_way[uid] > 0
+
+    def forget(self, uid: RunUid) -> None:
+        """The run leaves this host; its rows stay."""
+        self._offered.pop(uid, None)
+
+    def withdraw(self, uid: RunUid, tasks: Sequence[int] | None = None) -> None:
+        """Nobody waits for these any more (None: for any of the run)."""
+        offered = self._offered.get(uid, set())
+        known = sorted(offered if tasks is None else offered.intersection(tasks))
         if known:
-            self._offered.difference_update((uid, task) for task in known)
-            self._engine.aside(self._engine.store.tasks.withdraw(uid, known))
+            offered.difference_update(known)
+            self._engine.aside(self._withdraw(uid, known))
+
+    async def _withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
+        async with self._turn:
+            await insist(self._engine, lambda: self._engine.store.tasks.withdraw(uid, tasks))
 
     # --- as a worker ----------------------------------------------------------------------------------------------
 
@@ -89,21 +131,31 @@ class SharedWork:
             engine.host, queues=engine.catalogue.queues(), steps=steps, now=engine.clock.now_ms(), limit=free
         )
         for offer in offers:
-            known = _decode(offer.body)
-            self._taken[offer.uid, offer.task] = offer
-            body = engine.catalogue.step(known.effect.step)
-            engine.worker.hand_out(Flight(offer.uid, known.run_id, known.effect, body, offer))
+            self._perform(offer)
         return len(offers)
 
+    def _perform(self, offer: TaskOffer) -> None:
+        engine = self._engine
+        known = _decode(offer.body)
+        self._taken[offer.uid, offer.task] = offer
+        body = engine.catalogue.step(known.effect.step)
+        engine.worker.hand_out(Flight(offer.uid, known.run_id, known.effect, body, offer))
+
     async def renew(self) -> None:
-        """Say that the work goes on; stop what is no longer ours."""
-        held = list(self._taken.values())
-        if not held:
-            return
-        for offer, ours in zip(held, await self._engine.store.tasks.renew(self._engine.host, held), strict=True):
-            if not ours:
-                self._taken.pop((offer.uid, offer.task), None)
-                self._engine.worker.stop(offer.uid, EntryId(offer.task))
+        """Stop what is no longer ours; begin what was taken by a call whose answer never came."""
+        engine = self._engine
+        known = dict(self._taken)
+        ours = {
+            (offer.uid, offer.task): offer
+            for _, offer in await engine.store.tasks.held([engine.host], limit=HELD_PER_LOOK)
+        }
+        for place, offer in known.items():
+            if place not in ours and self._taken.get(place) is offer:
+                del self._taken[place]
+                engine.worker.stop(offer.uid, EntryId(offer.task))
+        for place, offer in ours.items():
+            if place not in self._taken and place not in known:
+                self._perform(offer)
 
     async def settle(self, flight: Flight, report: Report) -> None:
         """The result goes into the inbox of the run, together with the removal of the row."""
@@ -111,16 +163,18 @@ class SharedWork:
         offer = flight.offer
         assert offer is not None
         mail = Mail(id=engine.ids.new(), to=offer.uid, body=c.encode(report), at=engine.clock.now_ms())
-        if not await engine.store.tasks.settle(engine.host, offer, mail):
-            log.warning("weft: the answer of %s came too late; somebody else performs it", offer.step)
-        self._taken.pop((offer.uid, offer.task), None)
+        await insist(engine, lambda: engine.store.tasks.settle(engine.host, offer, mail))
+        if self._taken.get((offer.uid, offer.task)) is offer:
+            del self._taken[offer.uid, offer.task]
         engine.worker.answered(flight)
         engine.keeper.nudge()
 
     async def expire(self, dead: Sequence[HostId]) -> None:
-        """Rows of workers that are gone: their runs hear that the task was lost."""
+        """Rows of workers that are gone: each is settled in the name of the dead, and its run hears that it was lost."""
         engine = self._engine
-        for offer in await engine.store.tasks.expired(dead=dead, limit=TAKEN_PER_ROUND):
+        if not dead:
+            return
+        for host, offer in await engine.store.tasks.held(dead, limit=TAKEN_PER_ROUND):
             lost = c.ReportTaskLost(EntryId(offer.task), offer.attempt, offer.delivery)
             mail = Mail(
                 id=f"lost/{offer.task}/{offer.attempt}/{offer.delivery}",
@@ -128,4 +182,4 @@ class SharedWork:
                 body=c.encode(lost),
                 at=engine.clock.now_ms(),
             )
-            await engine.store.log.send([mail])
+            await engine.store.tasks.settle(host, offer, mail)

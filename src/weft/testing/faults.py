@@ -31,7 +31,7 @@ from weft.testing.loop import PROCESS, SimLoop
 
 WRITES = frozenset({
     "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "blobs.put", "hosts.beat",
-    "tasks.offer", "tasks.take", "tasks.renew", "tasks.settle", "tasks.withdraw", "tasks.expired", "definitions.put",
+    "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "definitions.put",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """What a process does before it has anything to lose, or after."""

@@ -14,7 +14,7 @@ from weft.core.graph.folded import FoldedGraph
 from weft.core.graph.frames import find_frames
 from weft.core.graph.language import Language
 from weft.core.graph.loops import find_exits, find_loops
-from weft.core.graph.model import START, Graph, StepWork, WorkflowWork
+from weft.core.graph.model import NO_LIMITS, START, Graph, StepWork, WorkflowWork
 from weft.core.graph.parts import Analysis, node_part, output_part, ring_part, written_edge
 from weft.core.graph.reading import Reader
 from weft.core.graph.scopes import Scopes
@@ -74,7 +74,7 @@ def _assemble(done: Analysis) -> Graph:
         scopes=done.scopes.all,
         start_closed_by=done.shape.names[done.frames.closer[0]] if 0 in done.frames.closer else START,
         terminals=[name for name, node in nodes.items() if node.terminal and node.scopes],
-        limits=folded.limits,
+        limits=NO_LIMITS if folded.limits == NO_LIMITS else folded.limits,
         input=folded.input,
         state=folded.state,
         result=folded.result,

@@ -143,6 +143,10 @@ class Retry(_Part, frozen=True, omit_defaults=True):
     delay_ms_max: int | None = None
 
 
+NO_RETRY: Final = Retry()
+"""One object, like those below, so that what has it leaves it out and equal graphs have equal bytes."""
+
+
 class Limits(_Part, frozen=True, omit_defaults=True):
     """Bounds of a run or, on a node, of its visits; 0: the engine's own. `time_ms` on a node counts all attempts."""
 
@@ -152,12 +156,15 @@ class Limits(_Part, frozen=True, omit_defaults=True):
     fan_out: int = 0
 
 
+NO_LIMITS: Final = Limits()
+
+
 class Undo(_Part, frozen=True, omit_defaults=True):
     """The step that takes the node back. Without `input` it is given the node's input and output."""
 
     step: str
     input: Expr | None = None
-    retry: Retry = Retry()
+    retry: Retry = NO_RETRY
     timeout_ms: int = 0
 
 
@@ -178,6 +185,10 @@ class Need(_Part, frozen=True, omit_defaults=True):
         return max(1, int(scaled // 100) + (scaled % 100 > 0))
 
 
+ALL: Final = Need()
+ITEM: Final = "item"
+
+
 class Merge(_Part, frozen=True, omit_defaults=True):
     """`source`: empty for the whole branch output, else a path whose first word is `output` or `branch`."""
 
@@ -190,7 +201,7 @@ class FanIn(_Part, frozen=True, omit_defaults=True):
     """What a fan-in closes and when. `opener` is a node, or `START`."""
 
     opener: str
-    need: Need = Need()
+    need: Need = ALL
     merge: Merge | None = None
     early: Early = "cancel"
 
@@ -218,7 +229,7 @@ class Each(_Part, frozen=True, omit_defaults=True):
     """`for_each`: a branch per item of the list that `collection` (one CEL expression) gives."""
 
     collection: Expr
-    name: str = "item"
+    name: str = ITEM
 
 
 class Edge(_Part, frozen=True, omit_defaults=True):
@@ -288,10 +299,10 @@ class Node(_Part, frozen=True, omit_defaults=True):
     work: Work
     input: Expr | None = None
     save: list[Save] = []
-    retry: Retry = Retry()
+    retry: Retry = NO_RETRY
     timeout_ms: int = 0
     queue: str = ""
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     undo: Undo | None = None
     on_failure: Literal["propagate", "route"] = "propagate"
     join: Join = "plain"
@@ -327,7 +338,7 @@ class Graph(_Part, frozen=True, omit_defaults=True):
     scopes: list[Scope] = []
     start_closed_by: str = ""
     terminals: list[str] = []
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
     input: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
     result: dict[str, Any] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 
@@ -11,10 +12,30 @@ from weft.core.graph.flow import Flow
 from weft.core.graph.folded import FoldedGraph, FoldedNode, Source
 from weft.core.graph.frames import Frames
 from weft.core.graph.loops import Loops, Ring
-from weft.core.graph.model import START, Delivery, Each, Edge, Expr, FanIn, Loop, Node, Repeat, Save, Target, Undo, Work
+from weft.core.graph.model import (
+    ALL,
+    ITEM,
+    NO_LIMITS,
+    NO_RETRY,
+    START,
+    Delivery,
+    Each,
+    Edge,
+    Expr,
+    FanIn,
+    Loop,
+    Node,
+    Repeat,
+    Save,
+    Target,
+    Undo,
+    Work,
+)
 from weft.core.graph.reading import Reader
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -67,7 +88,7 @@ class Analysis:
         merge = join.merge
         if merge is not None:
             merge = msgspec.structs.replace(merge, into=self._settled(merge.into, index))
-        return FanIn(opener, join.need, merge, join.early)
+        return FanIn(opener, _one(ALL, join.need), merge, join.early)
 
     def _repeat(self, index: int, part: Node) -> Repeat | None:
         if part.repeat is None:
@@ -77,6 +98,8 @@ class Analysis:
         return msgspec.structs.replace(part.repeat, loop=back.loop, back=back.ordinal, exhausted=exhausted)
 
     def _waits(self, index: int) -> list[Delivery]:
+        if index in self.frames.opener:
+            return []  # a fan-in waits for branches, not for edges
         delivered = self.scopes.delivers[index]
         everything = {ordinal for ordinals in delivered.values() for ordinal in ordinals}
         partly = any(len(ordinals) < len(everything) for ordinals in delivered.values())
@@ -95,10 +118,10 @@ def node_part(node: FoldedNode, reader: Reader) -> Node:
         work=_read_work(node, reader),
         input=reader.template(node.input, node.id),
         save=[Save(save.to, reader.read("template", save.value, node.id)[0]) for save in node.save],
-        retry=node.retry,
+        retry=_one(NO_RETRY, node.retry),
         timeout_ms=node.timeout_ms,
         queue=node.queue,
-        limits=node.limits,
+        limits=_one(NO_LIMITS, node.limits),
         undo=_read_undo(node, reader),
         on_failure=node.on_failure,
         join=node.join,
@@ -117,7 +140,7 @@ def _read_undo(node: FoldedNode, reader: Reader) -> Undo | None:
     undo = node.undo
     if undo is None:
         return None
-    return Undo(undo.step, reader.template(undo.input, node.id), undo.retry, undo.timeout_ms)
+    return Undo(undo.step, reader.template(undo.input, node.id), _one(NO_RETRY, undo.retry), undo.timeout_ms)
 
 
 def _read_work(node: FoldedNode, reader: Reader) -> Work:
@@ -142,7 +165,7 @@ def written_edge(arc: Arc, names: list[str]) -> Edge:
         tier=arc.tier,
         when=arc.when,
         errors=route.errors if route is not None else None,
-        each=Each(arc.each, route.each_name) if arc.each is not None and route is not None else None,
+        each=Each(arc.each, _one(ITEM, route.each_name)) if arc.each is not None and route is not None else None,
         copies=route.copies if route is not None else 0,
         width=route.width if route is not None else 0,
         mentions_error=arc.mentions_error,
@@ -155,6 +178,11 @@ def written_edge(arc: Arc, names: list[str]) -> Edge:
 def ring_part(ring: Ring, names: list[str]) -> Loop:
     """A loop, without its body: that is in the nodes."""
     return Loop(names[ring.header], [names[arc.source] for arc in ring.latches], ring.parent, sorted(ring.exits))
+
+
+def _one(default: T, value: T) -> T:
+    """The default itself where the value equals it, so that it is left out."""
+    return default if value == default else value
 
 
 def _tiers(arcs: list[Arc]) -> list[list[int]]:

@@ -29,13 +29,18 @@ class MemoryTasks:
             if len(taken) == limit:
                 break
             offer = row.offer
-            if row.host is None and offer.queue in queues and offer.step in steps and offer.not_before <= now:
+            wanted = offer.queue in queues and offer.step in steps and offer.uid in self._content.open
+            if row.host is None and wanted and offer.not_before <= now:
                 row.host = host
                 taken.append(offer)
         return taken
 
-    async def renew(self, host: HostId, tasks: Sequence[TaskOffer]) -> Sequence[bool]:
-        return [self._is_held(host, task) for task in tasks]
+    async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
+        rows = self._content.tasks.values()
+        return [(row.host, row.offer) for row in rows if row.host is not None and row.host in hosts][:limit]
+
+    async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
+        return [row.offer for row in self._content.tasks.values() if row.offer.uid == uid]
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         if not self._is_held(host, task):
@@ -48,13 +53,6 @@ class MemoryTasks:
         unwanted = set(tasks)
         for key in [key for key in self._content.tasks if key[0] == uid and key[1] in unwanted]:
             del self._content.tasks[key]
-
-    async def expired(self, *, dead: Sequence[HostId], limit: int) -> Sequence[TaskOffer]:
-        gone = set(dead)
-        lost = [row.offer for row in self._content.tasks.values() if row.host in gone][:limit]
-        for offer in lost:
-            del self._content.tasks[_key(offer)]
-        return lost
 
     def _is_held(self, host: HostId, task: TaskOffer) -> bool:
         row = self._content.tasks.get(_key(task))

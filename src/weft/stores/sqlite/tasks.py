@@ -24,8 +24,11 @@ _OFFER = (
 _COLUMNS = "task, attempt, delivery, step, queue, body, tasks.epoch, not_before, (SELECT uid FROM runs WHERE num = run)"
 _FREE = (
     "SELECT num FROM tasks WHERE host IS NULL AND queue IN (SELECT value FROM json_each(?)) "
-    "AND step IN (SELECT value FROM json_each(?)) AND not_before <= ? ORDER BY num LIMIT ?"
+    "AND step IN (SELECT value FROM json_each(?)) AND not_before <= ? "
+    f"AND run IN (SELECT num FROM runs WHERE status NOT IN ({_OVER})) ORDER BY num LIMIT ?"
 )
+_HELD = f"SELECT host, {_COLUMNS} FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
+_OF_RUN = f"SELECT {_COLUMNS} FROM tasks WHERE run = (SELECT num FROM runs WHERE uid = ?) ORDER BY num"
 _MINE = "run = (SELECT num FROM runs WHERE uid = ?) AND task = ? AND attempt = ? AND delivery = ? AND host = ?"
 
 
@@ -57,12 +60,15 @@ class SqliteTasks:
 
         return await self._writer.small(work)
 
-    async def renew(self, host: HostId, tasks: Sequence[TaskOffer]) -> Sequence[bool]:
-        def work(connection: apsw.Connection) -> list[bool]:
-            text = f"SELECT 1 FROM tasks WHERE {_MINE}"
-            return [connection.execute(text, _identity(task, host)).fetchone() is not None for task in tasks]
+    async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
+        def work(connection: apsw.Connection) -> list[tuple[HostId, TaskOffer]]:
+            rows = connection.execute(_HELD, (_json(hosts), limit))
+            return [(HostId(host), _offer(row)) for host, *row in rows]
 
         return self._reader.here(work)
+
+    async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
+        return self._reader.here(lambda connection: [_offer(row) for row in connection.execute(_OF_RUN, (uid,))])
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         def work(connection: apsw.Connection) -> bool:
@@ -82,19 +88,6 @@ class SqliteTasks:
             )
 
         await self._writer.small(work)
-
-    async def expired(self, *, dead: Sequence[HostId], limit: int) -> Sequence[TaskOffer]:
-        lost = "SELECT num FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
-        wanted = (_json(dead), limit)
-        if not self._reader.here(lambda connection: connection.execute(lost, wanted).fetchone()):
-            return []
-
-        def work(connection: apsw.Connection) -> list[TaskOffer]:
-            nums = connection.execute(lost, wanted).fetchall()
-            remove = f"DELETE FROM tasks WHERE num = ? RETURNING {_COLUMNS}"
-            return [_offer(row) for num in nums for row in connection.execute(remove, num)]
-
-        return await self._writer.small(work)
 
 
 def _values(task: TaskOffer) -> tuple[Any, ...]:
