@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PROGRAM = '''
+PROGRAM = """
 import asyncio, os, sys
 import weft
 
@@ -44,7 +44,7 @@ else:
             await asyncio.sleep(60)
 
 asyncio.run(main())
-'''
+"""
 
 
 @contextmanager

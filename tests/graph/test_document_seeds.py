@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -134,7 +135,7 @@ def drawn(arrows: str, **more: Document) -> Document:
     """`A -> B, C -> D`: the graphs that the seeds draw; a node that several lead to waits for all."""
     stages = [[name.strip() for name in stage.split(",")] for stage in arrows.split("->")]
     found: dict[str, Document] = {name: {"id": name, "type": "task"} for stage in stages for name in stage}
-    for before, after in zip(stages, stages[1:], strict=False):
+    for before, after in pairwise(stages):
         for name in before:
             found[name]["dependents"] = after
         for name in after:

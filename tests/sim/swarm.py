@@ -9,7 +9,7 @@ from random import Random
 from weft.runtime.settings import Settings
 from weft.testing.faults import Rates
 
-SHARED = 0.0
+SHARED = 0.2
 """How many worlds have steps that only one host has."""
 
 

@@ -142,7 +142,7 @@ PAGES: dict[str, Page] = {
     ),
     "graph.yaml": Page(
         "A graph document is not YAML that Weft accepts.",
-        "The message names the line. Only true and false are booleans, and a condition that begins with ! must be quoted.",
+        "The message names the line. Only true and false are booleans; a condition that begins with ! is quoted.",
         'Quote it: when: "!output.sure"',
     ),
     "graph.invalid": Page(

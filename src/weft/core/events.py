@@ -22,11 +22,10 @@ FORMAT = 1
 
 Style = Literal["code", "graph", "goal"]
 Effect = Literal["pure", "idempotent", "irreversible"]
-Path = list[int]
-"""A location, compactly.
+Path = list[int | str]
+"""A location, compactly: indexes into the run's name registry, each followed by minus its repeat number if it has one.
 
-Indexes into the run's name registry, each followed by minus its repeat number if it has one.
-"""
+A name stands for itself where the registry is full."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):

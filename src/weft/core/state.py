@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import DEFAULT_POLICY, NULL, Parent, Policy, UndoPlan
+from weft.core.events import DEFAULT_POLICY, NULL, Parent, Path, Policy, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
 
@@ -199,7 +199,7 @@ class CodeIndex:
     def __init__(self, state: CodeState) -> None:
         self.name_ids = {name: i for i, name in enumerate(state.names)}
         self.keys: dict[str, int] = {}
-        self.paths: dict[str, list[int]] = {"": []}
+        self.paths: dict[str, Path] = {"": []}
         self.scopes: dict[str, Scope] = {}
         for entry in state.entries.values():
             self.add(entry)

@@ -381,8 +381,8 @@ class TaskQueue(Protocol):
     async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
         """Rows claimed by these hosts, oldest first, with who has each. It only looks.
 
-        What a dead host had is settled in its name, as lost; what a living one has and does not know of was taken by a call
-        whose answer it never got.
+        What a dead host had is settled in its name, as lost; what a living one has and does not know of was taken by a
+        call whose answer it never got.
         """
         ...
 

@@ -264,6 +264,7 @@ class Engine:
     def forget(self, actor: Actor) -> None:
         """The run leaves memory."""
         actor.close()
+        self.shared.forget(actor.uid)
         if self.actors.get(actor.uid) is actor:
             del self.actors[actor.uid]
         if self.by_id.get(actor.id) is actor:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from weft.core.effects import ArmTimer, PerformTask
 from weft.core.ids import Millis
 from weft.core.state import FOLD
 from weft.errors import StoreError
@@ -136,7 +137,8 @@ class Keeper:
             self.nudge()
 
     def _may_rest(self, actor: Actor) -> bool:
-        return actor.is_idle() and not self._engine.worker.is_busy(actor.uid)
+        engine = self._engine
+        return actor.is_idle() and not engine.worker.is_busy(actor.uid) and not engine.shared.is_busy(actor.uid)
 
     async def release(self, actors: Sequence[Actor]) -> None:
         """Put these to rest; one that got something to do meanwhile stays."""
@@ -193,9 +195,10 @@ class Keeper:
 
 def _wake_at(actor: Actor) -> Millis | None:
     """The earliest time at which something happens by itself."""
-    dues = [due for effect in actor.machine.outstanding() if (due := getattr(effect, "due", 0)) or _is_task(effect)]
+    shared = actor.engine.shared
+    dues = [
+        effect.due
+        for effect in actor.machine.outstanding()
+        if isinstance(effect, ArmTimer) or (isinstance(effect, PerformTask) and not shared.has(actor.uid, effect.task))
+    ]
     return Millis(min(dues)) if dues else None
-
-
-def _is_task(effect: object) -> bool:
-    return isinstance(getattr(effect, "task", None), int)

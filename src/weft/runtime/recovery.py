@@ -111,6 +111,8 @@ class Recovery:
         actor = Actor(engine, row.uid, row.id, row.epoch)
         engine.keep_actor(actor)
         actor.mailbox.extend(pending)
+        # Before the log: an answer that comes between the two is then in the inbox, and never in neither.
+        rows = await insist(engine, lambda: engine.store.tasks.rows(row.uid)) if row.seq else ()
         try:
             loaded = await insist(engine, lambda: engine.store.log.load(row.uid, fold=FOLD))
         except Corrupt as error:
@@ -122,10 +124,13 @@ class Recovery:
                 engine.aside(engine.deliver(row.uid, posted))
             return None
         boundary("recovery.loaded")
+        for offer in rows:
+            engine.shared.know(row.uid, offer.task)
         self._restore(actor, loaded, died=died)
         return actor
 
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
+        shared = self._engine.shared
         machine = CodeMachine.restore(loaded.snapshot.body) if loaded.snapshot else CodeMachine.fresh(actor.uid)
         for stored in loaded.events:
             machine.evolve(e.decode(stored.body), at=stored.at)
@@ -136,7 +141,11 @@ class Recovery:
         actor.died = died
         actor.begin_turn()
         lost = self._lost_tasks(actor) if died else []
-        open_effects = [effect for effect in machine.outstanding() if getattr(effect, "task", 0) not in lost]
+        open_effects = [
+            effect
+            for effect in machine.outstanding()
+            if not isinstance(effect, PerformTask) or not (effect.task in lost or shared.has(actor.uid, effect.task))
+        ]
         for number in lost:
             task = machine.state.tasks[number]
             actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
@@ -168,10 +177,13 @@ class Recovery:
     def _lost_tasks(self, actor: Actor) -> list[int]:
         """Tasks that had been handed out and are in nobody's hands now."""
         now = actor.now_ms
+        engine = self._engine
         return [
             number
             for number, task in actor.machine.state.tasks.items()
-            if task.due <= now and not self._engine.worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
+            if task.due <= now
+            and not engine.worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
+            and not engine.shared.has(actor.uid, number)
         ]
 
     # --- mail -----------------------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ class SharedWork:
         engine.keeper.nudge()
 
     async def expire(self, dead: Sequence[HostId]) -> None:
-        """Rows of workers that are gone: each is settled in the name of the dead, and its run hears that it was lost."""
+        """Rows of workers that are gone: each is settled in the name of the dead, and its run hears of the loss."""
         engine = self._engine
         if not dead:
             return

@@ -74,7 +74,7 @@ class Executor(Protocol):
         ...
 
 
-class PerformedElsewhere(Exception):  # noqa: N818 - it carries a failure, it is none
+class PerformedElsewhere(Exception):
     """A body failed in another process: what is left of its exception."""
 
     def __init__(self, failure: Failure, *, final: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code.locations import compact, key_of
+from weft.core.code.locations import compact, key_of, registered
 from weft.core.ids import EntryId
 from weft.core.state import CodeIndex, CodeState
 from weft.core.waits import refuse_unless, waiting_messages
@@ -31,11 +31,7 @@ def decide(state: CodeState, index: CodeIndex, ask: c.Ask) -> Sequence[e.AnyEven
         base = compact(ask.scope[:-1], index.name_ids, add)
         if not add:
             index.paths[ask.scope] = base
-    number = index.name_ids.get(ask.name)
-    if number is None:
-        if ask.name not in add:
-            add.append(ask.name)
-        number = len(index.name_ids) + add.index(ask.name)
+    number = registered(ask.name, index.name_ids, add)
     path = [*base, number] if ask.n == 1 else [*base, number, -ask.n]
     events = _ASKS[type(ask)](state, ask, path, add)
     leaving = _LEAVING.get(type(ask))

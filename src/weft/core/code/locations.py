@@ -15,6 +15,8 @@ from weft.errors import BadValue
 ROUND = 0
 TASK = 1
 NAME_MAX = 200
+NAMES_MAX = 1_000
+"""More names than this are not registered but written out where they stand."""
 _RESERVED = "~&!"
 
 
@@ -35,7 +37,7 @@ def check_name(name: str) -> str:
 
 
 def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
-    """The path of a location; names not registered yet are put into ``add``, in order."""
+    """The path of a location; names not registered yet are put into ``add``, in order, while there is room for them."""
     path: Path = []
     for segment in key.split("/"):
         mark = segment[0]
@@ -43,24 +45,32 @@ def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
             path += (ROUND if mark == "~" else TASK, -1 - int(segment[1:]))
             continue
         name, _, number = segment.partition("#")
-        index = names.get(name)
-        if index is None:
-            if name in add:
-                index = len(names) + add.index(name)
-            else:
-                index = len(names) + len(add)
-                add.append(name)
-        path.append(index)
+        path.append(registered(name, names, add))
         if number:
             path.append(-int(number))
     return path
 
 
-def readable(path: Sequence[int], names: Sequence[str]) -> str:
+def registered(name: str, names: Mapping[str, int], add: list[str]) -> int | str:
+    """The number of a name, or itself, if the registry is full: made-up names must not fill the state."""
+    index = names.get(name)
+    if index is not None:
+        return index
+    if name in add:
+        return len(names) + add.index(name)
+    if len(names) + len(add) >= NAMES_MAX:
+        return name
+    add.append(name)
+    return len(names) + len(add) - 1
+
+
+def readable(path: Sequence[int | str], names: Sequence[str]) -> str:
     """The location of a path."""
     parts: list[str] = []
     for part in path:
-        if part >= 0:
+        if isinstance(part, str):
+            parts.append(part)
+        elif part >= 0:
             parts.append(names[part])
         elif parts[-1] == "~" or parts[-1] == "&":
             parts[-1] += str(-1 - part)

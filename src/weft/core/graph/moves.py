@@ -1,4 +1,4 @@
-"""How tokens move: they leave by edges, arrive at nodes, meet at joins; what is not taken is skipped. Pure structure."""
+"""How tokens move: they leave by edges, arrive at nodes and meet at joins; what is not taken is skipped. Pure."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _COLUMNS = "task, attempt, delivery, step, queue, body, tasks.epoch, not_before,
 _FREE = (
     "SELECT num FROM tasks WHERE host IS NULL AND queue IN (SELECT value FROM json_each(?)) "
     "AND step IN (SELECT value FROM json_each(?)) AND not_before <= ? "
-    f"AND run IN (SELECT num FROM runs WHERE status NOT IN ({_OVER})) ORDER BY num LIMIT ?"
+    f"AND EXISTS (SELECT 1 FROM runs WHERE runs.num = run AND status NOT IN ({_OVER})) ORDER BY num LIMIT ?"
 )
 _HELD = f"SELECT host, {_COLUMNS} FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
 _OF_RUN = f"SELECT {_COLUMNS} FROM tasks WHERE run = (SELECT num FROM runs WHERE uid = ?) ORDER BY num"
