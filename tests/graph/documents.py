@@ -36,6 +36,25 @@ def refused(document: Document | str, surroundings: Surroundings | None = None) 
     return [finding for finding in found if finding.severity == "error"]
 
 
+def refusal_of(document: Document | str) -> BadGraph | None:
+    """Why a document does not compile, if it does not."""
+    try:
+        parse_graph(document) if isinstance(document, str) else load_graph(document)
+    except BadGraph as error:
+        return error
+    return None
+
+
+def is_accepted(document: Document) -> bool:
+    return refusal_of(document) is None
+
+
+def is_accepted_or_explained(document: Document | str) -> bool:
+    """Whether a document compiles, or is refused with something to repair."""
+    error = refusal_of(document)
+    return error is None or (bool(error.context["findings"]) and bool(str(error)))
+
+
 def codes(document: Document | str) -> list[str]:
     """The codes of all that is wrong, without their first word."""
     return [finding.code.removeprefix("graph.") for finding in refused(document)]

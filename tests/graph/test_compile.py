@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.graph.documents import compiled, edge, nodes, refused
+from tests.graph.documents import Document, compiled, edge, nodes, refused
 from weft.core.graph.compile import referenced_steps, referenced_workflows
 from weft.core.graph.model import START, Need, Target, content_hash, decode, encode
 from weft.graphs import load_graph
@@ -43,6 +44,32 @@ def test_a_compiled_graph_comes_back_from_its_json(path: Path) -> None:
     graph = load_graph(source).graph
     assert decode(encode(graph)) == graph
     assert content_hash(decode(encode(graph))) == content_hash(graph)
+
+
+def defaults_written(value: Any, written: Any) -> list[str]:
+    """Fields that have their default and stand in the JSON all the same."""
+    if isinstance(value, list):
+        return [name for pair in zip(value, written, strict=True) for name in defaults_written(*pair)]
+    if isinstance(value, dict):
+        return [name for key in value for name in defaults_written(value[key], written[key])]
+    if not isinstance(value, msgspec.Struct):
+        return []
+    found = []
+    for field in msgspec.structs.fields(value):
+        part = getattr(value, field.name)
+        default = field.default_factory() if callable(field.default_factory) else field.default
+        if field.name in written:
+            found += [field.name] if part == default else defaults_written(part, written[field.name])
+    return found
+
+
+@pytest.mark.parametrize("path", [*CASES, *PROGRAMS], ids=lambda path: path.stem)
+def test_equal_graphs_have_equal_bytes_because_defaults_are_left_out(path: Path) -> None:
+    source: Any = path if path.suffix == ".yaml" else json.loads(path.read_text("utf-8"))["document"]
+    if "refuse" in path.stem:
+        return
+    graph = load_graph(source).graph
+    assert defaults_written(graph, json.loads(encode(graph))) == []
 
 
 def test_the_hash_follows_the_content_and_nothing_else() -> None:
@@ -81,8 +108,12 @@ def test_targets_of_a_replaced_break_path_are_no_entries_but_never_run() -> None
             "loop": {"condition": "output.x", "max_iterations": 2, "break_path": ["gone"], "timeout_path": ["late"]},
             "branch": {"rules": [{"condition": "output.y", "next_nodes": ["b"]}], "default": ["c"]},
         },
-        b={}, c={}, gone={"next": "z"}, late={}, z={"join": "edges"},
-    )  # fmt: skip
+        b={},
+        c={},
+        gone={"next": "z"},
+        late={},
+        z={"join": "edges"},
+    )
     loaded = load_graph({**document, "nodes": {**document["nodes"], "c": {"pass": True, "next": "z"}}})
 
     assert [loaded.graph.edges[ordinal].to for ordinal in loaded.graph.start] == ["a"]
@@ -111,10 +142,16 @@ def test_priorities_become_tiers_from_zero_and_keep_the_order_of_the_document() 
 def test_a_catch_comes_after_everything_and_is_asked_alone_when_the_node_fails() -> None:
     graph = compiled(
         nodes(
-            a={"next": [{"when": "output.ok", "to": "b"}, {"to": "c"}], "catch": [{"error": "Declined", "to": "d"}, "e"]},
-            b={}, c={}, d={}, e={},
+            a={
+                "next": [{"when": "output.ok", "to": "b"}, {"to": "c"}],
+                "catch": [{"error": "Declined", "to": "d"}, "e"],
+            },
+            b={},
+            c={},
+            d={},
+            e={},
         )
-    )  # fmt: skip
+    )
     d, e = edge(graph, "a", "d"), edge(graph, "a", "e")
 
     assert (d.errors, e.errors) == (["Declined"], [])
@@ -137,11 +174,12 @@ def test_a_fan_in_closes_the_nearest_fan_out() -> None:
         nodes(
             a={"next": [{"to": "b", "for_each": "${input.xs}"}]},
             b={"next": [{"to": ["c", "d"]}]},
-            c={"next": "inner"}, d={"next": "inner"},
+            c={"next": "inner"},
+            d={"next": "inner"},
             inner={"join": "all", "next": "outer"},
             outer={"join": {"at_least": "50%"}, "late": "merge"},
         )
-    )  # fmt: skip
+    )
 
     inner, outer = graph.nodes["inner"].fan_in, graph.nodes["outer"].fan_in
     assert inner is not None
@@ -158,10 +196,11 @@ def test_of_names_a_fan_out_farther_away() -> None:
         nodes(
             a={"next": [{"to": "b", "copies": 2}]},
             b={"next": [{"to": ["c", "d"]}]},
-            c={"next": "j"}, d={"next": "j"},
+            c={"next": "j"},
+            d={"next": "j"},
             j={"join": "all", "of": "a"},
         )
-    )  # fmt: skip
+    )
 
     join = graph.nodes["j"].fan_in
     assert join is not None
@@ -174,11 +213,12 @@ def test_an_edge_join_consumes_the_split_in_front_of_it() -> None:
         nodes(
             a={"next": [{"to": "b", "copies": 2}]},
             b={"next": [{"to": ["p", "q"]}]},
-            p={"next": "m"}, q={"next": "m"},
+            p={"next": "m"},
+            q={"next": "m"},
             m={"join": "edges", "next": "j"},
             j={"join": "all"},
         )
-    )  # fmt: skip
+    )
 
     join = graph.nodes["j"].fan_in
     assert join is not None
@@ -230,9 +270,10 @@ def test_loops_nest_and_edges_name_the_ones_they_leave() -> None:
             h={"next": "f"},
             f={"repeat": {**again, "exhausted": "t"}, "next": "p"},
             p={"repeat": {**again, "back_to": "h"}, "next": "x"},
-            x={}, t={},
+            x={},
+            t={},
         )
-    )  # fmt: skip
+    )
     outer, inner = graph.nodes["h"].heads[0], graph.nodes["f"].heads[0]
 
     assert graph.loops[inner].parent == outer
@@ -252,7 +293,17 @@ def test_loops_of_one_header_are_nested_or_one() -> None:
     nested = compiled(nodes(h={"next": "a"}, a={"repeat": again, "next": "b"}, b={"repeat": again}))
     crossed = compiled(nodes(h={"next": [{"to": ["a", "b"]}]}, a={"repeat": again}, b={"repeat": again}))
 
+    shared = compiled(
+        nodes(
+            h={"next": "a"},
+            a={"repeat": again, "next": "x"},
+            x={"repeat": again, "next": "b"},
+            b={"repeat": {**again, "back_to": "a"}},
+        )
+    )
+
     assert [loop.latches for loop in nested.loops] == [["b"], ["a"]]
+    assert [(loop.header, loop.latches) for loop in shared.loops] == [("h", ["a", "x"]), ("a", ["b"])]
     assert nested.nodes["h"].heads == [0, 1]
     assert [loop.latches for loop in crossed.loops] == [["a", "b"]]
 
@@ -272,9 +323,10 @@ def test_scopes_say_in_which_branch_and_loop_a_node_works() -> None:
         nodes(
             a={"next": [{"to": "b", "for_each": "${input.xs}"}]},
             b={"repeat": {"while": "output.x", "at_most": 2}, "next": "j", "catch": "h"},
-            j={"join": "all", "catch": "h"}, h={},
+            j={"join": "all", "catch": "h"},
+            h={},
         )
-    )  # fmt: skip
+    )
     (inside,) = graph.nodes["b"].scopes
     branch = graph.scopes[inside].parent
 
@@ -324,6 +376,18 @@ def test_a_share_of_the_branches_is_rounded_up_and_at_least_one() -> None:
     assert [Need("percent", percent=90).of(total) for total in (0, 1, 10, 11, 20)] == [1, 1, 9, 10, 18]
     assert [Need("percent", percent=33.4).of(total) for total in (1, 3, 1000)] == [1, 2, 334]
     assert [Need().of(3), Need("count", 2).of(3)] == [3, 2]
+
+
+def test_ten_thousand_nodes_compile() -> None:
+    blocks: dict[str, Document] = {}
+    for i in range(2500):
+        blocks[f"a{i}"] = {"next": [{"to": [f"b{i}", f"c{i}"]}]}
+        blocks[f"b{i}"] = blocks[f"c{i}"] = {"next": f"j{i}"}
+        blocks[f"j{i}"] = {"join": "all", "next": f"a{i + 1}"} if i < 2499 else {"join": "all"}
+    graph = compiled(nodes(**blocks))
+
+    assert len(graph.nodes) == 10_000
+    assert all(graph.nodes[f"a{i}"].closed_by == f"j{i}" for i in range(2500))
 
 
 def test_the_steps_and_workflows_of_a_graph_are_listed_with_their_nodes() -> None:

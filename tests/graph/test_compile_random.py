@@ -42,6 +42,7 @@ def random_document(seed: int) -> dict[str, Any]:
 def shaped(document: dict[str, Any]) -> tuple[Shape, Problems]:
     problems = Problems()
     folded = fold_document(document, "random", Rules(), problems)
+    assert folded is not None
     shape = build_shape(folded, Reader(Conditions(), folded.nodes, problems), problems)
     cut_cycles(shape, problems)
     return shape, problems
@@ -82,9 +83,10 @@ def slow_loops(shape: Shape, flow: Flow) -> dict[tuple[int, frozenset[int]], set
     pairs = [
         (arc.to, arc.source)
         for arc in shape.back.values()
-        if flow.reached(arc.source) and arc.to not in (set(range(len(shape.names))) - reachable(shape, 0))
+        if flow.reached(arc.source)
+        and arc.to not in (set(range(len(shape.names))) - reachable(shape, 0))
         and arc.source not in reachable(shape, 0, without=arc.to)
-    ]  # fmt: skip
+    ]
     bodies = [(header, slow_body(shape, pairs, header, latch), {latch}) for header, latch in pairs]
     while True:
         for (i, a), (j, b) in combinations(enumerate(bodies), 2):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.graph.documents import Document, codes, compiled, nodes, refused
+from tests.graph.documents import Document, codes, is_accepted, nodes, refused
 from weft.graphs import load_graph
 
 AGAIN: Document = {"while": "output.more", "at_most": 3}
@@ -48,11 +48,22 @@ def test_a_loop_back_to_a_node_beside_it() -> None:
     "document",
     [
         nodes(a={"next": "j"}, j={"join": "all"}),
-        nodes(a={"next": [{"when": "output.x", "to": "b"}, {"to": "c"}]}, b={"next": "j"}, c={"next": "j"}, j={"join": "all"}),
-        nodes(a={"next": [{"to": ["b", "c"]}]}, b={"next": "m"}, c={"next": "m"}, m={"join": "edges", "next": "j"}, j={"join": "all"}),
+        nodes(
+            a={"next": [{"when": "output.x", "to": "b"}, {"to": "c"}]},
+            b={"next": "j"},
+            c={"next": "j"},
+            j={"join": "all"},
+        ),
+        nodes(
+            a={"next": [{"to": ["b", "c"]}]},
+            b={"next": "m"},
+            c={"next": "m"},
+            m={"join": "edges", "next": "j"},
+            j={"join": "all"},
+        ),
         nodes(a={"next": [{"to": "b", **EACH}]}, b={"next": "j"}, j={"join": "all", "next": "k"}, k={"join": "all"}),
     ],
-)  # fmt: skip
+)
 def test_a_fan_in_with_nothing_to_close(document: Document) -> None:
     assert codes(document) == ["fan_in_without_fan_out"]
 
@@ -146,11 +157,19 @@ def test_a_loop_back_into_a_fan_out_that_never_closes() -> None:
     "document",
     [
         # The edges lie in different branches.
-        nodes(a={"next": [{"to": ["b", "c"]}]}, b={"next": "m"}, c={"next": "m"}, m={"join": "edges", "next": "j"}, j={"join": "all", "of": "a"}),
+        nodes(
+            a={"next": [{"to": ["b", "c"]}]},
+            b={"next": "m"},
+            c={"next": "m"},
+            m={"join": "edges", "next": "j"},
+            j={"join": "all", "of": "a"},
+        ),
         # One edge comes from inside a frame, the other from outside.
-        nodes(s={"next": [{"to": ["a", "m"]}]}, a={"next": [{"to": "b", **EACH}]}, b={"next": "m"}, m={"join": "edges"}),
+        nodes(
+            s={"next": [{"to": ["a", "m"]}]}, a={"next": [{"to": "b", **EACH}]}, b={"next": "m"}, m={"join": "edges"}
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_edge_join_of_edges_that_can_never_meet(document: Document) -> None:
     assert codes(document) == ["join_across_branches"]
 
@@ -186,9 +205,10 @@ def test_loops_inside_loops_inside_loops_without_end() -> None:
 def test_more_arrivals_than_branches(many: int) -> None:
     document = nodes(
         a={"next": [{"to": ["b", "c"]}]},
-        b={"next": "j"}, c={"next": "j"},
+        b={"next": "j"},
+        c={"next": "j"},
         j={"join": {"at_least": many}},
-    )  # fmt: skip
+    )
 
     (finding,) = refused(document)
 
@@ -202,9 +222,9 @@ def test_only_edges_that_can_fire_together_count_as_branches() -> None:
     too_many = nodes(a={"next": choice}, **arms, j={"join": {"at_least": 3}})
 
     assert codes(too_many) == ["m_above_n"]
-    assert compiled(nodes(a={"next": choice, "fan_out": "all"}, **arms, j={"join": {"at_least": 3}}))
-    assert compiled(nodes(a={"next": [{"to": "b", "copies": 3}]}, b={"next": "j"}, j={"join": {"at_least": 3}}))
-    assert compiled(nodes(a={"next": [{"to": "b", **EACH}]}, b={"next": "j"}, j={"join": {"at_least": 99}}))
+    assert is_accepted(nodes(a={"next": choice, "fan_out": "all"}, **arms, j={"join": {"at_least": 3}}))
+    assert is_accepted(nodes(a={"next": [{"to": "b", "copies": 3}]}, b={"next": "j"}, j={"join": {"at_least": 3}}))
+    assert is_accepted(nodes(a={"next": [{"to": "b", **EACH}]}, b={"next": "j"}, j={"join": {"at_least": 99}}))
 
 
 def test_state_that_every_branch_of_a_foreach_would_write() -> None:
@@ -246,8 +266,8 @@ def test_branches_may_write_different_state_and_so_may_arms_of_a_choice() -> Non
         j={"join": "all"},
     )
 
-    assert compiled(split)
-    assert compiled(choice)
+    assert is_accepted(split)
+    assert is_accepted(choice)
 
 
 def test_a_split_that_nothing_closes_writes_where_its_parent_wrote() -> None:
@@ -257,7 +277,7 @@ def test_a_split_that_nothing_closes_writes_where_its_parent_wrote() -> None:
         c={"save": {"state.x": "${output}"}},
     )
 
-    assert compiled(document)
+    assert is_accepted(document)
 
 
 def test_fields_that_the_state_does_not_have() -> None:
@@ -265,10 +285,11 @@ def test_fields_that_the_state_does_not_have() -> None:
         "state": {"total": "number", "shop": {"name": "string"}},
         **nodes(
             a={"save": {"state.totl": "${output}", "state.shop.name": "x"}, "next": [{"to": ["b", "c"]}]},
-            b={"next": "j"}, c={"next": "j"},
+            b={"next": "j"},
+            c={"next": "j"},
             j={"join": "all", "merge": {"how": "append", "into": "state.parts"}, "save": {"state.shop.nme": "x"}},
         ),
-    }  # fmt: skip
+    }
 
     found = refused(document)
 
@@ -352,7 +373,16 @@ def test_one_mistake_does_not_hide_the_others() -> None:
         ),
     }
 
-    assert sorted(codes(document)) == sorted([
-        "unknown_field", "unknown_field", "unknown_type", "expression.syntax", "condition.operator", "unknown_node",
-        "cycle_without_limit", "m_above_n", "unknown_field",
-    ])  # fmt: skip
+    assert sorted(codes(document)) == sorted(
+        [
+            "unknown_field",
+            "unknown_field",
+            "unknown_type",
+            "expression.syntax",
+            "condition.operator",
+            "unknown_node",
+            "cycle_without_limit",
+            "m_above_n",
+            "unknown_field",
+        ]
+    )

@@ -8,17 +8,38 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from weft.core.graph.model import decode, encode
-from weft.errors import BadGraph
-from weft.graphs import load_graph, parse_graph
+from tests.graph.documents import is_accepted, is_accepted_or_explained, refused
+from weft.graphs import load_graph
 from weft.graphs.fold import DOCUMENT, NODE
 from weft.graphs.routes import ENTRY, LOOP, REPEAT, RULE, TRANSITION
 
 NAMES = ["a", "b", "c", "d", "e"]
 TEXTS = [
-    *NAMES, "all", "any", "edges", "task", "human", "agent", "output.x", "${output.x}", "${input.xs}", "state.x", "branch.x",
-    "*", "append", "5s", "90%", "cancel", "end", "first_match", "conditional", "agent_driven", "!", "${", "nodes.a.output",
-]  # fmt: skip
+    *NAMES,
+    "all",
+    "any",
+    "edges",
+    "task",
+    "human",
+    "agent",
+    "output.x",
+    "${output.x}",
+    "${input.xs}",
+    "state.x",
+    "branch.x",
+    "*",
+    "append",
+    "5s",
+    "90%",
+    "cancel",
+    "end",
+    "first_match",
+    "conditional",
+    "agent_driven",
+    "!",
+    "${",
+    "nodes.a.output",
+]
 WORDS = sorted(
     {*NODE, *ENTRY, *LOOP, *REPEAT, *RULE, *TRANSITION, "at_least", "m_of_n", "how", "into", "from", "rules"}
 )
@@ -36,34 +57,23 @@ documents = st.fixed_dictionaries(
 )
 
 
-def is_graph_or_findings(document: Any) -> bool:
-    try:
-        loaded = parse_graph(document) if isinstance(document, str) else load_graph(document)
-    except BadGraph as error:
-        assert error.context["findings"]
-        assert str(error)
-        return False
-    assert decode(encode(loaded.graph)) == loaded.graph
-    return True
-
-
 @given(documents)
-@settings(max_examples=500)
+@settings(max_examples=150)
 def test_any_document_is_a_graph_or_refused(document: dict[str, Any]) -> None:
-    is_graph_or_findings(document)
+    assert is_accepted_or_explained(document)
 
 
 @given(values)
 @settings(max_examples=200)
 def test_any_value_is_a_graph_or_refused(value: Any) -> None:
-    is_graph_or_findings({"nodes": value})
+    assert is_accepted_or_explained({"nodes": value})
 
 
 @given(st.text(alphabet=st.sampled_from("ab:-{}[]\"'!&*|>%@`#,?\n\t nodes"), max_size=80))
 @settings(max_examples=500)
 def test_any_text_is_a_graph_or_refused(text: str) -> None:
-    is_graph_or_findings(text)
-    is_graph_or_findings(f"nodes:\n  a:\n    pass: true\n    with: {text}\n")
+    for document in (text, f"nodes:\n  a:\n    pass: true\n    with: {text}\n"):
+        assert is_accepted_or_explained(document)
 
 
 def sensible_document(seed: int) -> dict[str, Any]:
@@ -96,16 +106,11 @@ def sensible_document(seed: int) -> dict[str, Any]:
 
 def test_random_graphs_compile_the_same_every_time_or_are_refused_the_same() -> None:
     accepted = 0
-    for seed in range(1500):
+    for seed in range(700):
         document = sensible_document(seed)
-        try:
-            loaded = load_graph(document)
-        except BadGraph as error:
-            try:
-                load_graph(document)
-            except BadGraph as again:
-                assert str(again) == str(error)
-        else:
+        if is_accepted(document):
             accepted += 1
-            assert loaded.hash == load_graph(document).hash
-    assert accepted > 300
+            assert load_graph(document).hash == load_graph(document).hash
+        else:
+            assert refused(document) == refused(document)
+    assert accepted > 120

@@ -18,14 +18,15 @@ from weft.graphs.fold import DOCUMENT, NODE, NODE_IDS
 from weft.graphs.text import read_text
 
 ROOT = Path(__file__).parents[2]
+GOLDEN = sorted((ROOT / "tests" / "golden" / "graphs").glob("*.json"))
 SCHEMA = jsonschema_rs.validator_for(document_schema())
 DOCUMENTS: dict[str, Any] = {
-    **{path.stem: json.loads(path.read_text("utf-8"))["document"] for path in (ROOT / "tests/golden/graphs").glob("*.json")},
+    **{path.stem: json.loads(path.read_text("utf-8"))["document"] for path in GOLDEN},
     **{path.stem: read_text(path.read_text("utf-8")).data for path in (ROOT / "examples").glob("*.yaml")},
     **{name: {"nodes": [read_text(text).data]} for name, text in seeds.NODES.items()},
-    **{f"{name} {side}": pair[side] for name, pair in PAIRS.items() for side in (0, 1)},
+    **{f"{name} {side}": document for name, pair in PAIRS.items() for side, document in pair.items()},
     **{f"random {seed}": sensible_document(seed) for seed in range(100)},
-}  # fmt: skip
+}
 
 
 def test_the_schema_is_one_itself() -> None:

@@ -58,9 +58,13 @@ def test_every_example_of_a_condition_loads_unchanged(name: str) -> None:
     example = read_text(seeds.CONDITIONS[name]).data
     others = [*names_in(example), "enrich_data", "forecast"]
     document = {
-        "nodes": [{"id": "a", "type": "task"}, {"id": "b", "type": "task"}, *({"id": n, "type": "task"} for n in others)],
+        "nodes": [
+            {"id": "a", "type": "task"},
+            {"id": "b", "type": "task"},
+            *({"id": n, "type": "task"} for n in others),
+        ],
         "transitions": [{"from": "a", "to": "b", **example}],
-    }  # fmt: skip
+    }
 
     graph = load_graph(document, AROUND).graph
 

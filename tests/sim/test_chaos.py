@@ -27,7 +27,7 @@ REACHED = (
     "mood slow", "mood die_before", "mood die_after",
     # How the store judges.
     "commit accepted", "commit stale_epoch", "commit mail_waiting", "release accepted", "release mail_waiting", "claim",
-    "create accepted", "mail accepted", "mail duplicate", "mail over",
+    "create accepted", "mail accepted", "mail over",
     # What runs do.
     "run_started", "run_completed", "run_failed", "run_cancelled", "cancel_requested", "run_timed_out", "code_ended",
     "run_paused", "run_resumed", "run_retried", "attributes_set", "task_scheduled", "task_succeeded", "task_failed",

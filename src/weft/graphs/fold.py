@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.code.locations import check_name
-from weft.core.graph.compile import NODES_MAX
 from weft.core.graph.findings import At, Problems, did_you_mean
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRepeat, Source
 from weft.core.graph.model import AskWork, FanOut, WorkflowWork
@@ -24,6 +23,7 @@ from weft.graphs.schemas import is_json_schema, is_schema_word, object_schema
 from weft.graphs.spelling import fold_mapping
 from weft.graphs.work import WORDS, NodeTypes, NodeWork
 
+NODES_MAX = 10_000
 DOCUMENT = (
     "weft", "name", "description", "input", "state", "output", "start", "nodes", "limits", "transitions", "edges",
     "input_schema", "context_schema", "output_schema", "output_mapping",
@@ -46,16 +46,18 @@ class Rules:
     inline: Inline = lambda condition: condition
 
 
-def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> FoldedGraph:
-    """The document in one spelling; `name` is its name if it does not have one."""
+def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> FoldedGraph | None:
+    """The document in one spelling; `name` is its name if it does not have one. None: it has no nodes, or too many."""
     document = Fields(raw, (), problems, DOCUMENT)
     graph = FoldedGraph(_graph_name(document, name), limits=fold_limits(document))
     _fold_schemas(document, graph)
     nodes = _named_nodes(document, problems)
+    if nodes is None:
+        return None
     if len(nodes) > NODES_MAX:
         message = f"{len(nodes):,} nodes; a graph has at most {NODES_MAX:,}."
         problems.add("too_many_nodes", ("nodes",), message, "Put parts of it into graphs of their own (workflow).")
-        return graph
+        return None
     known = (*NODE, *rules.types)
     fields = {name: Fields(raw, at, problems, (*known, *NODE_IDS) if isinstance(at[1], int) else known)
               for name, (raw, at) in nodes.items()}  # fmt: skip
@@ -112,25 +114,23 @@ def _fold_schemas(document: Fields, graph: FoldedGraph) -> None:
         graph.output = Source(raw, document.place(key))
 
 
-def _named_nodes(document: Fields, problems: Problems) -> dict[str, tuple[Any, At]]:
+def _named_nodes(document: Fields, problems: Problems) -> dict[str, tuple[Any, At]] | None:
     """The raw nodes by name, from a mapping or from a list."""
     raw = document.raw.get("nodes")
     if "nodes" not in document:
         if document.raw:
             document.needed("nodes")
-        return {}
+        return None
     if isinstance(raw, dict):
         found: dict[str, tuple[Any, At]] = {name: (node, ("nodes", name)) for name, node in raw.items()}
     elif isinstance(raw, list):
         found = _listed_nodes(raw, problems)
     else:
         document.wrong("nodes", "a mapping of names to nodes, or a list")
-        return {}
+        return None
     for name, (_, at) in found.items():
         if not NAME.fullmatch(name):
             problems.add("bad_name", at, f'"{name[:60]}" cannot name a node.', "Use letters, digits, _ and -.")
-    if not raw:
-        problems.add("no_nodes", ("nodes",), "a graph has at least one node.")
     return found
 
 

@@ -136,8 +136,8 @@ def _plain(source: Mapping[str, Any]) -> Text:
 def _load(document: _Document, around: Surroundings) -> Loaded:
     problems = Problems()
     folded = fold_document(document.data, document.name, around.rules(), problems)
-    graph = compile_graph(folded, around.expressions(), problems)
+    graph = compile_graph(folded, around.expressions(), problems) if folded is not None else None
     findings = [document.finding(problem) for problem in problems.found]
     if graph is None or problems.refused:
-        raise refusal(findings, name=document.file or folded.name)
+        raise refusal(findings, name=document.file or (folded.name if folded is not None else document.name))
     return Loaded(graph, content_hash(graph), document.data, findings)

@@ -68,6 +68,7 @@ class Actor:
         "mailbox",
         "now_ms",
         "ready",
+        "reloading",
         "snapshot_bytes",
         "tail_bytes",
         "tolerant",
@@ -90,6 +91,7 @@ class Actor:
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.ready = False
+        self.reloading = False
         self.died = False
         """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
         self.idle_since = engine.clock.monotonic()
@@ -420,8 +422,10 @@ class Actor:
         return live and state.status != "paused"
 
     def is_idle(self) -> bool:
-        """Whether it may leave memory: nothing decided, nothing under way, nothing waiting."""
-        return self.ready and not self.mailbox and not self.drafts and self.flying is None and not self._scheduled
+        """Whether it may leave memory: nothing decided, nothing under way, nothing waiting, nothing to be fetched."""
+        lacks = self.driver is not None and self.driver.lacks
+        waits = self.mailbox or self.drafts or self.flying is not None or self._scheduled or lacks
+        return self.ready and not waits
 
     def close(self) -> None:
         """Take the code out of memory."""

@@ -199,6 +199,7 @@ def _wake_at(actor: Actor) -> Millis | None:
     dues = [
         effect.due
         for effect in actor.machine.outstanding()
-        if isinstance(effect, ArmTimer) or (isinstance(effect, PerformTask) and not shared.has(actor.uid, effect.task))
+        if isinstance(effect, ArmTimer)
+        or (isinstance(effect, PerformTask) and not shared.has(actor.uid, effect.task, effect.attempt, effect.delivery))
     ]
     return Millis(min(dues)) if dues else None

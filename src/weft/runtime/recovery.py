@@ -118,14 +118,15 @@ class Recovery:
         except Corrupt as error:
             await self.set_aside(actor, error)
             return None
-        if loaded is None:
+        if loaded is None or (loaded.row.epoch, loaded.row.owner) != (row.epoch, engine.host):
+            # It was taken from us between the claim and the reading; what is open in it is in other hands.
             engine.forget(actor)
             for posted in actor.leave_behind():
                 engine.aside(engine.deliver(row.uid, posted))
             return None
         boundary("recovery.loaded")
         for offer in rows:
-            engine.shared.know(row.uid, offer.task)
+            engine.shared.know(offer)
         self._restore(actor, loaded, died=died)
         return actor
 
@@ -144,7 +145,8 @@ class Recovery:
         open_effects = [
             effect
             for effect in machine.outstanding()
-            if not isinstance(effect, PerformTask) or not (effect.task in lost or shared.has(actor.uid, effect.task))
+            if not isinstance(effect, PerformTask)
+            or not (effect.task in lost or shared.has(actor.uid, effect.task, effect.attempt, effect.delivery))
         ]
         for number in lost:
             task = machine.state.tasks[number]
@@ -183,7 +185,7 @@ class Recovery:
             for number, task in actor.machine.state.tasks.items()
             if task.due <= now
             and not engine.worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
-            and not engine.shared.has(actor.uid, number)
+            and not engine.shared.has(actor.uid, number, task.attempt, task.delivery)
         ]
 
     # --- mail -----------------------------------------------------------------------------------------------------
@@ -199,6 +201,9 @@ class Recovery:
     async def reload(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> None:
         """Throw the run's memory away, read it again, and offer what the log does not contain. ``None``: unknown."""
         engine = self._engine
+        if actor.reloading:
+            return
+        actor.reloading = True
         engine.disarm(actor)
         actor.close()
         engine.worker.stop_after(actor.uid, actor.committed_seq)

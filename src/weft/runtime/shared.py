@@ -50,7 +50,8 @@ class SharedWork:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._unknown: set[str] = set()
-        self._offered: dict[RunUid, set[int]] = {}
+        self._offered: dict[RunUid, dict[int, tuple[int, int]]] = {}
+        """Tasks that have a row, or are about to have one: attempt and delivery."""
         self._under_way: Counter[RunUid] = Counter()
         self._turn = asyncio.Lock()
         """A row is made and removed in the order in which that was decided."""
@@ -63,7 +64,6 @@ class SharedWork:
         if effect.step not in self._unknown:
             self._unknown.add(effect.step)
             log.warning('weft: no step "%s" here; %s waits for a process that has it', effect.step, actor.id)
-        self.know(actor.uid, effect.task)
         task = TaskOffer(
             uid=actor.uid,
             task=effect.task,
@@ -75,6 +75,7 @@ class SharedWork:
             epoch=actor.epoch,
             not_before=Millis(effect.due),
         )
+        self.know(task)
         self._under_way[actor.uid] += 1
         self._engine.aside(self._offer(actor, task))
 
@@ -90,13 +91,13 @@ class SharedWork:
         finally:
             self._under_way[actor.uid] -= 1
 
-    def know(self, uid: RunUid, task: int) -> None:
-        """This task has a row, or is about to have one."""
-        self._offered.setdefault(uid, set()).add(task)
+    def know(self, offer: TaskOffer) -> None:
+        """This hand-out has a row, or is about to have one."""
+        self._offered.setdefault(offer.uid, {})[offer.task] = (offer.attempt, offer.delivery)
 
-    def has(self, uid: RunUid, task: int) -> bool:
-        """Whether others may perform this task, so that its answer comes by mail."""
-        return task in self._offered.get(uid, ())
+    def has(self, uid: RunUid, task: int, attempt: int, delivery: int) -> bool:
+        """Whether this very hand-out is for others, so that its answer comes by mail."""
+        return self._offered.get(uid, {}).get(task) == (attempt, delivery)
 
     def is_busy(self, uid: RunUid) -> bool:
         """Whether a row of this run is on its way."""
@@ -108,10 +109,11 @@ class SharedWork:
 
     def withdraw(self, uid: RunUid, tasks: Sequence[int] | None = None) -> None:
         """Nobody waits for these any more (None: for any of the run)."""
-        offered = self._offered.get(uid, set())
-        known = sorted(offered if tasks is None else offered.intersection(tasks))
+        offered = self._offered.get(uid, {})
+        known = [task for task in offered if tasks is None or task in tasks]
         if known:
-            offered.difference_update(known)
+            for task in known:
+                del offered[task]
             self._engine.aside(self._withdraw(uid, known))
 
     async def _withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:

@@ -21,18 +21,11 @@ from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Shape, build_shape
 from weft.core.graph.writes import check_writes
 
-NODES_MAX = 10_000
-
 
 def compile_graph(folded: FoldedGraph, language: Language, problems: Problems) -> Graph | None:
     """The graph, or None: then `problems` says why. It may hold mistakes of the document already; they count."""
     if not folded.nodes:
-        if not problems.refused:
-            problems.add("no_nodes", ("nodes",), "a graph has at least one node.")
-        return None
-    if len(folded.nodes) > NODES_MAX:
-        message = f"{len(folded.nodes):,} nodes; a graph has at most {NODES_MAX:,}."
-        problems.add("too_many_nodes", ("nodes",), message, "Put parts of it into graphs of their own (workflow).")
+        problems.add("no_nodes", ("nodes",), "a graph has at least one node.")
         return None
     reader = Reader(language, folded.nodes, problems)
     shape = build_shape(folded, reader, problems)
