@@ -148,19 +148,6 @@ def recovery_without_task_lost() -> Iterator[None]:
 
 
 @mutant
-def recovery_forgets_that_the_owner_died() -> Iterator[None]:
-    """A commit fails while a dead host's run is taken over, and the second look takes it for an ordinary reload."""
-    restore = recovery.Recovery._restore
-
-    def forgetful(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
-        restore(self, actor, loaded, died=died)
-        actor.died = False
-
-    with swap(recovery.Recovery, "_restore", forgetful):
-        yield
-
-
-@mutant
 def work_in_flight_is_handed_out_again() -> Iterator[None]:
     hand_out = worker.Worker.hand_out
 
