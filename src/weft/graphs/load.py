@@ -139,5 +139,7 @@ def _load(document: _Document, around: Surroundings) -> Loaded:
     graph = compile_graph(folded, around.expressions(), problems) if folded is not None else None
     findings = [document.finding(problem) for problem in problems.found]
     if graph is None or problems.refused:
+        # An empty document has no place that could be wrong; that is what is wrong with it.
+        findings = findings or [Finding("no_nodes", "a graph has at least one node.", file=document.file)]
         raise refusal(findings, name=document.file or (folded.name if folded is not None else document.name))
     return Loaded(graph, content_hash(graph), document.data, findings)
