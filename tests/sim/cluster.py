@@ -170,6 +170,7 @@ class Body:
     async def perform(self, given: bytes, executor: Executor) -> bytes:
         cluster, ledger, flight = self._cluster, self._cluster.ledger, self._flight
         ledger.began(flight, self._host)
+        ledger.reached["body of another host's run"] += flight.offer is not None
         mood = cluster.swarm.moods.draw(cluster.swarm.random.random())
         if mood:
             ledger.reached[f"mood {mood}"] += 1

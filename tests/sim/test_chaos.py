@@ -24,7 +24,7 @@ REACHED = (
     # What goes wrong with the store, with processes and with bodies.
     "fault before", "fault after", "fault late", "fault slow", "fault die_before", "fault die_after", "fault boundary",
     "fault kill", "fault freeze", "fault jump", "fault stop", "mood throw_before", "mood throw_after", "mood hang",
-    "mood slow", "mood die_before", "mood die_after",
+    "mood slow", "mood die_before", "mood die_after", "body of another host's run",
     # How the store judges.
     "commit accepted", "commit stale_epoch", "commit mail_waiting", "release accepted", "release mail_waiting", "claim",
     "create accepted", "mail accepted", "mail over",

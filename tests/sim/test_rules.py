@@ -14,8 +14,9 @@ from tests.sim.cluster import HOUR, Cluster
 from tests.sim.ledger import ObservedLog
 from tests.sim.mutants import swap
 from tests.sim.swarm import Swarm
-from tests.sim.workflows import app, sequence, sleeper
+from tests.sim.workflows import app, once, sequence, sleeper
 from weft.core.ids import HostId
+from weft.errors import Unavailable
 from weft.ports.store import Append, Outcome
 from weft.runtime import engine, recovery
 from weft.runtime.settings import Settings
@@ -54,7 +55,7 @@ class SmallWorld(Cluster):
             host.boot()
             await asyncio.sleep(0.1)
             app.bind(host.door)
-            await host.process.context.copy().run(self.loop.create_task, app.start(call, id="x"))
+            await self._try(host.process, app.start(call, id="x"), HOUR)
             app.bind(None)
             await asyncio.sleep(within)
             return not self.store.content.open
@@ -142,3 +143,52 @@ def test_small_worlds_break_no_promise(world: type[SmallWorld]) -> None:
     assert not small.ledger.breaches
     assert not small.loop.errors
     small.close()
+
+
+class FirstCommitFails(ObservedLog):
+    """Whoever takes a run over has its first commit fail."""
+
+    async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
+        if any(append.epoch == 2 for append in batch):
+            raise Unavailable("the first commit after a takeover (simulated)")
+        return await super().commit(batch, host)
+
+
+class TakeoverWorld(SmallWorld):
+    """The process dies while a step that may run only once is performed, and the next one has trouble at first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.swarm.moods.die_before = 1.0
+
+    def share(self) -> MemoryStore:
+        share = super().share()
+        share.log = FirstCommitFails(self.store.content, self.ledger)
+        return share
+
+
+@contextmanager
+def a_second_reading_forgets_that_the_owner_died() -> Iterator[None]:
+    restore = recovery.Recovery._restore
+
+    def forgetful(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
+        restore(self, actor, loaded, died=died)
+        actor.died = False
+
+    with swap(recovery.Recovery, "_restore", forgetful):
+        yield
+
+
+def test_what_a_dead_host_had_in_hand_is_lost_however_often_its_run_is_read() -> None:
+    world = TakeoverWorld()
+    assert world.ended(once(1), within=60)
+    assert not world.ledger.breaches
+    world.close()
+
+
+def test_without_that_rule_it_is_performed_twice() -> None:
+    world = TakeoverWorld()
+    with a_second_reading_forgets_that_the_owner_died():
+        world.ended(once(1), within=60)
+    assert "irreversible" in str(world.ledger.breaches)
+    world.close()

@@ -300,6 +300,8 @@ class Engine:
         if effect.due and effect.due > self.clock.now_ms():
             self.timers.arm(actor.uid, effect.task, effect.due)
             return
+        if self.shared.has(actor.uid, effect.task, effect.attempt, effect.delivery):
+            return  # it has a row, so whoever takes that performs it
         body: StepBody | None
         if effect.inline:
             inline = actor.driver.bodies.get(effect.task) if actor.driver is not None else None
