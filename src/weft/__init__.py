@@ -7,12 +7,14 @@ if TYPE_CHECKING:
     from weft.authoring.app import App
     from weft.authoring.client import Client
     from weft.authoring.context import Call, Context, context
+    from weft.authoring.graphs import Graph, GraphNode
     from weft.authoring.group import Group
     from weft.authoring.handles import ChildHandle, Event, Handle
     from weft.authoring.policies import Duration, Retry
     from weft.authoring.results import Again, Answer, Done, Err, Message, Ok, Turn, Winner, again, done
     from weft.authoring.steps import Step
     from weft.authoring.workflows import Workflow
+    from weft.core.graph.findings import Finding
     from weft.errors import (
         AlreadyDecided,
         BadDuration,
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     )
     from weft.runtime.explain import Explanation
     from weft.steps.base import Task, task
+    from weft.steps.node_types import NodeType, register_node_type
 
 __all__ = [
     "Again",
@@ -86,8 +89,11 @@ __all__ = [
     "Explanation",
     "Failure",
     "Fenced",
+    "Finding",
     "ForeignAwait",
     "Full",
+    "Graph",
+    "GraphNode",
     "Group",
     "Handle",
     "IdTaken",
@@ -98,6 +104,7 @@ __all__ = [
     "NameTaken",
     "NewerSchema",
     "NoContext",
+    "NodeType",
     "NotAllowed",
     "NotAsync",
     "NotFound",
@@ -128,6 +135,7 @@ __all__ = [
     "again",
     "context",
     "done",
+    "register_node_type",
     "task",
 ]
 
@@ -139,13 +147,16 @@ if not TYPE_CHECKING:
         "authoring.app",
         "authoring.client",
         "authoring.context",
+        "authoring.graphs",
         "authoring.group",
         "authoring.handles",
         "authoring.policies",
         "authoring.results",
         "authoring.steps",
         "authoring.workflows",
+        "core.graph.findings",
         "runtime.explain",
+        "steps.node_types",
     )
 
     def __getattr__(name: str) -> object:

@@ -152,9 +152,14 @@ class BadValue(UsageError):
 
 
 class BadGraph(UsageError):
-    """A graph document or builder that does not hold together."""
+    """A graph document or builder that does not hold together; ``findings`` has all that is wrong with it."""
 
     code = "graph.invalid"
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        found = self.context.get("findings", ())
+        return found if isinstance(found, list) else []
 
 
 class BadPlan(UsageError):

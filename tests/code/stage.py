@@ -95,7 +95,7 @@ class Stage:
             self.driver.advance()
         if state.status == "held":
             self.driver = None
-        while following := self.machine.follow():
+        while following := self.machine.follow(self._env()):
             self._asked.append(self._take(following))
         return self._asked
 

@@ -80,7 +80,7 @@ class History:
             return refusal
         self.given.append((command, bool(events)))
         self.take(events)
-        while events and (following := self.machine.follow()):
+        while events and (following := self.machine.follow(Env(now=self.now, check=check))):
             self.take(following)
         return events
 

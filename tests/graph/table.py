@@ -51,7 +51,10 @@ class Program:
     def undo(self, node: str) -> e.UndoPlan | None:
         return None
 
-    def version(self, workflow: str) -> tuple[str, e.Style]:
+    def takes(self, step: str) -> list[str] | None:
+        return None
+
+    def version_of(self, workflow: str) -> tuple[str, e.Style]:
         return "1", "code"
 
 

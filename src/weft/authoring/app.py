@@ -14,22 +14,26 @@ from typing import Any, Literal, Self, TypeVar, overload
 
 import msgspec
 
+from weft.authoring.graphs import Graph
 from weft.authoring.group import Group, not_running
 from weft.authoring.handles import Handle
 from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration
-from weft.authoring.workflows import Invocation, Workflow, WorkflowProgram, check_run_id
+from weft.authoring.runnable import Invocation, Runnable
+from weft.authoring.workflows import check_run_id
 from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import duration_ms
+from weft.core.events import Policy, Style, UndoPlan
 from weft.core.ids import Millis, RunId
-from weft.errors import LoopRunning, RunAtImport, UsageError
-from weft.ports.store import RunQuery, Store
+from weft.errors import LoopRunning, RunAtImport, UnknownWorkflow, UsageError
+from weft.ports.store import Definition, RunQuery, Store
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door, Started
 from weft.runtime.engine import Engine, World
 from weft.runtime.executor import PoolExecutor
 from weft.runtime.garbage import calm
+from weft.runtime.programs import AnyProgram, GraphProgram, graph_definition, read_graph
 from weft.runtime.settings import Settings
 from weft.steps.base import StepBody
 from weft.steps.codec import Codec
@@ -146,7 +150,7 @@ class App(Group):
     @overload
     def run(self, call: Call[R], /, *, id: str | None = None) -> R: ...
     @overload
-    def run(self, workflow: Workflow[..., R], input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> R: ...
+    def run(self, workflow: Runnable[R], input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> R: ...
     @overload
     def run(self, workflow: str, input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> Any: ...
     def run(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
@@ -173,7 +177,7 @@ class App(Group):
     async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
         async with self:
             assert self._engine is not None
-            handle, started = await self._start(invocation, run_id)
+            handle, started = await self.launch(invocation, run_id)
             await notices.begin(self.door, self._engine, handle.id, created=started.created)
             try:
                 await notices.until_over(self.door, self._engine, started.uid)
@@ -197,7 +201,7 @@ class App(Group):
     @overload
     async def start(
         self,
-        workflow: Workflow[..., R],
+        workflow: Runnable[R],
         input: Mapping[str, Any] = ...,
         /,
         *,
@@ -239,10 +243,10 @@ class App(Group):
             not_running()
         wait = duration_ms(delay) if delay is not None else 0
         invocation = self.invocation(call, input)
-        handle, _ = await self._start(invocation, id, existing=existing, attributes=attributes, delay_ms=wait)
+        handle, _ = await self.launch(invocation, id, existing=existing, attributes=attributes, delay_ms=wait)
         return handle
 
-    async def _start(
+    async def launch(
         self,
         invocation: Invocation,
         run_id: str | None,
@@ -251,46 +255,57 @@ class App(Group):
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
     ) -> tuple[Handle[Any], Started]:
+        """Start what a call stands for; its handle, and whether it was there already."""
         workflow = invocation.workflow
-        found = self.find_program(workflow.name, workflow.version)
-        if found is None:
+        if self.known(workflow.name, workflow.version) is None:
             raise UsageError(f"The workflow {workflow.name} belongs to another app.", hint="app.include(group)")
+        if isinstance(workflow, Graph):
+            workflow.refuse_unknown(self)
+            await self._keep_definition(workflow)
         start = c.StartRun(
             run_id=check_run_id(run_id) if run_id is not None else f"{workflow.name}-{self.door.ids.new()}",
             workflow=workflow.name,
             version=workflow.version,
+            style=workflow.style,
             input=msgspec.Raw(invocation.given),
             timeout_ms=workflow.timeout_ms,
             attributes=plain_attributes(attributes),
         )
         started = await self.door.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
-        return Handle(self.door, started.id, workflow.signature.result), started
+        return Handle(self.door, started.id, workflow.result), started
+
+    async def _keep_definition(self, graph: Graph) -> None:
+        """A host keeps what it hosts; who only hands a run over brings the graph along."""
+        if self.door.engine is None:
+            loaded = graph.loaded
+            definition = graph_definition(loaded.graph, loaded.source, now=self.door.clock.now_ms())
+            await self.door.store.definitions.put(definition)
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
-        handle, _ = await self._start(invocation, None)
+        handle, _ = await self.launch(invocation, None)
         return await handle.result()
 
     # --- finding --------------------------------------------------------------------------------------------------
 
     @overload
-    def get(self, id: str, workflow: Workflow[..., R]) -> Handle[R]: ...
+    def get(self, id: str, workflow: Runnable[R]) -> Handle[R]: ...
     @overload
     def get(self, id: str, workflow: str | None = None) -> Handle[Any]: ...
     def get(self, id: str, workflow: Any = None) -> Handle[Any]:
         """The handle of a run; its result has the workflow's type if that is given."""
-        found = self.workflow_named(workflow) if isinstance(workflow, str) else workflow
-        return Handle(self.door, RunId(id), found.signature.result if found is not None else Codec.of(Any))
+        found = self.runnable_named(workflow) if isinstance(workflow, str) else workflow
+        return Handle(self.door, RunId(id), found.result if found is not None else Codec.of(Any))
 
     async def list(
         self,
         *,
-        workflow: str | Workflow[..., Any] | None = None,
+        workflow: str | Runnable[Any] | None = None,
         status: str | None = None,
         since: datetime | timedelta | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Handle[Any]]:
         """Runs, newest first."""
-        name = workflow.name if isinstance(workflow, Workflow) else workflow
+        name = workflow.name if isinstance(workflow, Runnable) else workflow
         after: str | None = None
         while True:
             query = RunQuery(workflow=name, status=status, since=since_ms(since), where=where or {}, after=after)
@@ -302,8 +317,8 @@ class App(Group):
                 return
 
     def _result_of(self, workflow: str, version: str) -> Codec[Any]:
-        found = self._workflows.get((workflow, version))
-        return found.signature.result if found is not None else Codec.of(Any)
+        found = self.known(workflow, version)
+        return found.result if found is not None else Codec.of(Any)
 
 
 class AppCatalogue:
@@ -311,6 +326,8 @@ class AppCatalogue:
 
     def __init__(self, app: App) -> None:
         self._app = app
+        self._programs: dict[tuple[str, str], GraphProgram] = {}
+        self._definitions: dict[tuple[str, str], Definition] = {}
 
     def step(self, name: str) -> StepBody | None:
         found = self._app.find_step(name)
@@ -322,11 +339,48 @@ class AppCatalogue:
     def queues(self) -> list[str]:
         return self._app.queue_names()
 
-    def program(self, workflow: str, version: str) -> WorkflowProgram | None:
-        return self._app.find_program(workflow, version)
+    def program(self, workflow: str, version: str) -> AnyProgram | None:
+        found = self._app.find_program(workflow, version) or self._programs.get((workflow, version))
+        if found is None and isinstance(graph := self._app.known(workflow, version), Graph):
+            found = self._programs[workflow, version] = GraphProgram(graph.loaded.graph, version, self)
+        return found
 
     def programs(self) -> list[tuple[str, str]]:
-        return self._app.workflow_versions()
+        graphs = [(graph.name, graph.version) for graph in self._app.graphs()]
+        return list(dict.fromkeys([*self._app.workflow_versions(), *graphs, *self._programs]))
+
+    def definitions(self, now: Millis) -> list[Definition]:
+        for graph in self._app.graphs():
+            if (graph.name, graph.version) not in self._definitions:
+                definition = graph_definition(graph.loaded.graph, graph.loaded.source, now=now)
+                self._definitions[graph.name, graph.version] = definition
+        return list(self._definitions.values())
+
+    def learn(self, definition: Definition) -> None:
+        key = (definition.name, definition.version)
+        if definition.style == "graph" and key not in self._programs:
+            self._programs[key] = GraphProgram(read_graph(definition).graph, definition.version, self)
+
+    # --- what programs ask ----------------------------------------------------------------------------------------
+
+    def step_policy(self, step: str) -> Policy | None:
+        found = self._app.find_step(step)
+        return found.policy if found is not None else None
+
+    def step_undo(self, step: str) -> UndoPlan | None:
+        found = self._app.find_step(step)
+        return found.undo_plan if found is not None else None
+
+    def step_takes(self, step: str) -> list[str] | None:
+        found = self._app.find_step(step)
+        return [parameter.name for parameter in found.signature.parameters] if found is not None else None
+
+    def callee(self, workflow: str) -> tuple[str, Style] | None:
+        try:
+            found = self._app.runnable_named(workflow)
+        except UnknownWorkflow:
+            return None
+        return found.version, found.style
 
 
 def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from msgspec import Raw
 from weft.authoring import structure
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.authoring.results import Answer, Err, Message, Ok, Turn, Winner
+from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.steps import Step
-from weft.authoring.workflows import Invocation, child_failed, child_result, start_child
+from weft.authoring.workflows import child_failed, child_result, start_child
 from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
@@ -31,7 +32,6 @@ from weft.steps.failures import rebuild
 
 if typing.TYPE_CHECKING:
     from weft.authoring.handles import ChildHandle
-    from weft.authoring.workflows import Workflow
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -371,7 +371,7 @@ class Context:
     @overload
     async def call(
         self,
-        workflow: Workflow[..., R],
+        workflow: Runnable[R],
         input: Mapping[str, Any] = ...,
         /,
         *,
@@ -406,7 +406,7 @@ class Context:
     async def spawn(self, call: Call[R], /, *, id: str | None = None) -> ChildHandle[R]: ...
     @overload
     async def spawn(
-        self, workflow: Workflow[..., R], input: Mapping[str, Any] = ..., /, *, id: str | None = None
+        self, workflow: Runnable[R], input: Mapping[str, Any] = ..., /, *, id: str | None = None
     ) -> ChildHandle[R]: ...
     @overload
     async def spawn(
@@ -419,7 +419,7 @@ class Context:
         entry = start_child(scope, invocation, run_id=id or "", awaited=False)
         from weft.authoring.handles import ChildHandle  # noqa: PLC0415 - handles know contexts, not the other way round
 
-        return ChildHandle(scope.driver, entry, invocation.workflow.signature.result, child_failed)
+        return ChildHandle(scope.driver, entry, invocation.workflow.result, child_failed)
 
     # --- recorded values ------------------------------------------------------------------------------------------
 

@@ -10,17 +10,25 @@ import copy
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from weft.authoring.policies import Duration
+from weft.authoring.referring import unknown_work
+from weft.authoring.runnable import Runnable
 from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow
+from weft.core import values
 from weft.core.durations import duration_ms, format_ms
 from weft.core.graph.findings import Finding, refusal
-from weft.errors import BadGraph, UsageError
+from weft.errors import BadGraph, BadValue, UsageError
 from weft.graphs.load import Loaded, Surroundings, load_graph
+from weft.runtime.programs import graph_version
+from weft.runtime.schemas import check_schema
 from weft.steps.codec import Codec
 from weft.steps.schemas import schema_of_object
+
+if TYPE_CHECKING:
+    from weft.authoring.group import Group
 
 Shape = Mapping[str, Any] | type
 """The fields of an input, state or output: names with a type each, or a dataclass, TypedDict or model."""
@@ -29,8 +37,10 @@ Condition = str | bool | Mapping[str, Any]
 """CEL text, or a condition object as in a document."""
 
 
-class Graph:
+class Graph(Runnable[dict[str, Any]]):
     """``weft.Graph("leads", input={"company": str})``: a workflow drawn as nodes and the ways between them."""
+
+    style = "graph"
 
     def __init__(
         self,
@@ -41,6 +51,8 @@ class Graph:
         output: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
+        self.gives: tuple[str, ...] = ()
+        self._loaded: Loaded | None = None
         self._file: Path | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
         self._document: dict[str, Any] = {"weft": "graph/1", "name": name}
@@ -84,6 +96,46 @@ class Graph:
         if self._file is not None:
             self._document = loaded.source
         return loaded
+
+    # --- running --------------------------------------------------------------------------------------------------
+
+    def register(self, group: Group, surroundings: Surroundings, gives: tuple[str, ...]) -> None:
+        """The graph as it is now is what runs of it pin. Raises BadGraph."""
+        self._loaded = self.load(surroundings)
+        self.gives = gives
+        self.group = group
+
+    @property
+    def loaded(self) -> Loaded:
+        """As it was registered. Raises UsageError."""
+        if self._loaded is None:
+            raise UsageError(f"The graph {self.name} is not registered.", hint="Write: leads = app.graph(g)")
+        return self._loaded
+
+    @property
+    def version(self) -> str:
+        return graph_version(self.loaded.hash)
+
+    @property
+    def result(self) -> Codec[dict[str, Any]]:
+        return Codec.of(dict[str, Any])
+
+    def given(self, input: Mapping[str, Any]) -> bytes:
+        raw = values.encode(dict(input), what=f"{self.name} got")
+        schema = self.loaded.graph.input
+        wrong = check_schema(schema, raw) if schema is not None else None
+        if wrong is not None:
+            raise BadValue(f"The input of {self.name} does not fit: {wrong}.", hint=_inputs(schema), code="bad_input")
+        return raw
+
+    def refuse_unknown(self, group: Group) -> None:
+        """Refuse steps and workflows that nobody here has, and arguments they do not take. Raises BadGraph.
+
+        What a node gives to a queue of its own may be known elsewhere.
+        """
+        found = unknown_work(self.loaded.graph, group)
+        if found:
+            raise refusal(found, name=self.name)
 
     def to_dict(self) -> dict[str, Any]:
         """The document, as a file would have it."""
@@ -247,6 +299,11 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     defs = schema.get("$defs", {})
     return {**defs[name], "$defs": defs} if name in defs else schema
+
+
+def _inputs(schema: Mapping[str, Any] | None) -> str:
+    fields = (schema or {}).get("properties") or {}
+    return f"It takes {', '.join(fields)}. Nothing was started." if fields else "Nothing was started."
 
 
 def _written(duration: Duration) -> str | float:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 from weft.authoring.context import THE_CONTEXT, Context
+from weft.authoring.graphs import Graph
 from weft.authoring.policies import Duration, Retry, policy_of
+from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.steps import Step
-from weft.authoring.workflows import Invocation, Workflow, WorkflowProgram, perform_workflow
+from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Effect
 from weft.errors import NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError
+from weft.graphs.load import Surroundings
+from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
 
@@ -36,6 +41,7 @@ class Group:
         self._steps: dict[str, Step[Any, Any]] = {}
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
         self._programs: dict[tuple[str, str], WorkflowProgram] = {}
+        self._graphs: dict[str, Graph] = {}
         self._parent: Group | None = None
 
     # --- registering ----------------------------------------------------------------------------------------------
@@ -129,6 +135,32 @@ class Group:
         if self._parent is not None:
             self._parent._keep_workflow(workflow)  # noqa: SLF001
 
+    def graph(self, source: str | Path | Mapping[str, Any] | Graph, *, gives: str | Sequence[str] = ()) -> Graph:
+        """Register a graph: a file (here, or beside the calling program), a dict, or one built in Python.
+
+        ``gives`` names the fields of its output that goals may ask for. Raises BadGraph with all that is wrong.
+        """
+        graph = Graph.of(source, self._surroundings(), beside=sys._getframe(1).f_code.co_filename)  # noqa: SLF001
+        graph.register(self, self._surroundings(), (gives,) if isinstance(gives, str) else tuple(gives))
+        check_name(graph.name)
+        self._keep_graph(graph)
+        return graph
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(types={name: found.schema() for name, found in node_types().items()})
+
+    def _keep_graph(self, graph: Graph) -> None:
+        known = self._graphs.get(graph.name)
+        taken = graph.name in self._steps or any(name == graph.name for name, _ in self._workflows)
+        if taken or (known is not None and known is not graph and known.version != graph.version):
+            other = "A step" if graph.name in self._steps else "Another workflow"
+            raise NameTaken(
+                f'{other} is called "{graph.name}".', hint="Rename one: names identify what runs belong to."
+            )
+        self._graphs[graph.name] = graph
+        if self._parent is not None:
+            self._parent._keep_graph(graph)  # noqa: SLF001
+
     def adopt_step(self, step: Step[Any, Any]) -> None:
         self._refuse_taken(step.name, step.fn, "step")
         self._steps[step.name] = step
@@ -145,6 +177,8 @@ class Group:
             for workflow in group._workflows.values():  # noqa: SLF001
                 self._refuse_taken(workflow.name, workflow.fn, "workflow", workflow.version)
                 self._keep_workflow(workflow)
+            for graph in group._graphs.values():  # noqa: SLF001
+                self._keep_graph(graph)
             group._parent = self  # noqa: SLF001
 
     def _refuse_taken(self, name: str, fn: Callable[..., Any], kind: str, version: str = "") -> None:
@@ -153,6 +187,8 @@ class Group:
         if other is None:
             found = [w for (n, v), w in self._workflows.items() if n == name and (kind == "step" or v == version)]
             other = found[0].fn if found else None
+        if name in self._graphs:
+            raise NameTaken(f'A graph is called "{name}" too.', hint="Rename one: names identify what runs belong to.")
         if other is None or other is fn:
             return
         kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
@@ -176,15 +212,37 @@ class Group:
     def find_program(self, workflow: str, version: str) -> WorkflowProgram | None:
         return self._programs.get((workflow, version))
 
+    def known(self, workflow: str, version: str) -> Runnable[Any] | None:
+        """What is registered under this name and version."""
+        graph = self._graphs.get(workflow)
+        if graph is not None and graph.version == version:
+            return graph
+        return self._workflows.get((workflow, version))
+
     def workflow_versions(self) -> list[tuple[str, str]]:
         return list(self._workflows)
 
+    def runnable_names(self) -> list[str]:
+        return sorted({*(known for known, _ in self._workflows), *self._graphs})
+
+    def graphs(self) -> list[Graph]:
+        return list(self._graphs.values())
+
     def workflow_named(self, name: str) -> Workflow[Any, Any]:
-        """The newest registered version of a workflow. Raises UnknownWorkflow."""
+        """The newest registered version of a code workflow. Raises UnknownWorkflow."""
+        found = self.runnable_named(name)
+        if isinstance(found, Workflow):
+            return found
+        raise UnknownWorkflow(f'"{name}" is a {found.style}, not a code workflow.')
+
+    def runnable_named(self, name: str) -> Runnable[Any]:
+        """The newest registered version of a workflow of any style. Raises UnknownWorkflow."""
         found = [workflow for (known, _), workflow in self._workflows.items() if known == name]
         if found:
             return found[-1]
-        names = sorted({known for known, _ in self._workflows})
+        if name in self._graphs:
+            return self._graphs[name]
+        names = self.runnable_names()
         raise UnknownWorkflow(
             f'No workflow "{name}" is registered.{did_you_mean(name, names)}', hint=known_names(names)
         )
@@ -193,13 +251,13 @@ class Group:
         """What is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
         if inspect.iscoroutine(call):
             return _unpack_call(call)
-        workflow = self.workflow_named(call) if isinstance(call, str) else call
-        if not isinstance(workflow, Workflow):
+        workflow = self.runnable_named(call) if isinstance(call, str) else call
+        if not isinstance(workflow, Runnable):
             raise UsageError(
                 f"{call!r} is not a workflow or a call of one.",
                 hint='Write app.run(order("o-1")) or app.run(order, {"order_id": "o-1"}).',
             )
-        return Invocation(workflow, workflow.signature.from_mapping(given or {}, what=workflow.name))
+        return Invocation(workflow, workflow.given(given or {}))
 
     def root(self) -> Group:
         """The app, if this group is included in one."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NoReturn
 
 from weft.core.ids import RunId, RunUid
-from weft.core.state import CodeState, Held
+from weft.core.state import Held, State
 from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.ports.store import RunRow
 from weft.runtime.door import Door, ago
@@ -100,11 +100,11 @@ class Notices:
         self.say(self._last or f"stopped. What was recorded is in {self._place}; run this again and it goes on.")
 
 
-def _steps(state: CodeState) -> str:
+def _steps(state: State) -> str:
     return f"{state.steps_done} step{'s' if state.steps_done != 1 else ''}"
 
 
-def _where(state: CodeState) -> str:
+def _where(state: State) -> str:
     if state.tasks:
         return f"stopped at {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
     if state.timers:

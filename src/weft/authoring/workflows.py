@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
+from weft.authoring.runnable import Invocation, Runnable
 from weft.core import commands as c
 from weft.core import values
 from weft.errors import RunCancelled, RunFailed, UsageError
 from weft.runtime.code_driver import CodeDriver, current_scope
 from weft.runtime.scopes import Scope
+from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
 from weft.steps.signature import Signature
 
@@ -23,7 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Workflow(Generic[P, R]):
+class Workflow(Runnable[R], Generic[P, R]):
     """A registered workflow.
 
     Calling it makes a call; the call is awaited, or handed to ``app.run`` and ``app.start``.
@@ -34,14 +36,29 @@ class Workflow(Generic[P, R]):
     ) -> None:
         self.name = name
         self.fn = fn
-        self.version = version
         self.signature = signature
-        self.timeout_ms = timeout_ms
-        self.group = group
+        self.group: Group = group
+        self._version = version
+        self._timeout_ms = timeout_ms
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", name)
         self.__module__ = fn.__module__
         self.__wrapped__ = fn
+
+    @property
+    def version(self) -> str:
+        return self._version
+
+    @property
+    def timeout_ms(self) -> int:
+        return self._timeout_ms
+
+    @property
+    def result(self) -> Codec[R]:
+        return self.signature.result
+
+    def given(self, input: Mapping[str, Any]) -> bytes:
+        return self.signature.from_mapping(input, what=self.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
@@ -60,16 +77,6 @@ def check_run_id(run_id: str) -> str:
             f"{run_id[:60]!r} cannot be the id of a run.", hint="1 to 500 printable characters, no blanks at the ends."
         )
     return run_id
-
-
-class Invocation:
-    """A workflow with its arguments: what a call stands for before it is awaited."""
-
-    __slots__ = ("given", "workflow")
-
-    def __init__(self, workflow: Workflow[Any, Any], given: bytes) -> None:
-        self.workflow = workflow
-        self.given = given
 
 
 class WorkflowProgram:
@@ -98,6 +105,7 @@ async def perform_workflow(invocation: Invocation) -> Any:
     """The call of a workflow, awaited: a child run inside a workflow, a run of its own outside."""
     scope = current_scope()
     if scope is None:
+        assert invocation.workflow.group is not None, "only what is registered can be called"
         return await invocation.workflow.group.run_and_wait(invocation)
     return await child_result(scope, invocation)
 
@@ -109,7 +117,7 @@ async def child_result(scope: Scope, invocation: Invocation, *, run_id: str = ""
     driver = scope.driver
     await driver.outcome(entry)
     if entry.failure is None:
-        return driver.read(workflow.signature.result, await driver.value(entry.output), entry)
+        return driver.read(workflow.result, await driver.value(entry.output), entry)
     raise child_failed(entry)
 
 
@@ -144,7 +152,7 @@ def start_child(
             n,
             workflow.name,
             workflow.version,
-            "code",
+            workflow.style,
             driver.outside.keep(invocation.given),
             digest,
             run_id,

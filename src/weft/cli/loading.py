@@ -17,7 +17,7 @@ import msgspec
 
 from weft.authoring.app import App
 from weft.authoring.group import did_you_mean
-from weft.authoring.workflows import Workflow
+from weft.authoring.runnable import Runnable
 from weft.errors import RunAtImport, UnknownWorkflow, UsageError, WeftError
 
 
@@ -27,12 +27,12 @@ class Loaded(msgspec.Struct, frozen=True):
     app: App
     name: str
 
-    def workflow(self, name: str) -> Workflow[Any, Any]:
-        """The newest version of a workflow. Raises UnknownWorkflow, naming the file."""
+    def workflow(self, name: str) -> Runnable[Any]:
+        """The newest version of a workflow of any style. Raises UnknownWorkflow, naming the file."""
         try:
-            return self.app.workflow_named(name)
+            return self.app.runnable_named(name)
         except UnknownWorkflow:
-            names = sorted({known for known, _ in self.app.workflow_versions()})
+            names = self.app.runnable_names()
             known = f"Known: {', '.join(names[:20])}." if names else "It has no workflow at all: @app.workflow"
             raise UnknownWorkflow(
                 f'No workflow "{name}" in {self.name}.{did_you_mean(name, names)}', hint=known

@@ -90,8 +90,8 @@ async def _all_open(door: Door) -> AsyncIterator[Open]:
 async def _open_in(door: Door, row: RunRow) -> list[Open]:
     if not row.seq or row.fault is not None:
         return []
-    state = await door.state(row)
-    return [Open(row, state.entries[number].key, question) for number, question in state.asks.items()]
+    machine = await door.machine(row)
+    return [Open(row, machine.location(number), question) for number, question in machine.state.asks.items()]
 
 
 def _described(item: Open) -> dict[str, Any]:

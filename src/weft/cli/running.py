@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.authoring.client import Client
+from weft.authoring.runnable import Runnable
+from weft.authoring.workflows import Workflow
 from weft.cli.arguments import given
 from weft.cli.entry import say
 from weft.cli.loading import Loaded, load_app
@@ -14,6 +16,7 @@ from weft.cli.place import opened, project_settings, url_of
 from weft.cli.steering import NOBODY, is_taken_up
 from weft.core import values
 from weft.core.ids import RunId
+from weft.steps.signature import Signature
 
 
 def run_here(
@@ -29,11 +32,11 @@ def run_here(
     """What ``app.run`` does, from the command line."""
     loaded = load_app(file, "weft run")
     found = loaded.workflow(workflow)
-    arguments = given(words, source, found.signature)
+    arguments = given(words, source, _signature(found))
     if url is not None:
         loaded.app.url = url
     result = loaded.app.run(found, arguments, id=id)
-    raw = found.signature.result.encode(result, what=f"{workflow} returned")
+    raw = found.result.encode(result, what=f"{workflow} returned")
     if json:
         print_json(values.decode(raw))
     else:
@@ -46,7 +49,7 @@ async def start_elsewhere(
     """Put a new run into the store. With an app its arguments are checked here, else where it runs."""
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft start") if target else None
-    signature = loaded.workflow(workflow).signature if loaded is not None else None
+    signature = _signature(loaded.workflow(workflow)) if loaded is not None else None
     arguments = given(words, source, signature)
     address = url_of(url, app, loaded)
     async with opened(address, create=True) as door:
@@ -66,3 +69,8 @@ async def _start(url: str, workflow: str, arguments: dict[str, Any], id: str | N
             return (await loaded.app.start(workflow, arguments, id=id)).id
         finally:
             loaded.app.bind(None)
+
+
+def _signature(found: Runnable[Any]) -> Signature | None:
+    """How words become arguments: by the parameters of code; a graph reads them as JSON and checks them itself."""
+    return found.signature if isinstance(found, Workflow) else None

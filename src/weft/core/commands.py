@@ -105,6 +105,16 @@ class RetryRun(Command, frozen=True, tag="retry_run"):
     start: str = ""
 
 
+class RequeueLetter(Command, frozen=True, tag="requeue_letter"):
+    """Let the token of a dead letter work again, with a fresh count of attempts."""
+
+    token: str
+
+
+class DiscardLetter(Command, frozen=True, tag="discard_letter"):
+    token: str
+
+
 # --- asks of the code --------------------------------------------------------------------------------------------
 
 
@@ -212,6 +222,46 @@ class HoldRun(msgspec.Struct, frozen=True):
     location: str = ""
 
 
+# --- goals -------------------------------------------------------------------------------------------------------
+
+
+class StartGoal(StartRun, frozen=True, kw_only=True, tag="start_goal"):
+    """Start a goal run: ``input`` is what is given, by fact; ``plan`` was made from these names."""
+
+    plan: Raw
+
+
+class ReportWorkAccepted(Command, frozen=True, tag="report_work_accepted"):
+    """Asynchronous work was taken by the far side, which will answer with ``AnswerWork``."""
+
+    task: EntryId
+    attempt: int
+    delivery: int
+
+
+class AnswerWork(Command, frozen=True, kw_only=True, tag="answer_work"):
+    """The answer of asynchronous work; it names the item, not the hand-out. ``attempt`` 0: the latest."""
+
+    step: str
+    index: int
+    token: str
+    output: Raw = NULL
+    failure: Failure | None = None
+    retryable: bool = False
+    attempt: int = 0
+
+
+class RecallWork(Command, frozen=True, kw_only=True, tag="recall_work"):
+    """Answer a task with a committed success of an earlier run: ``run_id``, which ended it ``at`` that time."""
+
+    task: EntryId
+    attempt: int
+    delivery: int
+    output: Raw
+    run_id: str
+    at: int = 0
+
+
 Mailed = (
     StartRun
     | ReportTaskSucceeded
@@ -225,6 +275,12 @@ Mailed = (
     | PauseRun
     | ResumeRun
     | RetryRun
+    | RequeueLetter
+    | DiscardLetter
+    | StartGoal
+    | ReportWorkAccepted
+    | AnswerWork
+    | RecallWork
 )
 Asked = (
     ScheduleTask

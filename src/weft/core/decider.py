@@ -13,13 +13,48 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Raw
 
+from weft.core import values
 from weft.core.commands import AnyCommand, Mailed
-from weft.core.effects import AnyEffect
+from weft.core.effects import AnyEffect, PerformTask
 from weft.core.events import AnyEvent
 from weft.core.state import State
 
 SchemaCheck = Callable[[dict[str, Any], bytes], str | None]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A condition or predicate that no pure decision may evaluate, with the values it looks at, as JSON.
+
+    The same question always has the same answer, so whoever has heard it may remember it.
+    """
+
+    language: str
+    source: str
+    values: bytes
+
+
+class Wanting(Exception):
+    """A decision needs what only the shell can bring: blobs, or the answer to a question.
+
+    Nothing has happened; the same decision is asked for again when the shell has it.
+    """
+
+    def __init__(self, *, blobs: Sequence[str] = (), questions: Sequence[Question] = ()) -> None:
+        super().__init__("something must be brought first")
+        self.blobs = list(blobs)
+        self.questions = list(questions)
+
+
+def no_blob(_: str) -> bytes | None:
+    """Nothing is in memory."""
+    return None
+
+
+def kept_inline(raw: bytes) -> Raw:
+    """A value for the log, where nothing is too large for it."""
+    return Raw(values.seal(raw))
 
 
 class Env(msgspec.Struct, frozen=True):
@@ -28,6 +63,10 @@ class Env(msgspec.Struct, frozen=True):
     now: int
     check: SchemaCheck
     """Whether JSON fits a JSON Schema: None, or what is wrong with it."""
+    blob: Callable[[str], bytes | None] = no_blob
+    """The content of a blob, if it is in memory."""
+    keep: Callable[[bytes], Raw] = kept_inline
+    """JSON as the log holds it: itself, or a reference to a blob that is durable before the append is."""
 
 
 class Letter(msgspec.Struct, frozen=True):
@@ -52,8 +91,8 @@ class Machine(Protocol):
         """
         ...
 
-    def follow(self) -> Sequence[AnyEvent]:
-        """What must happen next by itself."""
+    def follow(self, env: Env) -> Sequence[AnyEvent]:
+        """What must happen next by itself. Raises Wanting."""
         ...
 
     def evolve(self, event: AnyEvent, *, at: int) -> None:
@@ -70,6 +109,18 @@ class Machine(Protocol):
 
     def outstanding(self) -> Sequence[AnyEffect]:
         """The effects of everything that is open."""
+        ...
+
+    def perform(self, number: int) -> PerformTask:
+        """The hand-out of an open task."""
+        ...
+
+    def due_of(self, number: int) -> int:
+        """The time that something open waits for (0: none); number 0 is the run's own deadline."""
+        ...
+
+    def location(self, number: int) -> str:
+        """Where something open stands, for people."""
         ...
 
     def snapshot(self) -> bytes:

@@ -42,6 +42,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
     timeout_ms: int = 0
     effect: Effect = "idempotent"
     queue: str = "default"
+    deadline_ms: int = 0
+    """For all attempts together, from the time it was scheduled."""
 
 
 DEFAULT_POLICY = Policy()
@@ -49,10 +51,13 @@ DEFAULT_POLICY = Policy()
 
 
 class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The step that takes a completed task back, and which of the recorded values it is given."""
+    """The step that takes a completed task back, and which of the recorded values it is given.
+
+    ``takes`` None: what it is given is worked out when it is undone.
+    """
 
     step: str
-    takes: list[str]
+    takes: list[str] | None
     policy: Policy = DEFAULT_POLICY
 
 
@@ -126,9 +131,12 @@ class RunHeld(Event, frozen=True, kw_only=True, tag="run_held"):
 
 
 class RunRetried(Event, frozen=True, kw_only=True, tag="run_retried"):
-    """A failed run is tried again. ``dropped``: entries that are performed anew."""
+    """A failed run is tried again: entries of code that are ``dropped`` and performed anew, or ``tokens`` of a graph
+    that work again.
+    """
 
     dropped: list[int] = []
+    tokens: list[str] = []
 
 
 class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
@@ -248,7 +256,16 @@ class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
     quorum: str | int = "any"
     due: int = 0
     on_timeout: str = "fail"
+    escalate: list[str] = []
+    """Who is asked when the time is over, where ``on_timeout`` says so."""
     add: list[str] = []
+
+
+class AskEscalated(Event, frozen=True, kw_only=True, tag="ask_escalated"):
+    """Nobody answered in time: others are asked too, without a limit."""
+
+    ask: EntryId
+    of: list[str]
 
 
 class AskAnswered(Event, frozen=True, kw_only=True, tag="ask_answered"):
@@ -362,8 +379,8 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
     """A token leaves its node by these edges (none: it ends), with what it writes. Token "" is the start of the run.
 
-    ``output`` is given where the node did no work of its own. ``skips``: the edges not taken are told. ``caught``: it
-    is a failure that goes this way.
+    ``output`` is given where the node did no work of its own. ``arrival``: what a fan-in reads of the output, where
+    that lies in a blob. ``skips``: the edges not taken are told. ``caught``: it is a failure that goes this way.
     """
 
     token: str = ""
@@ -371,6 +388,7 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
     writes: list[Write] = []
     verdicts: list[Verdict] = []
     output: Raw | None = None
+    arrival: Raw | None = None
     skips: bool = True
     caught: bool = False
 
@@ -387,6 +405,111 @@ class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):
 
     token: str
     failure: Failure
+
+
+class LetterDiscarded(Event, frozen=True, kw_only=True, tag="letter_discarded"):
+    """Somebody has looked at a dead letter and wants no more of it."""
+
+    token: str
+
+
+# --- what goals record -------------------------------------------------------------------------------------------
+# A work item's hand-out is a task_scheduled, child_started or ask_opened with its token; what becomes of it is told by
+# the events of tasks, children and questions.
+
+
+class GoalPlanned(Event, frozen=True, kw_only=True, tag="goal_planned"):
+    """The plan that the run follows, with its definitions, and whose matches the given values pass or break.
+
+    ``matched`` and ``broken`` are by fact, then by the step that reads it.
+    """
+
+    plan: Raw
+    matched: dict[str, list[str]] = {}
+    broken: dict[str, dict[str, str]] = {}
+
+
+class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
+    """Its inputs are bound, for good. ``fan_out``: it has one work item per element, however many these are."""
+
+    step: str
+    inputs: Raw
+    work_items: int = 1
+    fan_out: bool = False
+
+
+class WorkSkipped(Event, frozen=True, kw_only=True, tag="work_skipped"):
+    """The predicate refuses one item of a fan-out."""
+
+    step: str
+    index: int
+    token: str
+
+
+class WorkResumed(Event, frozen=True, kw_only=True, tag="work_resumed"):
+    """An item whose retry is due is handed out again."""
+
+    task: EntryId
+
+
+class WorkAccepted(Event, frozen=True, kw_only=True, tag="work_accepted"):
+    """Asynchronous work: the far side has it and answers later, until ``due``."""
+
+    task: EntryId
+    due: int
+
+
+class WorkRecalled(Event, frozen=True, kw_only=True, tag="work_recalled"):
+    """The success that follows is one of an earlier run, for the same definition and inputs."""
+
+    task: EntryId
+    run_id: str
+    at: int
+
+
+class AttributeSet(Event, frozen=True, kw_only=True, tag="attribute_set"):
+    """A fact has a value, or one more. ``matched``: steps whose match it passes; ``broken``: whose match failed."""
+
+    name: str
+    value: Raw
+    provider: str
+    matched: list[str] = []
+    broken: dict[str, str] = {}
+
+
+class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
+    step: str
+    outputs: dict[str, Raw] = {}
+
+
+class StepFailed(Event, frozen=True, kw_only=True, tag="step_failed"):
+    """``unsatisfied``: the needs that can no longer be met. What it had under way is dropped, or drains."""
+
+    step: str
+    failure: Failure
+    unsatisfied: list[str] = []
+
+
+class StepSkipped(Event, frozen=True, kw_only=True, tag="step_skipped"):
+    step: str
+    reason: str
+    unsatisfied: list[str] = []
+
+
+class DeadlineSet(Event, frozen=True, kw_only=True, tag="deadline_set"):
+    """Until then a step that could start waits for an optional fact."""
+
+    step: str
+    name: str
+    due: int
+
+
+class DeadlinePassed(Event, frozen=True, kw_only=True, tag="deadline_passed"):
+    """The optional fact is decided without further values. ``timer``: the number of its deadline_set."""
+
+    timer: EntryId
+    step: str
+    name: str
 
 
 AnyEvent = (
@@ -415,6 +538,7 @@ AnyEvent = (
     | MessageRefused
     | WaitTimedOut
     | AskOpened
+    | AskEscalated
     | AskAnswered
     | ChildStarted
     | ChildEnded
@@ -426,6 +550,19 @@ AnyEvent = (
     | NodeRouted
     | NodeFailed
     | FailureRaised
+    | LetterDiscarded
+    | GoalPlanned
+    | StepStarted
+    | WorkSkipped
+    | WorkResumed
+    | WorkAccepted
+    | WorkRecalled
+    | AttributeSet
+    | StepCompleted
+    | StepFailed
+    | StepSkipped
+    | DeadlineSet
+    | DeadlinePassed
 )
 
 _encoder = msgspec.json.Encoder()

@@ -109,9 +109,15 @@ def code_ended(state: State, failure: Failure | None) -> list[AnyEvent]:
     return [*let_go(state), CodeEnded(failure=failure)]
 
 
+def may_undo(state: State) -> bool:
+    """Whether all that could still change what must be undone has ended."""
+    stopping = any(child.cancelled for child in state.children.values())
+    return state.ended and not (state.over or state.tasks or stopping)
+
+
 def follow(state: State) -> Sequence[AnyEvent]:
     """After the code's end: undo newest first, one at a time, then the end."""
-    if not state.ended or state.over or state.tasks or any(child.cancelled for child in state.children.values()):
+    if not may_undo(state):
         return ()
     if state.undo:
         newest = state.undo[-1]

@@ -38,6 +38,8 @@ class Task(msgspec.Struct, omit_defaults=True):
     undo_of: int = 0
     undoes: str = ""
     """An undo's: where the task stood that it takes back."""
+    place: str = ""
+    """Where it stands, if what it works for may be gone before it is."""
     takes: list[str] | None = None
     """An undo's: which of the recorded values it is given."""
     inline: bool = False
@@ -66,6 +68,7 @@ class Question(msgspec.Struct, omit_defaults=True):
     quorum: str | int = "any"
     due: int = 0
     on_timeout: str = "fail"
+    escalate: list[str] = []
     approvals: list[str] = []
 
 

@@ -17,16 +17,18 @@ from weft.core.events import (
     NULL,
     AnyEvent,
     AskAnswered,
+    AskEscalated,
     MessageReceived,
     MessagesTaken,
     RunTimedOut,
+    TaskFailed,
     TimerFired,
     WaitTimedOut,
 )
-from weft.core.ids import EntryId
-from weft.core.state import Message, Question, State
+from weft.core.ids import CANCEL, EntryId
+from weft.core.state import Message, Question, State, Task
 from weft.core.values import unseal
-from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished
+from weft.errors import AlreadyDecided, BadValue, Failure, NotAllowed, NotFound, RunFinished
 
 _encode = msgspec.json.Encoder().encode
 
@@ -76,6 +78,8 @@ def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEven
             state.due and env.now >= state.due and not state.timed_out and state.cancelled is None and not state.ended
         )
         return (RunTimedOut(),) if due_run else ()
+    if number < 0:
+        return _task_due(state, EntryId(-number), env.now)
     if (due := state.timers.get(number)) is not None:
         return (TimerFired(timer=number),) if env.now >= due else ()
     if (wait := state.waits.get(number)) is not None:
@@ -87,9 +91,48 @@ def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEven
     return ()
 
 
+def task_due(task: Task) -> int:
+    """When a task must have ended, whatever its attempts say (0: never)."""
+    return task.since + task.policy.deadline_ms if task.policy.deadline_ms and not task.draining else 0
+
+
+def _task_due(state: State, number: EntryId, now: int) -> Sequence[AnyEvent]:
+    task = state.tasks.get(number)
+    if task is None or not task_due(task) or now < task_due(task):
+        return ()
+    unknown = task.policy.effect == "irreversible"
+    failure = Failure(
+        type="OutcomeUnknown" if unknown else "deadline",
+        message=f"{task.step} did not end within {task.policy.deadline_ms} ms, all its attempts together",
+        code="step.outcome_unknown" if unknown else "deadline",
+        step=task.step,
+        attempts=task.attempt,
+    )
+    return (TaskFailed(task=number, failure=failure, attempt=task.attempt),)
+
+
+def due_of(state: State, number: int) -> int:
+    """The time that something open waits for (0: none); number 0 is the run's own deadline."""
+    if number == CANCEL:
+        over = state.timed_out or state.cancelled is not None or state.ended
+        return 0 if over else state.due
+    if number < 0:
+        task = state.tasks.get(-number)
+        return task_due(task) if task is not None else 0
+    if number in state.timers:
+        return state.timers[number]
+    child = state.children.get(number)
+    if child is not None and child.cancelled:
+        return 0
+    item = state.waits.get(number) or state.asks.get(number) or child
+    return item.due if item is not None else 0
+
+
 def _ask_due(number: EntryId, ask: Question) -> Sequence[AnyEvent]:
     if ask.on_timeout == "fail":
         return (WaitTimedOut(wait=number),)
+    if ask.on_timeout == "escalate":
+        return (AskEscalated(ask=number, of=ask.escalate),)
     approved = ask.on_timeout == "approve"
     return (AskAnswered(ask=number, approved=approved, reason="nobody answered in time"),)
 
@@ -146,6 +189,13 @@ def evolve_answer(state: State, event: AskAnswered, at: int) -> Raw | None:
         "at": at,
     }
     return Raw(_encode(answer))
+
+
+def evolve_escalated(state: State, event: AskEscalated) -> None:
+    """Others may answer too, and now the question waits as long as it takes."""
+    ask = state.asks[event.ask]
+    ask.of = [*ask.of, *(who for who in event.of if who not in ask.of)]
+    ask.due = 0
 
 
 def finished(state: State, consequence: str) -> RunFinished:

@@ -20,8 +20,9 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env, Letter
+from weft.core.decider import Env, Letter, Machine, Wanting
 from weft.core.effects import PerformTask
+from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import KeyReused, NotAllowed, WeftError
@@ -35,9 +36,10 @@ from weft.ports.store import (
     Outcome,
     Snapshot,
 )
-from weft.runtime.code_driver import CodeDriver, Program, diverged
+from weft.runtime.code_driver import CodeDriver, diverged
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
+from weft.runtime.programs import GraphProgram
 from weft.runtime.shown import call_shown
 
 if TYPE_CHECKING:
@@ -45,6 +47,9 @@ if TYPE_CHECKING:
 
 SNAPSHOT_BYTES_MIN = 64 * 1024
 MAIL_SEEN_MAX = 20_000
+DEAD_LETTERS = "weft.dead_letters"
+"""The attribute of runs that have some."""
+_MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
 _IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "failed", "cancelled"})
 
 
@@ -59,6 +64,8 @@ class Actor:
         "driver",
         "engine",
         "epoch",
+        "fetched",
+        "fetching",
         "flying",
         "id",
         "idle_since",
@@ -75,12 +82,12 @@ class Actor:
         "uid",
     )
 
-    def __init__(self, engine: Engine, uid: RunUid, id: RunId, epoch: Epoch) -> None:
+    def __init__(self, engine: Engine, uid: RunUid, id: RunId, epoch: Epoch, machine: Machine) -> None:
         self.engine = engine
         self.uid = uid
         self.id = id
         self.epoch = epoch
-        self.machine = CodeMachine.fresh(uid)
+        self.machine = machine
         self.driver: CodeDriver | None = None
         self.mailbox: deque[Posted] = deque()
         self.drafts: deque[Draft] = deque()
@@ -92,6 +99,9 @@ class Actor:
         self.snapshot_bytes = 0
         self.ready = False
         self.reloading = False
+        self.fetched: dict[str, bytes] = {}
+        """Blobs that the next decision needs: they may not leave memory before it is made."""
+        self.fetching = False
         self.died = False
         """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
         self.idle_since = engine.clock.monotonic()
@@ -176,7 +186,7 @@ class Actor:
             if isinstance(command, c.RetryRun) and self.machine.state.over:
                 # Two ends in one append would have the effects of both.
                 raise NotAllowed(f"{self.id} is just ending.", hint="Try again when it is over.")
-            events = self.machine.decide(command, Env(now=self.now_ms, check=self.engine.check_schema))
+            events = self.machine.decide(command, self._env())
         except WeftError as error:
             draft.refused.append((posted, error))
             return False
@@ -225,17 +235,29 @@ class Actor:
             # A run that was held on the way has let go of its code.
             if self.driver is driver and driver.lacks:
                 self.engine.fetch_blobs(self, driver.lacks)
-        while events := self.machine.follow():
-            self._record(events)
+        try:
+            while events := self.machine.follow(self._env()):
+                self._record(events)
+            self.fetched.clear()
+        except Wanting as wanting:
+            if not self.fetching:
+                self.fetching = True
+                self.engine.fetch(self, wanting)
 
     def _take_up_code(self) -> None:
-        program: Program | None = self.engine.catalogue.program(self.machine.state.workflow, self.machine.state.version)
-        if program is not None:
-            self.driver = CodeDriver(self.machine, program, self)
+        machine = self.machine
+        if not isinstance(machine, CodeMachine):
+            return
+        program = self.engine.catalogue.program(machine.state.workflow, machine.state.version)
+        if program is not None and not isinstance(program, GraphProgram):
+            self.driver = CodeDriver(machine, program, self)
 
     def issue(self, command: c.Asked) -> None:
         """An ask of the code: decided and taken in at once."""
-        self._record(self.machine.decide(command, Env(now=self.now_ms, check=self.engine.check_schema)))
+        self._record(self.machine.decide(command, self._env()))
+
+    def _env(self) -> Env:
+        return Env(now=self.now_ms, check=self.engine.check_schema, blob=self.blob, keep=self.keep)
 
     def now(self) -> int:
         return self.now_ms
@@ -280,12 +302,19 @@ class Actor:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
                 self._enclose(draft, letter)
-            if isinstance(event, e.AttributesSet):
-                draft.attributes = {**(draft.attributes or {}), **event.attributes}
+            if isinstance(event, _MARKING):
+                draft.attributes = {**(draft.attributes or {}), **self._marks(event)}
         if machine.state.status != before or draft.create is not None:
             draft.status = machine.state.status
         if machine.state.status == "held" and self.driver is not None:
             self.driver = None
+
+    def _marks(self, event: e.AnyEvent) -> dict[str, object]:
+        """What the run's row shows of this event, so that the run is found by it."""
+        if isinstance(event, e.AttributesSet):
+            return dict(event.attributes)
+        letters = self.machine.state.letters if isinstance(self.machine.state, GraphState) else {}
+        return {DEAD_LETTERS: bool(letters)}
 
     def _enclose(self, draft: Draft, letter: Letter) -> None:
         body = c.encode(letter.command)
@@ -321,10 +350,10 @@ class Actor:
         return Raw(values.ref_for(digest, len(raw)))
 
     def blob(self, digest: str) -> bytes | None:
-        return self.engine.blob_cache.get(digest)
+        return self.fetched.get(digest) or self.engine.blob_cache.get(digest)
 
-    def resume_code(self) -> None:
-        """What the code lacked is in memory: go on telling it facts."""
+    def go_on(self) -> None:
+        """What the run lacked is in memory: let it go on."""
         if self.ready:
             self.begin_turn()
             self.move()
@@ -424,7 +453,7 @@ class Actor:
     def is_idle(self) -> bool:
         """Whether it may leave memory: nothing decided, nothing under way, nothing waiting, nothing to be fetched."""
         lacks = self.driver is not None and self.driver.lacks
-        waits = self.mailbox or self.drafts or self.flying is not None or self._scheduled or lacks
+        waits = self.mailbox or self.drafts or self.flying is not None or self._scheduled or lacks or self.fetching
         return self.ready and not waits
 
     def close(self) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from weft.runtime.code_driver import Program
+from weft.core.ids import Millis
+from weft.ports.store import Definition
+from weft.runtime.programs import AnyProgram
 from weft.steps.base import StepBody
 
 
@@ -22,8 +24,16 @@ class Catalogue(Protocol):
         """The queues it works for."""
         ...
 
-    def program(self, workflow: str, version: str) -> Program | None: ...
+    def program(self, workflow: str, version: str) -> AnyProgram | None: ...
 
     def programs(self) -> Sequence[tuple[str, str]]:
         """All (workflow, version) pairs: what this host may claim."""
+        ...
+
+    def definitions(self, now: Millis) -> Sequence[Definition]:
+        """The workflows that are data: what the store should have of them."""
+        ...
+
+    def learn(self, definition: Definition) -> None:
+        """A version that was hosted before: runs that began with it can go on here."""
         ...

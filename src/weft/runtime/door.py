@@ -15,10 +15,10 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env
+from weft.core.decider import Env, Machine
+from weft.core.graph.tokens import GraphState, Letter
 from weft.core.ids import HostId, Millis, RunId, RunUid, Seq
-from weft.core.state import FOLD, OVER, CodeState
+from weft.core.state import FOLD, OVER, State
 from weft.errors import IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
@@ -34,8 +34,10 @@ from weft.ports.store import (
     Store,
     StoredEvent,
 )
+from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
+from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
 from weft.steps.signature import same_inputs
 
@@ -73,6 +75,8 @@ class Door:
         ``existing="refuse"``.
         """
         start = msgspec.structs.replace(start, input=msgspec.Raw(await self.keep(bytes(start.input))))
+        if self.engine is not None and start.style != "code":
+            await self.engine.publish()
         if chosen and (self.engine is None or delay_ms):
             found = await self._row_or_none(RunId(start.run_id))
             if found is not None:
@@ -198,9 +202,12 @@ class Door:
         machine.decide(command, _env(now))
 
     async def retry(self, run_id: RunId, *, start: str = "") -> None:
-        """Try a failed run again. Nobody owns it, so whoever asks opens it again, for a host to take up."""
+        """Try a failed run again."""
+        await self.reopen(run_id, c.RetryRun(start))
+
+    async def reopen(self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter) -> None:
+        """Change a run that is over. Nobody owns it, so whoever asks writes it, for a host to take up."""
         row = await self.row(run_id)
-        command = c.RetryRun(start)
         actor = self.engine.actors.get(row.uid) if self.engine is not None else None
         if actor is not None and self.engine is not None:
             await self.engine.tell(actor, command)
@@ -220,12 +227,21 @@ class Door:
         if self.engine is not None:
             self.engine.keeper.nudge()
 
-    async def _reopen(self, machine: CodeMachine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis) -> None:
+    async def _reopen(self, machine: Machine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis) -> None:
         events = []
         for event in decided:
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
-        append = Append(uid=row.uid, epoch=row.epoch, seq=row.seq, events=events, status="running", reopen=now)
+        letters = getattr(machine.state, "letters", None)
+        append = Append(
+            uid=row.uid,
+            epoch=row.epoch,
+            seq=row.seq,
+            events=events,
+            status=None if machine.state.over else "running",
+            attributes={DEAD_LETTERS: bool(letters)} if letters is not None else None,
+            reopen=None if machine.state.over else now,
+        )
         (outcome,) = await self.store.log.commit([append], HostId(f"retry-{self.ids.new()}"))
         if outcome is not Outcome.ACCEPTED:
             raise NotAllowed(f"{row.id} is being tried again by somebody else.")
@@ -263,18 +279,45 @@ class Door:
     async def search(self, query: RunQuery) -> Page:
         return await self.store.directory.search(query)
 
-    async def machine(self, row: RunRow) -> CodeMachine:
-        """The run as its committed log says it is: a copy to look at."""
+    async def machine(self, row: RunRow) -> Machine:
+        """The run as its committed log says it is: a copy to look at. Raises NotFound, UnknownWorkflow."""
         loaded = await self.store.log.load(row.uid, fold=FOLD)
         if loaded is None:
             raise NotFound(f"No run {row.id!r} in {self.store.url}.")
-        machine = CodeMachine.restore(loaded.snapshot.body) if loaded.snapshot else CodeMachine.fresh(row.uid)
+        program = await self.program(row)
+        machine = new_machine(row.style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
         for stored in loaded.events:
             machine.evolve(e.decode(stored.body), at=stored.at)
         return machine
 
-    async def state(self, row: RunRow) -> CodeState:
+    async def program(self, row: RunRow) -> GraphProgram | None:
+        """The version of the graph that a run pins; None for code."""
+        if row.style != "graph":
+            return None
+        known = self.engine.catalogue.program(row.workflow, row.version) if self.engine is not None else None
+        if isinstance(known, GraphProgram):
+            return known
+        definition = await self.store.definitions.get(row.workflow, row.version)
+        if definition is None:
+            return None
+        return GraphProgram(read_graph(definition).graph, row.version, NoRegistry())
+
+    async def state(self, row: RunRow) -> State:
         return (await self.machine(row)).state
+
+    async def letters(self, run_id: str | None = None) -> AsyncIterator[tuple[RunRow, str, Letter]]:
+        """Dead letters with their runs and ids, newest runs first."""
+        after: str | None = None
+        while True:
+            page = await self.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=run_id, after=after))
+            for row in page.rows:
+                state = await self.state(row)
+                if isinstance(state, GraphState):
+                    for token, letter in state.letters.items():
+                        yield row, token, letter
+            after = page.cursor
+            if after is None:
+                return
 
     async def events(self, row: RunRow, *, after: int = 0, follow: bool = False) -> AsyncIterator[StoredEvent]:
         """Committed events in order; with ``follow`` also those to come, until the run is over."""

@@ -18,20 +18,24 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import values
+from weft.core.decider import Machine, Wanting
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
-from weft.core.state import CodeState
+from weft.core.state import State
 from weft.errors import Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, NewRun, Outcome, Sent, Store
 from weft.runtime.actor import Actor
 from weft.runtime.blob_cache import BlobCache
+from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.committer import Committer
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.inline import InlineStep
 from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
+from weft.runtime.language import LANGUAGE
+from weft.runtime.programs import new_machine
 from weft.runtime.recovery import Recovery
 from weft.runtime.schemas import check_schema
 from weft.runtime.settings import Settings
@@ -74,6 +78,7 @@ class Engine:
         self.ids = world.ids
         self.settings = world.settings
         self.catalogue = catalogue
+        self._executor = world.executor
         self.host = HostId(world.ids.new())
         self.actors: dict[RunUid, Actor] = {}
         self.by_id: dict[RunId, Actor] = {}
@@ -90,6 +95,7 @@ class Engine:
             load=self.load_value,
             keep=self.keep_value,
         )
+        self.built_in = BuiltIn(self)
         self.shared = SharedWork(self)
         self.recovery = Recovery(self)
         self.keeper = Keeper(self)
@@ -97,6 +103,7 @@ class Engine:
         self.closing = False
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
+        self._published: set[tuple[str, str]] = set()
         self._side: set[asyncio.Task[Any]] = set()
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -107,6 +114,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self.running = True
         self.committer.start()
+        await self.publish()
         await self.recovery.scan()
         self.keeper.start()
 
@@ -139,6 +147,7 @@ class Engine:
         for task in list(self._side):
             task.cancel()
         await self.committer.stop()
+        await self.built_in.close()
         for actor in list(self.actors.values()):
             actor.close()
         self.actors.clear()
@@ -166,7 +175,8 @@ class Engine:
         run_id = RunId(start.run_id)
         if run_id in self.by_id:
             raise _taken(run_id)
-        actor = Actor(self, uid or RunUid(self.ids.new()), run_id, Epoch(1))
+        new = uid or RunUid(self.ids.new())
+        actor = Actor(self, new, run_id, Epoch(1), self.machine(start.style, start.workflow, start.version, new))
         self.keep_actor(actor)
         actor.ready = True
         actor.begin_turn()
@@ -185,6 +195,21 @@ class Engine:
         actor.post(Posted(start, reply=_resolve(done)))
         await done
         return actor.uid
+
+    def machine(self, style: str, workflow: str, version: str, uid: RunUid, snapshot: bytes | None = None) -> Machine:
+        """The machine of a run, from nothing or from a snapshot. Raises UnknownWorkflow."""
+        program = None if style == "code" else self.catalogue.program(workflow, version)
+        return new_machine(style, program, uid, snapshot)
+
+    async def publish(self) -> None:
+        """Keep in the store what is data of the workflows here, and learn their other versions."""
+        for definition in self.catalogue.definitions(self.clock.now_ms()):
+            if (definition.name, definition.version) in self._published:
+                continue
+            await insist(self, partial(self.store.definitions.put, definition))
+            self._published.add((definition.name, definition.version))
+            for known in await insist(self, partial(self.store.definitions.versions, definition.name)):
+                self.catalogue.learn(known)
 
     def is_full(self) -> bool:
         """Whether as many runs are in memory as there may be: more are kept at rest until some have left."""
@@ -274,7 +299,7 @@ class Engine:
         """Its timers are set again by whoever reads it back."""
         self.timers.disarm_run(actor.uid)
 
-    def state_of(self, uid: RunUid) -> CodeState | None:
+    def state_of(self, uid: RunUid) -> State | None:
         actor = self.actors.get(uid)
         return actor.machine.state if actor is not None and actor.ready else None
 
@@ -310,7 +335,7 @@ class Engine:
                 return
             body = InlineStep(effect.step, inline)
         else:
-            body = self.catalogue.step(effect.step)
+            body = self.catalogue.step(effect.step) or self.built_in.step(effect.step)
             if body is None:
                 self.shared.offer(actor, effect)
                 return
@@ -379,26 +404,39 @@ class Engine:
         """The JSON that a value in the log stands for."""
         if not values.is_ref(raw):
             return values.unseal(raw)
-        digest = values.parse_ref(raw).digest
-        found = self.blob_cache.get(digest)
-        if found is None:
-            found = await insist(self, lambda: self.store.blobs.get(digest))
-            self.blob_cache.add(digest, found)
-        return found
+        return await self._blob(values.parse_ref(raw).digest)
 
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
         """The code cannot be told its next fact before these are here."""
-        self.aside(self._fetch(actor, digests))
+        self.aside(self._fetch_for_code(actor, digests))
 
-    async def _fetch(self, actor: Actor, digests: set[str]) -> None:
+    async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
         for digest in sorted(digests):
-            if self.blob_cache.get(digest) is None:
-                found = await insist(self, partial(self.store.blobs.get, digest))
-                self.blob_cache.add(digest, found)
+            await self._blob(digest)
         driver = actor.driver
         if driver is not None and actor.ready:
             driver.lacks.clear()
-            asyncio.get_running_loop().call_soon(actor.resume_code)
+            asyncio.get_running_loop().call_soon(actor.go_on)
+
+    def fetch(self, actor: Actor, wanting: Wanting) -> None:
+        """A decision cannot be made before this is here."""
+        self.aside(self._fetch(actor, wanting))
+
+    async def _fetch(self, actor: Actor, wanting: Wanting) -> None:
+        for digest in wanting.blobs:
+            actor.fetched[digest] = await self._blob(digest)
+        for question in wanting.questions:
+            await self._executor.in_thread(partial(LANGUAGE.answer, question))
+        actor.fetching = False
+        if actor.ready:
+            asyncio.get_running_loop().call_soon(actor.go_on)
+
+    async def _blob(self, digest: str) -> bytes:
+        found = self.blob_cache.get(digest)
+        if found is None:
+            found = await insist(self, partial(self.store.blobs.get, digest))
+            self.blob_cache.add(digest, found)
+        return found
 
     # --- other runs -----------------------------------------------------------------------------------------------
 

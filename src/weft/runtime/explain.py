@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from weft.core.decider import Machine
 from weft.core.durations import format_ms
-from weft.core.state import CodeState
+from weft.core.state import State
 from weft.ports.store import RunRow
 
 if TYPE_CHECKING:
@@ -59,17 +60,17 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     machine = await door.machine(row)
     state = machine.state
     waiting = [
-        *_tasks(state, machine.location, door.clock.now_ms()),
-        *_timers(state),
-        *_messages(state),
-        *_questions(state),
-        *_children(state),
+        *_tasks(machine, door.clock.now_ms()),
+        *_timers(machine),
+        *_messages(machine),
+        *_questions(machine),
+        *_children(machine),
     ]
     hint = state.held.message if state.held is not None else _host_hint(row)
     return Explanation(row.id, row.workflow, row.status, _summary(state, waiting), waiting, state.steps_done, hint)
 
 
-def _summary(state: CodeState, waiting: list[Waiting]) -> str:
+def _summary(state: State, waiting: list[Waiting]) -> str:
     done = f"{state.steps_done} step{'s' if state.steps_done != 1 else ''} recorded"
     match state.status:
         case "completed":
@@ -95,19 +96,14 @@ def _host_hint(row: RunRow) -> str:
     )
 
 
-def _key(state: CodeState, number: int) -> str:
-    entry = state.entries.get(number)
-    return entry.key if entry is not None else f"!{number}"
-
-
 def _time(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
-def _tasks(state: CodeState, location: object, now: int) -> list[Waiting]:
+def _tasks(machine: Machine, now: int) -> list[Waiting]:
     found = []
-    for number, task in state.tasks.items():
-        where = location(number)  # type: ignore[operator]
+    for number, task in machine.state.tasks.items():
+        where = machine.location(number)
         if task.due > now and task.last is not None:
             what = f"attempt {task.attempt} of {task.policy.attempts_max} of {task.step}"
             why = f"attempt {task.attempt - 1} failed: {task.last.type}: {task.last.message}"
@@ -122,28 +118,33 @@ def _tasks(state: CodeState, location: object, now: int) -> list[Waiting]:
     return found
 
 
-def _timers(state: CodeState) -> list[Waiting]:
+def _timers(machine: Machine) -> list[Waiting]:
+    state = machine.state
     return [
-        Waiting("sleep", _key(state, number), "time to pass", _time(state.at), _time(due), "it goes on by itself")
+        Waiting("sleep", machine.location(number), "time to pass", _time(state.at), _time(due), "it goes on by itself")
         for number, due in state.timers.items()
     ]
 
 
-def _messages(state: CodeState) -> list[Waiting]:
+def _messages(machine: Machine) -> list[Waiting]:
+    state = machine.state
     found = []
     for number, wait in state.waits.items():
         names = " or ".join(f'"{name}"' for name in wait.names) or "any name"
         name = wait.names[0] if wait.names else "NAME"
         until = _time(wait.due) if wait.due else None
         unblock = f"weft send {state.run_id} {name} BODY"
-        found.append(Waiting("message", _key(state, number), f"a message {names}", _time(wait.since), until, unblock))
+        found.append(
+            Waiting("message", machine.location(number), f"a message {names}", _time(wait.since), until, unblock)
+        )
     return found
 
 
-def _questions(state: CodeState) -> list[Waiting]:
+def _questions(machine: Machine) -> list[Waiting]:
+    state = machine.state
     found = []
     for number, ask in state.asks.items():
-        key = _key(state, number)
+        key = machine.location(number)
         who = f" of {', '.join(ask.of)}" if ask.of else ""
         until = _time(ask.due) if ask.due else None
         unblock = f"weft decide {state.run_id}:{key} approve|reject"
@@ -151,11 +152,12 @@ def _questions(state: CodeState) -> list[Waiting]:
     return found
 
 
-def _children(state: CodeState) -> list[Waiting]:
+def _children(machine: Machine) -> list[Waiting]:
+    state = machine.state
     return [
         Waiting(
             "child",
-            _key(state, number),
+            machine.location(number),
             f"the run {child.run_id} of {child.workflow}",
             _time(child.since),
             _time(child.due) if child.due else None,

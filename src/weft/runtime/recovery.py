@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code.machine import CodeMachine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.state import FOLD
@@ -108,7 +107,7 @@ class Recovery:
     async def go_on(self, row: RunRow, *, died: bool, pending: Sequence[Posted] = ()) -> Actor | None:
         """Load a run that is ours and let it go on. ``died``: its tasks were in the hands of somebody who is gone."""
         engine = self._engine
-        actor = Actor(engine, row.uid, row.id, row.epoch)
+        actor = Actor(engine, row.uid, row.id, row.epoch, engine.machine(row.style, row.workflow, row.version, row.uid))
         engine.keep_actor(actor)
         actor.mailbox.extend(pending)
         # Before the log: an answer that comes between the two is then in the inbox, and never in neither.
@@ -132,7 +131,11 @@ class Recovery:
 
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
         shared = self._engine.shared
-        machine = CodeMachine.restore(loaded.snapshot.body) if loaded.snapshot else CodeMachine.fresh(actor.uid)
+        machine = actor.machine
+        if loaded.snapshot is not None:
+            row = loaded.row
+            body = loaded.snapshot.body
+            machine = self._engine.machine(row.style, row.workflow, row.version, actor.uid, body)
         for stored in loaded.events:
             machine.evolve(e.decode(stored.body), at=stored.at)
             actor.tail_bytes += len(stored.body)
@@ -166,7 +169,7 @@ class Recovery:
             return
         actor.ready = True
         actor.take_mail_in()
-        actor.resume_code()
+        actor.go_on()
         actor.schedule()
         for effect in open_effects:
             if not isinstance(effect, PerformTask) or actor.is_open(effect):

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from typing import Any, Generic, TypeVar, overload
 
 from weft.authoring.app import App
 from weft.authoring.handles import Event, Handle
 from weft.authoring.policies import Duration
+from weft.authoring.runnable import Runnable
 from weft.core.durations import duration_ms
 from weft.errors import NotRunning, UsageError
 from weft.runtime.door import Door
@@ -67,23 +68,33 @@ class World:
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
-    def run(self, call: Coroutine[Any, Any, R], *, id: str | None = None) -> R:
+    @overload
+    def run(self, call: Coroutine[Any, Any, R], /, *, id: str | None = None) -> R: ...
+    @overload
+    def run(self, workflow: Runnable[R], input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> R: ...
+    def run(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
         """Start a run, skip time until it ends, and return its result. Raises RunFailed, RunCancelled."""
-        return self.start(call, id=id).result()
+        return self.start(call, input or {}, id=id).result()
 
-    def start(self, call: Coroutine[Any, Any, R], *, id: str | None = None) -> SimRun[R]:
+    @overload
+    def start(self, call: Coroutine[Any, Any, R], /, *, id: str | None = None) -> SimRun[R]: ...
+    @overload
+    def start(
+        self, workflow: Runnable[R], input: Mapping[str, Any] = ..., /, *, id: str | None = None
+    ) -> SimRun[R]: ...
+    def start(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> SimRun[Any]:
         """Start a run; it is durable when this returns, and moves when time does or the world settles."""
-        invocation = self.app.invocation(call, None)
+        invocation = self.app.invocation(call, input)
         workflow = invocation.workflow
         self._named += 1
         # It has a name before it is made: if the process dies meanwhile, the same start is made again, not a second.
         run_id = id if id is not None else f"{workflow.name}-{self._named}"
-        given = workflow.signature.unpack(invocation.given)
 
         async def start() -> Any:
-            return await self.app.start(workflow(**given), id=run_id)
+            handle, _ = await self.app.launch(invocation, run_id)
+            return handle
 
-        handle: Handle[R] = self.perform(start)
+        handle: Handle[Any] = self.perform(start)
         return SimRun(self, handle.id, lambda: self.app.get(run_id, workflow))
 
     # --- time -----------------------------------------------------------------------------------------------------

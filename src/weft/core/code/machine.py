@@ -20,6 +20,7 @@ from weft.core.decider import Env, Letter
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import CANCEL, EntryId
 from weft.core.state import CodeIndex, CodeState, Entry
+from weft.errors import NotAllowed
 
 _decoder: msgspec.json.Decoder[CodeState] = msgspec.json.Decoder(CodeState)
 _encode = msgspec.json.Encoder().encode
@@ -59,7 +60,7 @@ class CodeMachine:
             return asks.decide(self.state, self.index, command)
         return _DECIDE[type(command)](self, command, env)
 
-    def follow(self) -> Sequence[e.AnyEvent]:
+    def follow(self, env: Env) -> Sequence[e.AnyEvent]:
         return life.follow(self.state) if self.state.ended else ()
 
     # --- evolving -------------------------------------------------------------------------------------------------
@@ -96,18 +97,7 @@ class CodeMachine:
         return found
 
     def due_of(self, number: int) -> int:
-        """The time that an open entry waits for (0: none); number 0 is the run's own deadline."""
-        state = self.state
-        if number == CANCEL:
-            over = state.timed_out or state.cancelled is not None or state.ended
-            return 0 if over else state.due
-        if number in state.timers:
-            return state.timers[number]
-        child = state.children.get(number)
-        if child is not None and child.cancelled:
-            return 0
-        item = state.waits.get(number) or state.asks.get(number) or child
-        return item.due if item is not None else 0
+        return waits.due_of(self.state, number)
 
     def perform(self, number: int) -> PerformTask:
         task = self.state.tasks[number]
@@ -186,6 +176,11 @@ def _decide_cancel_entry(machine: CodeMachine, command: c.CancelEntry, _: Env) -
     return (e.EntryCancelled(entry=command.entry, child=child.uid if child is not None else ""),)
 
 
+def _decide_letter(machine: CodeMachine, _: c.RequeueLetter | c.DiscardLetter, __: Env) -> Sequence[e.AnyEvent]:
+    run_id = machine.state.run_id
+    raise NotAllowed(f"{run_id} is a code run, which has no dead letters.", hint=f"weft retry {run_id}")
+
+
 _Decide = Callable[[CodeMachine, Any, Env], Sequence[e.AnyEvent]]
 _DECIDE: dict[type, _Decide] = {
     c.StartRun: lambda m, command, env: life.decide_start(m.state, command, env.now),
@@ -200,6 +195,8 @@ _DECIDE: dict[type, _Decide] = {
     c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
     c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
     c.RetryRun: _decide_retry,
+    c.RequeueLetter: _decide_letter,
+    c.DiscardLetter: _decide_letter,
     c.RefuseMessage: _decide_refusal,
     c.CancelEntry: _decide_cancel_entry,
     c.CompleteRun: _decide_complete,

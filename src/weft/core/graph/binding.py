@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from weft.core.decider import Env
 from weft.core.graph.model import Expr, Graph
+from weft.core.graph.opening import open_raw, opened
 from weft.core.graph.tokens import Frame, GraphState, Seg, Token, innermost_branch
 from weft.errors import Failure
-
-_decode = msgspec.json.Decoder().decode
 
 
 class View(msgspec.Struct):
@@ -26,6 +26,7 @@ class View(msgspec.Struct):
     state: GraphState
     token: Token
     output: Raw
+    env: Env
     data: Mapping[str, Any]
     """The state, with what this very hop writes."""
     branch_writes: Mapping[str, Any] | None = None
@@ -38,11 +39,11 @@ class View(msgspec.Struct):
     def _name(self, name: str, nodes: Sequence[str]) -> Any:
         match name:
             case "input":
-                return _decode(self.state.input)
+                return self._open(self.state.input)
             case "state":
-                return {**self.data, "_last_error": _shown(self.error)}
+                return {**self.bind_state(), "_last_error": _shown(self.error)}
             case "output":
-                return _decode(self.output)
+                return self._open(self.output)
             case "error":
                 return _shown(self.error)
             case "nodes" | "ctx":
@@ -53,10 +54,17 @@ class View(msgspec.Struct):
                 return {"failed": self.token.missing}
         return self._item(name)
 
+    def bind_state(self) -> Mapping[str, Any]:
+        """The state as expressions see it."""
+        return opened(dict(self.data), self.env.blob) if self.state.marked else self.data
+
     def _nodes(self, nodes: Sequence[str]) -> dict[str, Any]:
         wanted = self.token.seen if "*" in nodes else nodes
         seen = self.token.seen
-        return {node: {"output": _decode(seen[node].output)} for node in wanted if node in seen}
+        return {node: {"output": self._open(seen[node].output)} for node in wanted if node in seen}
+
+    def _open(self, raw: Raw) -> Any:
+        return open_raw(raw, self.env.blob)
 
     def _branch(self, seg: Seg | None, *, own: bool) -> Any:
         frame = self.state.frames.get(seg.id) if seg is not None else None
@@ -68,8 +76,8 @@ class View(msgspec.Struct):
         return {
             "index": seg.n,
             "total": frame.total,
-            "item": _decode(branch.item),
-            "output": writes or {},
+            "item": self._open(branch.item),
+            "output": opened(dict(writes), self.env.blob) if writes else {},
             "parent": self._branch(around, own=False),
         }
 
@@ -78,7 +86,7 @@ class View(msgspec.Struct):
         for seg in reversed(self.token.path):
             frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
             if frame is not None and self._names_item(frame, seg.n) == name:
-                return _decode(frame.branches[seg.n].item)
+                return self._open(frame.branches[seg.n].item)
         return None
 
     def _names_item(self, frame: Frame, index: int) -> str:

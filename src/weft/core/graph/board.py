@@ -29,9 +29,22 @@ class Board:
         self._count(token.path, -1, token.id, parked=token.mode == "parked")
 
     def drop(self, token: Token) -> None:
-        """A token vanishes with what it waits for; work that can be undone is waited for, nobody reads its answer."""
-        state, number = self.state, token.task
+        """A token vanishes with what it waits for."""
+        number = token.task
         self.consume(token)
+        self._stop(number)
+
+    def let_go(self, token: Token) -> None:
+        """The run is over: what a token waits for is stopped. It keeps its place, in case the run is tried again."""
+        number, token.task = token.task, 0
+        if number:
+            token.mode = "ready"
+            self.state.by_task.pop(number, None)
+            self._stop(number)
+
+    def _stop(self, number: int) -> None:
+        """Nobody waits for it any more. Work that can be undone is waited for, and nobody reads its answer."""
+        state = self.state
         task = state.tasks.get(number)
         if task is not None and task.undo is not None and not task.due:
             task.draining = True

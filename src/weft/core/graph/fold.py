@@ -12,12 +12,10 @@ from weft.core import events as e
 from weft.core import life, tasks, waits
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
-from weft.core.graph.tokens import GraphState, Seen, Token, derive
+from weft.core.graph.opening import leaf
+from weft.core.graph.tokens import GraphState, Letter, Seen, Token, derive
 from weft.core.state import Child, Held, Question, Task
 from weft.errors import Failure
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
 
 
 def _token_of(state: GraphState, number: int) -> Token | None:
@@ -30,9 +28,14 @@ def _attach(state: GraphState, token_id: str) -> Token:
     token.mode = "working"
     token.task = state.seq
     state.by_task[state.seq] = token_id
-    if state.agenda and state.agenda[0] == token_id:
-        state.agenda.pop(0)
+    leave_agenda(state, token_id)
     return token
+
+
+def leave_agenda(state: GraphState, token_id: str) -> None:
+    """It is the first of the agenda that still lives; those before it are gone."""
+    if token_id in state.agenda:
+        del state.agenda[: state.agenda.index(token_id) + 1]
 
 
 def _done(state: GraphState, number: int, output: Raw) -> None:
@@ -77,7 +80,6 @@ def _code_ended(_: Graph, state: GraphState, event: e.CodeEnded, at: int) -> Non
     state.ended = True
     state.failure = event.failure
     state.status = "rolling_back"
-    state.agenda = []
 
 
 def _completed(_: Graph, state: GraphState, event: e.RunCompleted, at: int) -> None:
@@ -126,7 +128,7 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
         game.settle()
         return
     token = state.tokens[event.token]
-    _leave_agenda(state, token.id)
+    leave_agenda(state, token.id)
     node = graph.nodes[token.node]
     output = token.output if event.output is None else event.output
     if event.caught:
@@ -139,19 +141,14 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
             known = token.seen.get(node.id)
             token.seen = {**token.seen, node.id: Seen((known.visit if known is not None else 0) + 1, output)}
     for write in event.writes:
-        game.write_here(token.path, write.path, _decode(write.value), anywhere=write.scope == "state")
-    game.emit(token, node, event.taken, output, skips=event.skips)
+        game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
+    game.emit(token, node, event.taken, output, skips=event.skips, arrival=event.arrival)
     game.settle()
-
-
-def _leave_agenda(state: GraphState, token_id: str) -> None:
-    if state.agenda and state.agenda[0] == token_id:
-        state.agenda.pop(0)
 
 
 def _node_failed(graph: Graph, state: GraphState, event: e.NodeFailed, at: int) -> None:
     token = state.tokens[event.token]
-    _leave_agenda(state, token.id)
+    leave_agenda(state, token.id)
     token.error = event.failure
     token.mode = "failing"
     state.agenda.append(token.id)
@@ -160,19 +157,39 @@ def _node_failed(graph: Graph, state: GraphState, event: e.NodeFailed, at: int) 
 def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) -> None:
     game = Game(graph, state)
     token = state.tokens[event.token]
-    _leave_agenda(state, token.id)
-    state.dead.append(token.id)
+    leave_agenda(state, token.id)
+    given = token.input if bytes(token.input) != b"null" else token.value
+    state.letters[token.id] = Letter(node=token.node, input=given, failure=event.failure, at=at)
     final = game.raise_failure(token, event.failure)
-    if final is not None:
-        state.ended = True
-        state.failure = final
-        state.status = "rolling_back"
-        state.agenda = []
-        for other in list(state.tokens.values()):
-            if other.task:
-                game.drop(other)
+    if final is None:
+        game.settle()
         return
-    game.settle()
+    state.ended = True
+    state.failure = final
+    state.status = "rolling_back"
+    for other in list(state.tokens.values()):
+        game.let_go(other)
+
+
+def _retried(_: Graph, state: GraphState, event: e.RunRetried, at: int) -> None:
+    """The failed tokens work again, and with them all that stood still when the run ended."""
+    state.status = "running"
+    state.ended = False
+    state.timed_out = False
+    state.due = 0
+    state.failure = None
+    state.retries += 1
+    state.not_undone = []
+    for token_id in event.tokens:
+        state.letters.pop(token_id, None)
+        token = state.tokens[token_id]
+        token.mode = "ready"
+        token.error = None
+    state.agenda = [token.id for token in state.tokens.values() if token.mode in ("ready", "routing", "failing")]
+
+
+def _discarded(_: Graph, state: GraphState, event: e.LetterDiscarded, at: int) -> None:
+    state.letters.pop(event.token, None)
 
 
 # --- work --------------------------------------------------------------------------------------------------------
@@ -181,17 +198,24 @@ def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) ->
 def _task_scheduled(_: Graph, state: GraphState, event: e.TaskScheduled, at: int) -> None:
     token = _attach(state, event.token)
     token.input = event.input
-    state.tasks[state.seq] = Task(step=event.step, input=event.input, since=at, policy=event.policy, undo=event.undo)
+    state.tasks[state.seq] = Task(
+        step=event.step,
+        input=event.input,
+        since=at,
+        policy=event.policy,
+        undo=event.undo,
+        place=f"{token.node}/{token.id}",
+    )
 
 
 def _task_succeeded(_: Graph, state: GraphState, event: e.TaskSucceeded, at: int) -> None:
-    task = tasks.evolve_succeeded(state, event, f"!{event.task}")
+    task = tasks.evolve_succeeded(state, event, _place(state, event.task))
     if not task.undo_of:
         _done(state, event.task, event.output)
 
 
 def _task_failed(_: Graph, state: GraphState, event: e.TaskFailed, at: int) -> None:
-    task = tasks.evolve_failed(state, event, f"!{event.task}")
+    task = tasks.evolve_failed(state, event, _place(state, event.task))
     if task is not None and not task.undo_of:
         _failed(state, event.task, event.failure)
 
@@ -218,6 +242,7 @@ def _ask_opened(_: Graph, state: GraphState, event: e.AskOpened, at: int) -> Non
         quorum=event.quorum,
         due=event.due,
         on_timeout=event.on_timeout,
+        escalate=event.escalate,
     )
 
 
@@ -243,7 +268,7 @@ def _child_started(_: Graph, state: GraphState, event: e.ChildStarted, at: int) 
     )
 
 
-def _child_ended(_: Graph, state: GraphState, event: e.ChildEnded, at: int) -> None:
+def _child_ended(graph: Graph, state: GraphState, event: e.ChildEnded, at: int) -> None:
     child = state.children.pop(event.child)
     if event.status == "completed":
         _done(state, event.child, event.output)
@@ -251,12 +276,25 @@ def _child_ended(_: Graph, state: GraphState, event: e.ChildEnded, at: int) -> N
     failure = event.failure or Failure(
         type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled"
     )
+    token = state.tokens.get(state.by_task.get(event.child, ""))
+    if token is not None and graph.nodes[token.node].on_failure == "route":
+        told = {"type": failure.type, "message": failure.message, "code": failure.code, "run": child.run_id}
+        _done(state, event.child, Raw(msgspec.json.encode({"error": told})))
+        return
     _failed(state, event.child, failure)
 
 
 def _entry_cancelled(graph: Graph, state: GraphState, event: e.EntryCancelled, at: int) -> None:
-    life.evolve_cancelled_entry(state, event, f"!{event.entry}")
-    state.by_task.pop(event.entry, None)
+    life.evolve_cancelled_entry(state, event, _place(state, event.entry))
+    token = _token_of(state, event.entry)
+    if token is not None:
+        token.task = 0
+        token.mode = "ready"
+
+
+def _place(state: GraphState, number: int) -> str:
+    task = state.tasks.get(number)
+    return task.place if task is not None else ""
 
 
 Evolve = Callable[[Graph, GraphState, Any, int], None]
@@ -274,6 +312,8 @@ EVOLVE: dict[type, Evolve] = {
     e.NodeRouted: _routed,
     e.NodeFailed: _node_failed,
     e.FailureRaised: _raised,
+    e.RunRetried: _retried,
+    e.LetterDiscarded: _discarded,
     e.TaskScheduled: _task_scheduled,
     e.TaskSucceeded: _task_succeeded,
     e.TaskFailed: _task_failed,
@@ -284,6 +324,7 @@ EVOLVE: dict[type, Evolve] = {
     e.MessageReceived: lambda _, state, event, at: waits.evolve_message(state, event, at),
     e.AskOpened: _ask_opened,
     e.AskAnswered: _ask_answered,
+    e.AskEscalated: lambda _, state, event, at: waits.evolve_escalated(state, event),
     e.WaitTimedOut: _wait_timed_out,
     e.ChildStarted: _child_started,
     e.ChildEnded: _child_ended,

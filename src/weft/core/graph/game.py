@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
 from weft.core.graph.merging import branch_output, merged, write
 from weft.core.graph.model import Node
 from weft.core.graph.moves import Moves
+from weft.core.graph.opening import composed, has_marks, leaf
 from weft.core.graph.tokens import Frame, Path, Seg, Token, derive, innermost_branch
 from weft.errors import Failure
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
 
 
 class Game(Moves):
@@ -68,7 +65,7 @@ class Game(Moves):
         frame.settled += 1
         if branch.parked:
             branch.status = "arrived"
-            branch.result = Raw(_encode(branch_output(self.state, frame, seg.n)))
+            branch.result = branch_output(self.state, frame, seg.n)
             frame.arrived.append(seg.n)
         else:
             branch.status = "ended"
@@ -145,12 +142,13 @@ class Game(Moves):
         assert node.fan_in is not None
         merge = node.fan_in.merge
         order = frame.arrived if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
-        outputs = [(index, _decode(frame.branches[index].result)) for index in order]
+        outputs = [(index, leaf(frame.branches[index].result)) for index in order]
         if merge is None:
-            return Raw(_encode([value for _, value in outputs]))
+            return composed([value for _, value in outputs])
         value = merged(merge, outputs)
-        self.write_here(frame.path, merge.into.path, value, anywhere=merge.into.scope == "state")
-        return Raw(_encode(value))
+        raw = composed(value)
+        self.write_here(frame.path, merge.into.path, leaf(raw), anywhere=merge.into.scope == "state")
+        return raw
 
     def _merge_late(self, frame: Frame, just: int) -> None:
         """A branch came after the fan-in fired: all that arrived is merged again, while the target's scope is open."""
@@ -171,6 +169,7 @@ class Game(Moves):
         frame = self.state.frames.get(seg.id) if seg is not None else None
         if seg is None or frame is None:
             write(self.state.data, to, value)
+            self.state.marked = self.state.marked or has_marks(value)
             return
         branch = frame.branches[seg.n]
         if branch.writes is None:

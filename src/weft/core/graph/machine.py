@@ -15,16 +15,17 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, tasks, waits
+from weft.core import life, tasks, values, waits
 from weft.core.decider import Env, Letter
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph import fold, starting
 from weft.core.graph.binding import View
 from weft.core.graph.model import START, Graph
+from weft.core.graph.opening import is_plain, open_raw
 from weft.core.graph.routing import Reader, route, route_failure
 from weft.core.graph.tokens import GraphState, Token
 from weft.core.ids import CANCEL, EntryId
-from weft.errors import Failure
+from weft.errors import Failure, NotAllowed, NotFound, WeftError
 
 _decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
 _encode = msgspec.json.Encoder().encode
@@ -44,11 +45,22 @@ class GraphProgram(Protocol):
         """How a node's task is tried: the document's words over the step's own."""
         ...
 
-    def undo(self, node: str) -> e.UndoPlan | None: ...
+    def undo(self, node: str) -> e.UndoPlan | None:
+        """The step that takes a node's work back, if it can be taken back."""
+        ...
 
-    def version(self, workflow: str) -> tuple[str, e.Style]:
+    def takes(self, step: str) -> list[str] | None:
+        """The names of a step's parameters, if the step is known here."""
+        ...
+
+    def version_of(self, workflow: str) -> tuple[str, e.Style]:
         """Which version of a child workflow is started, and its style."""
         ...
+
+
+def restore_state(snapshot: bytes) -> GraphState:
+    """A run's state from a snapshot of this fold."""
+    return _decoder.decode(snapshot)
 
 
 class GraphMachine:
@@ -73,49 +85,91 @@ class GraphMachine:
         if not state.started or state.over or state.status in ("paused", "held"):
             return ()
         if state.ended:
-            return life.follow(state)
+            return self._undo(env) or life.follow(state)
         if not state.begun:
-            return (e.NodeRouted(taken=[e.Taken(ordinal) for ordinal in self.graph.start]),)
-        while state.agenda and state.agenda[0] not in state.tokens:
-            state.agenda.pop(0)
-        if state.agenda:
-            return self._attend(state.tokens[state.agenda[0]], env)
+            return self._begin(env)
+        for token_id in state.agenda:
+            token = state.tokens.get(token_id)
+            if token is not None:
+                return self._attend(token, env)
         if not state.tokens:
-            return self._complete()
+            return self._complete(env)
         if not (state.tasks or state.timers or state.asks or state.children):
             return life.code_ended(state, self._deadlock())
         return ()
 
+    def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
+        wrong = self._misfit(self.graph.input, self.state.input, env)
+        if wrong is not None:
+            message = f"the input of {self.graph.name} does not fit: {wrong}"
+            return life.code_ended(self.state, Failure(type="BadValue", message=message, code="bad_input"))
+        return (e.NodeRouted(taken=[e.Taken(ordinal) for ordinal in self.graph.start]),)
+
+    def _misfit(self, schema: dict[str, Any] | None, raw: Raw, env: Env) -> str | None:
+        if schema is None:
+            return None
+        return env.check(schema, bytes(raw) if is_plain(raw) else values.encode(open_raw(raw, env.blob)))
+
     def _attend(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         match token.mode:
             case "routing":
-                return self._route(token)
+                return self._route(token, env)
             case "failing":
-                return self._route_failure(token)
-        return starting.start(self.program, self.state, token, env)
+                return self._route_failure(token, env)
+        return starting.start(self.program, self.view(token, token.value, env, error=token.error))
 
-    def _route(self, token: Token) -> Sequence[e.AnyEvent]:
-        view = self.view(token, token.output)
-        found = route(self.graph, view, self.program.reader)
+    def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+        found = route(self.graph, self.view(token, token.output, env), self.program.reader)
         if found.failure is not None:
             return (e.NodeFailed(token=token.id, failure=found.failure),)
         limit = self._limit(found.taken)
         if limit is not None:
             return life.code_ended(self.state, limit)
         event = e.NodeRouted(
-            token=token.id, taken=found.taken, writes=found.writes, verdicts=found.verdicts, skips=found.skips
+            token=token.id,
+            taken=found.taken,
+            writes=found.writes,
+            verdicts=found.verdicts,
+            skips=found.skips,
+            arrival=found.arrival,
         )
         return (event,)
 
-    def _route_failure(self, token: Token) -> Sequence[e.AnyEvent]:
-        view = self.view(token, token.value, error=token.error)
+    def _route_failure(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+        view = self.view(token, token.value, env, error=token.error)
         found = route_failure(self.graph, view, self.program.reader)
         if found.failure is not None:
             return (e.FailureRaised(token=token.id, failure=found.failure),)
         return (e.NodeRouted(token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True),)
 
-    def view(self, token: Token, output: Raw, *, error: Failure | None = None) -> View:
-        return View(graph=self.graph, state=self.state, token=token, output=output, data=self.state.data, error=error)
+    def _undo(self, env: Env) -> Sequence[e.AnyEvent]:
+        """The newest undo, where the document says what it is given."""
+        state = self.state
+        if not state.undo or state.undo[-1].plan.takes is not None or not life.may_undo(state):
+            return ()
+        newest = state.undo[-1]
+        node = newest.location.rpartition("/")[0]
+        token = Token(id="", node=node, path=[])
+        of = EntryId(newest.task)
+        try:
+            given = starting.undo_input(self.program, self.view(token, newest.output, env))
+        except WeftError as error:
+            failure = Failure(type=error.code, message=error.message, code=error.code, step=newest.plan.step)
+            scheduled = e.UndoScheduled(of=of, step=newest.plan.step, input=e.NULL)
+            return (scheduled, e.TaskFailed(task=EntryId(state.seq + 1), failure=failure))
+        return (e.UndoScheduled(of=of, step=newest.plan.step, input=given),)
+
+    def view(self, token: Token, output: Raw, env: Env, *, error: Failure | None = None) -> View:
+        """What expressions see from where a token is."""
+        return View(
+            graph=self.graph,
+            state=self.state,
+            token=token,
+            output=output,
+            env=env,
+            data=self.state.data,
+            error=error,
+        )
 
     def _limit(self, taken: Sequence[e.Taken]) -> Failure | None:
         limits = self.graph.limits
@@ -131,16 +185,23 @@ class GraphMachine:
                 return Failure(type="limit", message=f"the limit of {most} {name} is reached", code="limit")
         return None
 
-    def _breadth(self, taken: e.Taken) -> int:
-        return len(taken.items) if taken.items is not None else max(1, self.graph.edges[taken.edge].copies)
+    def _complete(self, env: Env) -> Sequence[e.AnyEvent]:
+        try:
+            raw = self._result(env)
+        except WeftError as error:
+            failure = Failure(type=error.code, message=error.message, code=error.code)
+            return life.code_ended(self.state, failure)
+        wrong = self._misfit(self.graph.result, Raw(raw), env)
+        if wrong is not None:
+            message = f"the output of {self.graph.name} does not fit: {wrong}"
+            return life.code_ended(self.state, Failure(type="BadValue", message=message, code="bad_output"))
+        return (e.RunCompleted(output=env.keep(raw)),)
 
-    def _complete(self) -> Sequence[e.AnyEvent]:
-        output: Any = self.state.data
-        if self.graph.output is not None:
-            token = Token(id="", node=START, path=[])
-            expr = self.graph.output
-            output = self.program.reader.template(expr.source, self.view(token, e.NULL).bind(expr))
-        return (e.RunCompleted(output=Raw(_encode(output))),)
+    def _result(self, env: Env) -> bytes:
+        view = self.view(Token(id="", node=START, path=[]), e.NULL, env)
+        expr = self.graph.output
+        found = view.bind_state() if expr is None else self.program.reader.template(expr.source, view.bind(expr))
+        return values.encode(found, what=f"{self.graph.name} gives")
 
     def _deadlock(self) -> Failure:
         waiting = []
@@ -183,20 +244,26 @@ class GraphMachine:
             for n, child in state.children.items()
             if child.due and not child.cancelled
         ]
+        found += [ArmTimer(EntryId(-n), due) for n, task in state.tasks.items() if (due := waits.task_due(task))]
         if state.due and not state.timed_out and state.cancelled is None and not state.ended:
             found.append(ArmTimer(CANCEL, state.due))
         return found
+
+    def due_of(self, number: int) -> int:
+        return waits.due_of(self.state, number)
 
     def perform(self, number: int) -> PerformTask:
         return tasks.perform(self.state, number, self.state.tasks[number], self.location(number))
 
     def location(self, number: int) -> str:
-        """Where a task stands: its node and token."""
+        """Where something stands: its node and token; an undo stands where its task did."""
         token = self.state.tokens.get(self.state.by_task.get(number, ""))
         if token is not None:
             return f"{token.node}/{token.id}"
         task = self.state.tasks.get(number)
-        return f"!{task.undo_of}!undo" if task is not None and task.undo_of else f"!{number}"
+        if task is None:
+            return f"!{number}"
+        return f"{task.undoes or f'!{task.undo_of}'}!undo" if task.undo_of else task.place or f"!{number}"
 
 
 # --- what comes from outside -------------------------------------------------------------------------------------
@@ -216,7 +283,7 @@ def _decide_ask(machine: GraphMachine, command: c.DecideAsk, env: Env) -> Sequen
 def _ask_named(state: GraphState, name: str) -> int | None:
     for number in state.asks:
         token = state.tokens.get(state.by_task.get(number, ""))
-        if token is not None and name in (token.node, token.id):
+        if token is not None and name in (token.node, token.id, f"{token.node}/{token.id}"):
             return number
     return None
 
@@ -226,6 +293,57 @@ def _decide_cancel(machine: GraphMachine, command: c.CancelRun, _: Env) -> Seque
     if len(decided) == 1:
         return (*decided, *life.let_go(machine.state), e.CodeEnded())
     return decided
+
+
+def _decide_retry(machine: GraphMachine, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
+    state = machine.state
+    if command.start:
+        raise NotAllowed(f"{state.run_id} is a graph run; it is tried again where it failed.", hint="Leave out --from.")
+    waits.refuse_unless(state.status == "failed", state, "tried again")
+    return _again_from(state, [token for token in state.letters if token in state.tokens])
+
+
+def _decide_requeue(machine: GraphMachine, command: c.RequeueLetter, _: Env) -> Sequence[e.AnyEvent]:
+    state = machine.state
+    _refuse_unknown_letter(state, command.token)
+    if command.token not in state.tokens:
+        raise NotAllowed(
+            f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",
+            hint="weft dlq discard it, or start the run anew.",
+        )
+    waits.refuse_unless(state.status == "failed", state, "tried again")
+    return _again_from(state, [token for token in state.letters if token in state.tokens])
+
+
+def _again_from(state: GraphState, tokens: list[str]) -> Sequence[e.AnyEvent]:
+    if state.undone:
+        raise NotAllowed(
+            f"The completed work of {state.run_id} was undone, so it cannot go on from where it failed.",
+            hint="Start it anew.",
+        )
+    return (e.RunRetried(tokens=tokens),)
+
+
+def _decide_discard(machine: GraphMachine, command: c.DiscardLetter, _: Env) -> Sequence[e.AnyEvent]:
+    _refuse_unknown_letter(machine.state, command.token)
+    return (e.LetterDiscarded(token=command.token),)
+
+
+def _refuse_unknown_letter(state: GraphState, token: str) -> None:
+    if token not in state.letters:
+        raise NotFound(f"{state.run_id} has no dead letter {token!r}.", hint="weft dlq list shows them.")
+
+
+def _decide_start(machine: GraphMachine, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+    if not command.timeout_ms and machine.graph.limits.time_ms:
+        command = msgspec.structs.replace(command, timeout_ms=machine.graph.limits.time_ms)
+    return life.decide_start(machine.state, command, env.now)
+
+
+def _decide_hold(machine: GraphMachine, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
+    if machine.state.over or machine.state.status == "held":
+        return ()
+    return (e.RunHeld(code=command.code, message=command.message, location=command.location),)
 
 
 def _decide_timer(machine: GraphMachine, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
@@ -238,7 +356,7 @@ def _decide_timer(machine: GraphMachine, command: c.FireTimer, env: Env) -> Sequ
 
 _Decide = Callable[[GraphMachine, Any, Env], Sequence[e.AnyEvent]]
 _DECIDE: dict[type, _Decide] = {
-    c.StartRun: lambda m, command, env: life.decide_start(m.state, command, env.now),
+    c.StartRun: _decide_start,
     c.ReportTaskSucceeded: lambda m, command, _: tasks.decide_succeeded(m.state, command),
     c.ReportTaskFailed: lambda m, command, env: tasks.decide_failed(m.state, command, env.now),
     c.ReportTaskLost: lambda m, command, env: tasks.decide_lost(m.state, command, env.now),
@@ -249,10 +367,28 @@ _DECIDE: dict[type, _Decide] = {
     c.CancelRun: _decide_cancel,
     c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
     c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
+    c.RetryRun: _decide_retry,
+    c.RequeueLetter: _decide_requeue,
+    c.DiscardLetter: _decide_discard,
+    c.HoldRun: _decide_hold,
 }
 
 
 # --- what events ask of the world --------------------------------------------------------------------------------
+
+
+def _scheduled(machine: GraphMachine, _: e.TaskScheduled) -> Sequence[AnyEffect]:
+    number = machine.state.seq
+    due = waits.task_due(machine.state.tasks[number])
+    perform = machine.perform(number)
+    return (perform, ArmTimer(EntryId(-number), due)) if due else (perform,)
+
+
+def _task_ended(machine: GraphMachine, event: e.TaskSucceeded | e.TaskFailed) -> Sequence[AnyEffect]:
+    """A deadline passed while somebody may still be at work, or it did not pass."""
+    if event.task in machine.state.tasks:
+        return _again(machine, event) if isinstance(event, e.TaskFailed) else ()
+    return (StopTask(event.task), DisarmTimer(EntryId(-event.task)))
 
 
 def _again(machine: GraphMachine, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
@@ -267,6 +403,12 @@ def _armed(machine: GraphMachine, event: e.TimerSet | e.AskOpened | e.ChildStart
     return (ArmTimer(EntryId(machine.state.seq), event.due, mailed=not isinstance(event, e.TimerSet)),)
 
 
+def _entry_cancelled(machine: GraphMachine, event: e.EntryCancelled) -> Sequence[AnyEffect]:
+    if event.entry in machine.state.tasks:
+        return ()
+    return (StopTask(event.entry), DisarmTimer(event.entry))
+
+
 def _dropped(machine: GraphMachine, _: e.AnyEvent) -> Sequence[AnyEffect]:
     """Tasks and timers whose tokens this event took away."""
     gone = machine.state.gone
@@ -275,19 +417,22 @@ def _dropped(machine: GraphMachine, _: e.AnyEvent) -> Sequence[AnyEffect]:
 
 _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
-    e.TaskScheduled: lambda m, _: (m.perform(m.state.seq),),
+    e.TaskScheduled: _scheduled,
     e.UndoScheduled: lambda m, _: (m.perform(m.state.seq),),
-    e.TaskFailed: _again,
+    e.TaskFailed: _task_ended,
     e.TaskLost: _again,
     e.TimerSet: _armed,
     e.AskOpened: _armed,
     e.ChildStarted: _armed,
     e.AskAnswered: lambda _, event: (DisarmTimer(event.ask),) if event.decided else (),
     e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
-    e.EntryCancelled: lambda _, event: (StopTask(event.entry), DisarmTimer(event.entry)),
+    e.EntryCancelled: _entry_cancelled,
     e.NodeRouted: _dropped,
     e.FailureRaised: _dropped,
     e.RunResumed: lambda m, _: m.outstanding(),
+    e.CancelRequested: lambda m, _: m.outstanding(),
+    e.RunRetried: lambda m, _: (DisarmTimer(CANCEL), *m.outstanding()),
+    e.AskEscalated: lambda _, event: (DisarmTimer(event.ask),),
     e.RunCompleted: lambda _, __: (EndRun(),),
     e.RunFailed: lambda _, __: (EndRun(),),
     e.RunCancelled: lambda _, __: (EndRun(),),

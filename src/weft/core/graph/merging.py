@@ -5,28 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
+from msgspec import Raw
 
 from weft.core.graph.model import Merge
+from weft.core.graph.opening import composed, follow, items, leaf
 from weft.core.graph.tokens import Frame, GraphState
 
-_decode = msgspec.json.Decoder().decode
 
-
-def branch_output(state: GraphState, frame: Frame, index: int) -> Any:
+def branch_output(state: GraphState, frame: Frame, index: int) -> Raw:
     """What a branch gives: its mapped writes, else what its parked token brought (several: by their senders)."""
     branch = frame.branches[index]
     if branch.writes is not None:
-        return branch.writes
+        return composed(branch.writes)
     parked = [state.tokens[token_id] for token_id in branch.parked]
     if len(parked) == 1:
-        return _decode(parked[0].value)
-    return {token.sender: _decode(token.value) for token in parked}
+        return parked[0].value
+    return composed({token.sender: leaf(token.value) for token in parked})
+
+
+def words_of(merge: Merge) -> list[str]:
+    """The path into a branch's output that a merge reads; empty: the whole."""
+    words = list(merge.source)
+    if words[:1] == ["branch"]:
+        words = words[1:]
+    return words[1:] if words[:1] == ["output"] else words
 
 
 def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
     """The outputs, in the order given, by the strategy; a path of the merge's source is followed first."""
-    values = [(index, _follow(value, merge.source)) for index, value in outputs]
+    words = words_of(merge)
+    values = [(index, follow(value, words)) for index, value in outputs]
     match merge.how:
         case "append":
             return [value for _, value in values]
@@ -36,20 +44,8 @@ def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
             return values[-1][1] if values else None
     union: dict[str, Any] = {}
     for _, value in values:
-        if isinstance(value, dict):
-            union.update(value)
+        union.update(items(value))
     return union
-
-
-def _follow(value: Any, source: Sequence[str]) -> Any:
-    words = list(source)
-    if words[:1] == ["branch"]:
-        words = words[1:]
-    if words[:1] == ["output"]:
-        words = words[1:]
-    for word in words:
-        value = value.get(word) if isinstance(value, dict) else None
-    return value
 
 
 def write(data: dict[str, Any], path: Sequence[str], value: Any) -> None:

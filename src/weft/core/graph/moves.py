@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 from msgspec import Raw
 
 from weft.core.events import Taken
 from weft.core.graph.board import Board
 from weft.core.graph.model import START, Edge, Node
+from weft.core.graph.opening import composed, leaf
 from weft.core.graph.tokens import (
     Branch,
     Frame,
@@ -25,16 +25,26 @@ from weft.core.graph.tokens import (
     scope_key,
 )
 
-_encode = msgspec.json.Encoder().encode
-
 
 class Moves(Board):
     """Emit, arrive, join, skip: the moves of the game."""
 
     # --- emit -----------------------------------------------------------------------------------------------------
 
-    def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
-        """Leave a node by these edges; the token is consumed once all that it sends is there."""
+    def emit(
+        self,
+        token: Token,
+        node: Node | None,
+        taken: Sequence[Taken],
+        output: Raw,
+        *,
+        skips: bool,
+        arrival: Raw | None = None,
+    ) -> None:
+        """Leave a node by these edges; the token is consumed once all that it sends is there.
+
+        ``arrival``: what fan-ins are given instead of the output.
+        """
         moves: list[tuple[Token, Edge]] = []
         frame: Frame | None = None
         for taking in sorted(taken, key=lambda one: one.edge):
@@ -44,7 +54,8 @@ class Moves(Board):
                 frame = frame or self._open(token, node, path)
                 moves += self._branches(token, edge, frame, taking, output)
             else:
-                child = self._child(token, edge, path, output, 0)
+                parks = arrival is not None and self.graph.nodes[edge.to].fan_in is not None
+                child = self._child(token, edge, path, arrival if parks and arrival is not None else output, 0)
                 moves.append((child, edge))
         if token.id in self.state.tokens:
             self.consume(token)
@@ -205,7 +216,7 @@ class Moves(Board):
         if not real:
             self._skip_node(node, slot.path)
             return
-        inputs = {self.graph.edges[ordinal].source: token.value for ordinal, token in real}
+        inputs = {self.graph.edges[ordinal].source: leaf(token.value) for ordinal, token in real}
         seen: dict[str, Seen] = {}
         for _, token in real:
             for name, past in token.seen.items():
@@ -216,7 +227,7 @@ class Moves(Board):
             id=derive("join", node.id, path_key(slot.path), *(token.id for _, token in real)),
             node=node.id,
             path=list(slot.path),
-            value=Raw(_encode(inputs)),
+            value=composed(inputs),
             edge=real[-1][0],
             sender=real[-1][1].sender,
             seen=seen,

@@ -14,11 +14,15 @@ from msgspec import Raw
 
 from weft.core.events import Taken, Verdict, Write
 from weft.core.graph.binding import View, with_writes
+from weft.core.graph.merging import words_of
 from weft.core.graph.model import Edge, Expr, Graph, Node, Save
+from weft.core.graph.opening import composed, follow, is_plain, leaf, mark_on_path, open_raw, opened
 from weft.core.graph.tokens import innermost_branch
-from weft.errors import Failure, WeftError
+from weft.core.values import encode, is_ref
+from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
-_encode = msgspec.json.Encoder().encode
+ITEMS_BYTES_MAX = 3 * 1024 * 1024
+INLINE_BYTES_MAX = 1024 * 1024
 
 
 class Reader(Protocol):
@@ -42,8 +46,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     taken: list[Taken] = []
     writes: list[Write] = []
     verdicts: list[Verdict] = []
+    arrival: Raw | None = None
     skips: bool = True
-    loop: str = ""
     failure: Failure | None = None
 
 
@@ -58,12 +62,13 @@ def route(graph: Graph, view: View, reader: Reader) -> Route:
             if looped is not None:
                 return msgspec.structs.replace(looped, writes=writes)
         taken, verdicts = _match(graph, node, node.tiers, view, reader)
+        arrival = _arrival(graph, view, taken)
     except WeftError as error:
-        return Route(failure=_failure(node.id, error.code, str(error)))
+        return Route(failure=_failure(node.id, error.code, error.message))
     if not taken and not _may_end(graph, node):
         conditions = "; ".join(_asked(graph.edges[verdict.edge], verdict) for verdict in verdicts)
         return Route(failure=_failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}"))
-    return Route(taken=taken, writes=writes, verdicts=verdicts)
+    return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival)
 
 
 def route_failure(graph: Graph, view: View, reader: Reader) -> Route:
@@ -72,13 +77,47 @@ def route_failure(graph: Graph, view: View, reader: Reader) -> Route:
     try:
         taken, verdicts = _match(graph, node, node.error_tiers, view, reader)
     except WeftError as error:
-        return Route(failure=_failure(node.id, error.code, str(error)))
+        return Route(failure=_failure(node.id, error.code, error.message))
     return Route(taken=taken, verdicts=verdicts, failure=None if taken else view.error)
 
 
 def _write(view: View, save: Save, reader: Reader) -> Write:
     value = reader.template(save.value.source, view.bind(save.value))
-    return Write(save.to.scope, list(save.to.path), Raw(_encode(value)))
+    path = list(save.to.path)
+    here = save.to.scope == "here" and innermost_branch(view.token.path) is not None
+    place = _branch_writes(view) if here else view.data
+    depth = mark_on_path(place, path) if place else 0
+    if depth:
+        # What lies in a blob cannot be changed in place: the whole of it is written again.
+        whole = opened(follow(place, path[:depth]), view.env.blob)
+        value = with_writes(whole if isinstance(whole, dict) else {}, [(path[depth:], value)])
+        path = path[:depth]
+    if not here:
+        check_field(view, path, value)
+    return Write(save.to.scope, path, view.env.keep(encode(value, what=f"{view.token.node} saves")))
+
+
+def check_field(view: View, path: Sequence[str], value: Any) -> None:
+    """Whether a declared field of the state may hold this."""
+    schema = ((view.graph.state or {}).get("properties") or {}).get(path[0])
+    if not isinstance(schema, dict) or not schema:
+        return
+    whole = value if len(path) == 1 else with_writes(view.data, [(path, value)])[path[0]]
+    wrong = None if whole is None else view.env.check(_with_defs(view.graph.state or {}, schema), encode(whole))
+    if wrong is not None:
+        raise BadValue(f"{view.token.node} saves state.{'.'.join(path)}, which does not fit: {wrong}", code="bad_state")
+
+
+def _with_defs(around: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """A part of a schema with the definitions that it may refer to."""
+    defs = {key: around[key] for key in ("$defs", "definitions") if key in around}
+    return {**defs, **schema} if defs else schema
+
+
+def _branch_writes(view: View) -> Mapping[str, Any] | None:
+    seg = innermost_branch(view.token.path)
+    frame = view.state.frames.get(seg.id) if seg is not None else None
+    return frame.branches[seg.n].writes if seg is not None and frame is not None else None
 
 
 def _after(view: View, writes: Sequence[Write]) -> View:
@@ -86,16 +125,38 @@ def _after(view: View, writes: Sequence[Write]) -> View:
     if not writes:
         return view
     in_branch = innermost_branch(view.token.path) is not None
-    plain = [(write, msgspec.json.decode(write.value)) for write in writes]
-    here = [(write.path, value) for write, value in plain if write.scope == "here" and in_branch]
-    rest = [(write.path, value) for write, value in plain if not (write.scope == "here" and in_branch)]
-    seg = innermost_branch(view.token.path)
-    known = (
-        view.state.frames[seg.id].branches[seg.n].writes if seg is not None and seg.id in view.state.frames else None
-    )
+    here = [(write.path, leaf(write.value)) for write in writes if write.scope == "here" and in_branch]
+    rest = [(write.path, leaf(write.value)) for write in writes if not (write.scope == "here" and in_branch)]
+    known = _branch_writes(view)
     return msgspec.structs.replace(
         view, data=with_writes(view.data, rest), branch_writes=with_writes(known or {}, here) if here else known
     )
+
+
+def _arrival(graph: Graph, view: View, taken: Sequence[Taken]) -> Raw | None:
+    """What a fan-in's merge will read of an output that lies in a blob, so that nothing is loaded when it fires."""
+    if is_plain(view.output) or view.branch_writes is not None or _branch_writes(view) is not None:
+        return None
+    for one in taken:
+        fan_in = graph.nodes[graph.edges[one.edge].to].fan_in
+        merge = fan_in.merge if fan_in is not None else None
+        if merge is None or (not words_of(merge) and merge.how != "merge_object"):
+            continue
+        words = words_of(merge)
+        found = follow(open_raw(view.output, view.env.blob), words)
+        raw = encode(found)
+        if merge.how != "merge_object":
+            return composed(_nested(words, leaf(view.env.keep(raw))))
+        if len(raw) > INLINE_BYTES_MAX:
+            raise LimitExceeded(f"{view.token.node} brings {len(raw):,} bytes to a merge_object; at most 1 MiB fit.")
+        return composed(_nested(words, leaf(raw)))
+    return None
+
+
+def _nested(words: Sequence[str], value: Any) -> Any:
+    for word in reversed(words):
+        value = {word: value}
+    return value
 
 
 def _repeat(node: Node, view: View, reader: Reader) -> Route | None:
@@ -107,11 +168,11 @@ def _repeat(node: Node, view: View, reader: Reader) -> Route | None:
     if holds is repeat.until:
         return None
     if _executions(view, repeat.loop) < repeat.at_most:
-        return Route(taken=[Taken(repeat.back)], verdicts=verdicts, skips=False, loop="again")
+        return Route(taken=[Taken(repeat.back)], verdicts=verdicts, skips=False)
     if repeat.fails:
         message = f"{node.id} was executed {repeat.at_most} times, as often as it may, and its condition still holds"
         return Route(failure=_failure(node.id, "loop_limit", message))
-    return Route(taken=[Taken(ordinal) for ordinal in repeat.exhausted], verdicts=verdicts, loop="exhausted")
+    return Route(taken=[Taken(ordinal) for ordinal in repeat.exhausted], verdicts=verdicts)
 
 
 def _executions(view: View, loop: int) -> int:
@@ -162,7 +223,14 @@ def _items(edge: Edge, view: View, reader: Reader) -> list[Raw] | None:
             f"for_each of {edge.source} -> {edge.to} needs a list, got {type(found).__name__}",
             code="for_each_needs_a_list",
         )
-    return [Raw(_encode(item)) for item in found]
+    kept = [view.env.keep(encode(item)) for item in found]
+    size = sum(len(bytes(item)) for item in kept)
+    if size > ITEMS_BYTES_MAX:
+        raise LimitExceeded(
+            f"for_each of {edge.source} -> {edge.to} has items of {size:,} bytes in all; at most 3 MiB fit.",
+            hint="Put the items somewhere and go through their addresses.",
+        )
+    return kept
 
 
 def _may_end(graph: Graph, node: Node) -> bool:
@@ -182,6 +250,10 @@ def _failure(node: str, code: str, message: str) -> Failure:
 
 def arriving(view: View, expr: Expr | None, reader: Reader) -> Raw:
     """What a node is given: its mapped input, else what arrived."""
-    if expr is None:
+    if expr is not None:
+        value = reader.template(expr.source, view.bind(expr))
+    elif is_plain(view.output) or is_ref(bytes(view.output)):
         return view.output
-    return Raw(_encode(reader.template(expr.source, view.bind(expr))))
+    else:
+        value = open_raw(view.output, view.env.blob)
+    return view.env.keep(encode(value, what=f"{view.token.node} is given"))

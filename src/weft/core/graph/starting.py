@@ -3,55 +3,102 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.code.asks import child_uid
-from weft.core.decider import Env
 from weft.core.graph.binding import View
-from weft.core.graph.model import AskWork, Node, PassWork, StepWork, WaitWork, WorkflowWork
-from weft.core.graph.routing import arriving, route
-from weft.core.graph.tokens import GraphState, Token
-from weft.errors import Failure, WeftError
+from weft.core.graph.model import AskWork, HttpWork, Node, PassWork, StepWork, TypeWork, WaitWork, WorkflowWork
+from weft.core.graph.opening import open_raw
+from weft.core.graph.routing import arriving, check_field, route
+from weft.core.values import encode
+from weft.errors import Failure, LimitExceeded, WeftError
 
 if TYPE_CHECKING:
     from weft.core.graph.machine import GraphProgram
 
-_encode = msgspec.json.Encoder().encode
+HTTP = "weft.http"
+"""The step that performs an HTTP request of a node."""
+
+TYPE = "weft.type:"
+"""Followed by its name, the step that performs a registered node type."""
 
 
-def start(program: GraphProgram, state: GraphState, token: Token, env: Env) -> Sequence[e.AnyEvent]:
-    """The event by which a token begins its node's work, or fails to."""
-    node = program.graph.nodes[token.node]
-    view = View(graph=program.graph, state=state, token=token, output=token.value, data=state.data, error=token.error)
+def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
+    """The event by which a token begins its node's work, or fails to. Raises Wanting."""
+    node = program.graph.nodes[view.token.node]
     try:
+        _check_merged(node, view)
+        _check_visits(node, view)
         given = arriving(view, node.input, program.reader)
         match node.work:
             case PassWork():
                 return _passed(program, view, given)
             case StepWork(step=step):
-                return (_task(program, node, token, step, given),)
+                return (_task(program, node, view, step, _arguments(program, node, view, given)),)
+            case HttpWork(request=request):
+                filled = program.reader.template(request.source, view.bind(request))
+                return (_task(program, node, view, HTTP, view.env.keep(encode(filled))),)
+            case TypeWork():
+                return (_task(program, node, view, TYPE + node.work.type, _configured(program, node.work, view)),)
             case WaitWork(ms=ms):
-                return (e.TimerSet(token=token.id, due=env.now + ms),)
+                return (e.TimerSet(token=view.token.id, due=view.env.now + ms),)
             case WorkflowWork():
-                return (_child(program, view, given, env),)
+                return (_child(program, view, given),)
             case AskWork():
-                return (_ask(program, node, view, env),)
+                return (_ask(program, node, view),)
     except WeftError as error:
-        failure = Failure(type=error.code, message=str(error), code=error.code, step=node.id)
-        return (e.NodeFailed(token=token.id, failure=failure),)
+        return (e.NodeFailed(token=view.token.id, failure=_failure(node, error.code, error.message)),)
     kind = type(node.work).__name__.removesuffix("Work").lower()
-    wrong = Failure(type="unknown_work", message=f"nothing here can perform {kind}", code="unknown_work", step=node.id)
-    return (e.NodeFailed(token=token.id, failure=wrong),)
+    wrong = _failure(node, "unknown_work", f"nothing here can perform {kind}")
+    return (e.NodeFailed(token=view.token.id, failure=wrong),)
 
 
-def _task(program: GraphProgram, node: Node, token: Token, step: str, given: Raw) -> e.TaskScheduled:
+def _check_merged(node: Node, view: View) -> None:
+    """A fan-in has written to the state before its own work begins: that must fit too."""
+    merge = node.fan_in.merge if node.fan_in is not None else None
+    if merge is not None and not view.token.path and merge.into.path[0] in view.data:
+        check_field(view, merge.into.path[:1], view.bind_state()[merge.into.path[0]])
+
+
+def _check_visits(node: Node, view: View) -> None:
+    most = node.limits.hops
+    if most and view.state.executed.get(node.id, 0) >= most:
+        raise LimitExceeded(f"{node.id} was executed {most} times, as often as its limits allow.", code="limit")
+
+
+def _task(program: GraphProgram, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
     return e.TaskScheduled(
-        token=token.id, step=step, input=given, policy=program.policy(node.id), undo=program.undo(node.id)
+        token=view.token.id, step=step, input=given, policy=program.policy(node.id), undo=program.undo(node.id)
     )
+
+
+def _arguments(program: GraphProgram, node: Node, view: View, given: Raw) -> Raw:
+    """What arrived, as a step's arguments: by name those it takes, whole if it takes just an ``input``."""
+    takes = program.takes(node.work.step) if isinstance(node.work, StepWork) else None
+    if takes is None:
+        return given
+    if takes == ["input"]:
+        value: Any = open_raw(given, view.env.blob)
+        if node.input is not None and isinstance(value, dict) and list(value) == ["input"]:
+            return given
+        return view.env.keep(encode({"input": value}))
+    if node.input is not None:
+        return given
+    value = open_raw(given, view.env.blob)
+    if not isinstance(value, dict) or value.keys() <= set(takes):
+        return given if isinstance(value, dict) or takes else Raw(b"{}")
+    return view.env.keep(encode({name: value[name] for name in takes if name in value}))
+
+
+def _configured(program: GraphProgram, work: TypeWork, view: View) -> Raw:
+    config = None
+    if work.config is not None:
+        config = program.reader.template(work.config.source, view.bind(work.config))
+    given = open_raw(arriving(view, program.graph.nodes[view.token.node].input, program.reader), view.env.blob)
+    return view.env.keep(encode({"config": config, "input": given}))
 
 
 def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEvent]:
@@ -66,35 +113,36 @@ def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEven
         writes=found.writes,
         verdicts=found.verdicts,
         skips=found.skips,
+        arrival=found.arrival,
         output=given,
     )
     return (event,)
 
 
-def _child(program: GraphProgram, view: View, given: Raw, env: Env) -> e.ChildStarted:
-    state, token = view.state, view.token
+def _child(program: GraphProgram, view: View, given: Raw) -> e.ChildStarted:
+    state, token, now = view.state, view.token, view.env.now
     node = program.graph.nodes[token.node]
     work = node.work
     assert isinstance(work, WorkflowWork)
-    version, style = program.version(work.workflow)
+    version, style = program.version_of(work.workflow)
     return e.ChildStarted(
         token=token.id,
         workflow=work.workflow,
         version=work.version or version,
         style=style,
-        run_id=f"{state.run_id}.{node.id}.{token.id[:8]}",
+        run_id=f"{state.run_id}.{node.id}.{token.id[:8]}{f'.{state.retries}' if state.retries else ''}",
         uid=child_uid(state.uid, state.seq + 1),
         input=given,
-        due=env.now + node.timeout_ms if node.timeout_ms else 0,
+        due=now + node.timeout_ms if node.timeout_ms else 0,
     )
 
 
-def _ask(program: GraphProgram, node: Node, view: View, env: Env) -> e.AskOpened:
+def _ask(program: GraphProgram, node: Node, view: View) -> e.AskOpened:
     work = node.work
     assert isinstance(work, AskWork)
     about = e.NULL
     if work.about is not None:
-        about = Raw(_encode(program.reader.template(work.about.source, view.bind(work.about))))
+        about = view.env.keep(encode(program.reader.template(work.about.source, view.bind(work.about))))
     return e.AskOpened(
         token=view.token.id,
         title=str(program.reader.template(work.title.source, view.bind(work.title))),
@@ -102,6 +150,19 @@ def _ask(program: GraphProgram, node: Node, view: View, env: Env) -> e.AskOpened
         form=work.form,
         of=work.of,
         quorum=work.quorum,
-        due=env.now + work.timeout_ms if work.timeout_ms else 0,
+        due=view.env.now + work.timeout_ms if work.timeout_ms else 0,
         on_timeout=work.on_timeout,
+        escalate=work.escalate,
     )
+
+
+def undo_input(program: GraphProgram, view: View) -> Raw:
+    """What the step that takes a node back is given, where the document says so."""
+    undo = program.graph.nodes[view.token.node].undo
+    assert undo is not None
+    assert undo.input is not None
+    return view.env.keep(encode(program.reader.template(undo.input.source, view.bind(undo.input))))
+
+
+def _failure(node: Node, code: str, message: str) -> Failure:
+    return Failure(type=code, message=message, code=code, step=node.id)

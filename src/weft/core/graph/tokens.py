@@ -111,11 +111,22 @@ class Slot(msgspec.Struct, omit_defaults=True):
     items: dict[int, list[str]] = {}
 
 
+class Letter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A dead letter: what failed for good, with what it was given."""
+
+    node: str
+    input: Raw
+    failure: Failure
+    at: int
+
+
 class GraphState(State, kw_only=True, omit_defaults=True):
     """A graph run."""
 
     begun: bool = False
     data: dict[str, Any] = {}
+    marked: bool = False
+    """Something in the data is not just JSON."""
     tokens: dict[str, Token] = {}
     frames: dict[str, Frame] = {}
     loops: dict[str, LoopRun] = {}
@@ -128,7 +139,8 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     made: int = 0
     hops: int = 0
     executed: dict[str, int] = {}
-    dead: list[str] = []
+    letters: dict[str, Letter] = {}
+    """Failures that no edge took and nobody has discarded, by their tokens."""
     gone: list[int] = []
     """Of the last event: tasks, timers and questions that went with their tokens."""
     gone_children: list[str] = []

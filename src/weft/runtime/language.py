@@ -1,0 +1,103 @@
+"""The language of documents as deciders ask for it: compiled once, evaluated inside a decision.
+
+What may not run there, because it takes a process of its own, is asked of the shell as a question; its answer is kept
+for whoever asks the same.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from weft.conditions import Condition, Expression, Template, compile_condition, compile_expression, compile_template
+from weft.core.decider import Question, Wanting
+from weft.errors import WeftError
+
+ANSWERS_MAX = 4096
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+Answer = tuple[bool, dict[str, Any]] | WeftError
+
+
+class Language:
+    """Evaluates conditions, expressions and templates."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[Question, Answer] = OrderedDict()
+        self._compiled: dict[int, tuple[Any, Condition]] = {}
+        self._templates: dict[int, tuple[Any, Template]] = {}
+
+    def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
+        """Whether it holds, and the values it looked at. Raises Wanting, EvaluationFailed."""
+        condition = self._condition(source)
+        if condition.needs_shell:
+            return self._answered(Question("condition", _canonical(source).decode(), _canonical(bindings)))
+        verdict = condition.evaluate(bindings)
+        return verdict.value, verdict.seen
+
+    def expression(self, source: str, bindings: Mapping[str, Any]) -> Any:
+        """Its value. Raises EvaluationFailed."""
+        return _expression(source).evaluate(bindings)
+
+    def template(self, source: Any, bindings: Mapping[str, Any]) -> Any:
+        """The filled template. Raises EvaluationFailed."""
+        if isinstance(source, str):
+            return _text_template(source).evaluate(bindings)
+        # A document's template lives as long as its graph: its identity is a cheaper key than its content.
+        known = self._templates.get(id(source))
+        if known is None or known[0] is not source:
+            known = self._templates[id(source)] = (source, compile_template(source))
+        return known[1].evaluate(bindings)
+
+    def _condition(self, source: Any) -> Condition:
+        if isinstance(source, str | bool):
+            return _text_condition(source)
+        known = self._compiled.get(id(source))
+        if known is None or known[0] is not source:
+            known = self._compiled[id(source)] = (source, compile_condition(source))
+        return known[1]
+
+    def _answered(self, question: Question) -> tuple[bool, dict[str, Any]]:
+        found = self._answers.get(question)
+        if found is None:
+            raise Wanting(questions=[question])
+        if isinstance(found, WeftError):
+            raise found
+        return found
+
+    def answer(self, question: Question) -> None:
+        """Evaluate what no decision may, and remember the answer. Blocks: call it in a thread."""
+        if question in self._answers:
+            return
+        try:
+            verdict = compile_condition(msgspec.json.decode(question.source)).evaluate(
+                msgspec.json.decode(question.values)
+            )
+            self._answers[question] = (verdict.value, verdict.seen)
+        except WeftError as error:
+            self._answers[question] = error
+        if len(self._answers) > ANSWERS_MAX:
+            self._answers.popitem(last=False)
+
+
+@lru_cache(maxsize=4096)
+def _text_condition(source: str | bool) -> Condition:  # noqa: FBT001 - `when: true` is a condition
+    return compile_condition(source)
+
+
+@lru_cache(maxsize=4096)
+def _expression(source: str) -> Expression:
+    return compile_expression(source)
+
+
+@lru_cache(maxsize=4096)
+def _text_template(source: str) -> Template:
+    return compile_template(source)
+
+
+LANGUAGE = Language()
+"""One for the process: what is compiled and answered does not depend on who asks."""

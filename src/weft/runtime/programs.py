@@ -1,0 +1,180 @@
+"""What a host runs under a name and a version, and the machine of one run of it.
+
+Code is the author's and lives in the process. A graph is data: every version that was ever hosted is kept in the store,
+so that a run goes on with the version it began with, whatever the document says today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from weft.core.code.machine import CodeMachine
+from weft.core.decider import Machine
+from weft.core.events import DEFAULT_POLICY, Policy, Style, UndoPlan
+from weft.core.graph import model
+from weft.core.graph.machine import GraphMachine, restore_state
+from weft.core.graph.model import Graph, Node, Retry, StepWork
+from weft.core.graph.routing import Reader
+from weft.core.graph.tokens import GraphState
+from weft.core.ids import Millis
+from weft.errors import Corrupt, UnknownWorkflow
+from weft.ports.store import Definition
+from weft.runtime.code_driver import Program
+from weft.runtime.language import LANGUAGE
+
+
+class Registry(Protocol):
+    """What a program may ask of its host: the steps and workflows that it names."""
+
+    def step_policy(self, step: str) -> Policy | None: ...
+
+    def step_undo(self, step: str) -> UndoPlan | None: ...
+
+    def step_takes(self, step: str) -> list[str] | None: ...
+
+    def callee(self, workflow: str) -> tuple[str, Style] | None:
+        """The version of a workflow that is started now, and its style."""
+        ...
+
+
+class NoRegistry:
+    """A host that knows nothing: enough to look at runs."""
+
+    def step_policy(self, step: str) -> Policy | None:
+        return None
+
+    def step_undo(self, step: str) -> UndoPlan | None:
+        return None
+
+    def step_takes(self, step: str) -> list[str] | None:
+        return None
+
+    def callee(self, workflow: str) -> tuple[str, Style] | None:
+        return None
+
+
+class GraphProgram:
+    """A compiled graph among the steps of a host."""
+
+    def __init__(self, graph: Graph, version: str, registry: Registry) -> None:
+        self.name = graph.name
+        self.version = version
+        self.graph = graph
+        self.reader: Reader = LANGUAGE
+        self._registry = registry
+
+    def policy(self, node: str) -> Policy:
+        """The document's words over the step's own."""
+        found = self.graph.nodes[node]
+        base = (self._registry.step_policy(found.work.step) if isinstance(found.work, StepWork) else None) or (
+            DEFAULT_POLICY
+        )
+        changes = _retry_changes(found.retry, base)
+        if found.timeout_ms:
+            changes["timeout_ms"] = found.timeout_ms
+        if found.queue:
+            changes["queue"] = found.queue
+        if found.limits.time_ms:
+            changes["deadline_ms"] = found.limits.time_ms
+        return msgspec.structs.replace(base, **changes) if changes else base
+
+    def undo(self, node: str) -> UndoPlan | None:
+        found = self.graph.nodes[node]
+        if found.undo is None:
+            return self._registry.step_undo(found.work.step) if isinstance(found.work, StepWork) else None
+        base = self._registry.step_policy(found.undo.step) or DEFAULT_POLICY
+        changes = _retry_changes(found.undo.retry, base)
+        if found.undo.timeout_ms:
+            changes["timeout_ms"] = found.undo.timeout_ms
+        return UndoPlan(
+            step=found.undo.step, takes=self._undo_takes(found), policy=msgspec.structs.replace(base, **changes)
+        )
+
+    def _undo_takes(self, node: Node) -> list[str] | None:
+        """Without words in the document, an undo is given what it asks for of the node's input and ``result``."""
+        assert node.undo is not None
+        if node.undo.input is not None:
+            return None
+        takes = self._registry.step_takes(node.undo.step)
+        return takes if takes is not None else []
+
+    def takes(self, step: str) -> list[str] | None:
+        return self._registry.step_takes(step)
+
+    def version_of(self, workflow: str) -> tuple[str, Style]:
+        found = self._registry.callee(workflow)
+        if found is None:
+            raise UnknownWorkflow(f'No workflow "{workflow}" is known here.', hint="Register it, or host it elsewhere.")
+        return found
+
+
+def _retry_changes(retry: Retry, base: Policy) -> dict[str, Any]:
+    said = {
+        "attempts_max": retry.attempts,
+        "backoff": retry.backoff,
+        "delay_ms": retry.delay_ms,
+        "delay_ms_max": retry.delay_ms_max,
+    }
+    changes = {name: value for name, value in said.items() if value is not None}
+    if retry.delay_ms is not None and retry.delay_ms_max is None:
+        changes["delay_ms_max"] = max(retry.delay_ms, base.delay_ms_max)
+    return changes
+
+
+AnyProgram = Program | GraphProgram
+
+
+def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: bytes | None = None) -> Machine:
+    """The machine of one run, from nothing or from a snapshot of its fold. Raises UnknownWorkflow."""
+    if style == "code":
+        return CodeMachine.restore(snapshot) if snapshot is not None else CodeMachine.fresh(uid)
+    if not isinstance(program, GraphProgram):
+        raise UnknownWorkflow(f"The definition of this {style} run is not in the store.")
+    state = restore_state(snapshot) if snapshot is not None else GraphState(uid=uid)
+    return GraphMachine(program, state)
+
+
+# --- as the store has them ---------------------------------------------------------------------------------------
+
+
+class StoredGraph(msgspec.Struct, frozen=True):
+    """A version of a graph: the document as it was written, and what it was compiled to."""
+
+    source: dict[str, Any]
+    graph: Graph
+
+
+_stored = msgspec.json.Decoder(StoredGraph)
+_canonical = msgspec.json.Encoder(order="sorted")
+
+
+def graph_version(hash: str) -> str:
+    """The version of a graph is its content."""
+    return hash[:16]
+
+
+def graph_definition(graph: Graph, source: dict[str, Any], *, now: Millis) -> Definition:
+    """A graph for the store."""
+    return Definition(
+        name=graph.name,
+        version=graph_version(model.content_hash(graph)),
+        style="graph",
+        body=_canonical.encode(StoredGraph(source, graph)),
+        created_at=now,
+    )
+
+
+def read_graph(definition: Definition) -> StoredGraph:
+    """What ``graph_definition`` wrote. Raises Corrupt."""
+    try:
+        return _stored.decode(definition.body)
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"The definition of {definition.name} {definition.version} cannot be read: {error}.") from error
+
+
+def newest(definitions: Sequence[Definition]) -> Definition | None:
+    """The version that a name stands for where no version is said."""
+    return definitions[-1] if definitions else None

@@ -1,0 +1,84 @@
+"""What a body is: JSON parsed, text as text, anything else bytes. Pure."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any
+
+import msgspec
+
+from weft.steps.http.exchange import Answer
+from weft.steps.http.failures import HttpFailed
+
+# Python knows codecs that are no character sets (unicode_escape, idna, punycode): those of the web, and no others.
+_CHARSETS = frozenset(
+    codecs.lookup(name).name
+    for name in (
+        "ascii", "big5", "euc-jp", "euc-kr", "gb18030", "gb2312", "gbk", "iso-8859-1", "iso-8859-2", "iso-8859-5",
+        "iso-8859-7", "iso-8859-9", "iso-8859-15", "iso-2022-jp", "koi8-r", "koi8-u", "shift_jis", "utf-8", "utf-16",
+        "utf-16-be", "utf-16-le", "windows-1250", "windows-1251", "windows-1252", "windows-1253", "windows-1254",
+    )
+)  # fmt: skip
+_TEXTS = frozenset({
+    "application/ecmascript", "application/graphql", "application/javascript", "application/sql", "application/toml",
+    "application/x-ndjson", "application/x-www-form-urlencoded", "application/xml", "application/yaml",
+    "application/x-yaml", "image/svg+xml",
+})  # fmt: skip
+
+
+def media_type(content_type: str) -> str:
+    """The type without its parameters: ``application/json``."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def is_json(content_type: str) -> bool:
+    """JSON itself, or a format that is written in it."""
+    media = media_type(content_type)
+    return media == "application/json" or media.endswith("+json") or media == "text/json"
+
+
+def content(answer: Answer) -> Any:
+    """The body as a value: bytes where it is neither JSON nor text that a store could keep. Nothing is None.
+
+    Raises:
+        HttpFailed: it says that it is JSON, and is not.
+    """
+    content_type = answer.headers.get("content-type", "")
+    media = media_type(content_type)
+    if is_json(content_type):
+        return parse_json(answer.body, answer.request.shown()) if answer.body.strip() else None
+    if media.startswith("text/") or media.endswith("+xml") or media in _TEXTS:
+        text = _text(answer.body, _charset(content_type))
+        return text if text is not None else answer.body
+    return answer.body or None
+
+
+def parse_json(body: bytes, what: str) -> Any:
+    """The body as JSON, whatever it says it is; `what` answered so begins the message.
+
+    Raises:
+        HttpFailed: it is none.
+    """
+    try:
+        return msgspec.json.decode(body.removeprefix(codecs.BOM_UTF8))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise HttpFailed(f"{what} answered with something that is no JSON: {str(error)[:200]}.") from error
+
+
+def _charset(content_type: str) -> str:
+    for parameter in content_type.split(";")[1:]:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip("\"'").lower()
+    return "utf-8"
+
+
+def _text(body: bytes, charset: str) -> str | None:
+    """The text, or None if it is not in its character set or holds what a store refuses."""
+    try:
+        if codecs.lookup(charset).name not in _CHARSETS:
+            return None
+        text = body.decode(charset)
+    except (LookupError, ValueError):
+        return None
+    return None if "\0" in text else text.removeprefix("\ufeff")

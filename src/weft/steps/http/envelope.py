@@ -1,0 +1,56 @@
+"""The answer of a goal's step, given at once or by webhook: its outputs, or ``{success, outputs, error}``. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.steps.http.content import media_type, parse_json
+from weft.steps.http.failures import HttpFailed
+from weft.steps.http.outcome import one_line, problem_text
+
+_ENVELOPE = frozenset({"success", "outputs", "error"})
+
+
+def read_outputs(body: bytes, content_type: str, *, what: str) -> dict[str, Any]:
+    """The outputs by name; an empty body gives none. `what` answered so begins the message of a failure.
+
+    Raises:
+        HttpFailed: it says that it failed (`success: false`, or a problem document), or is no such answer.
+    """
+    if not body.strip():
+        return {}
+    found = parse_json(body, what)
+    if not isinstance(found, dict):
+        raise HttpFailed(f"{what} answered with {_kind(found)}; outputs are an object.")
+    if media_type(content_type) == "application/problem+json":
+        raise HttpFailed(f"{what} failed: {one_line(problem_text(found)) or 'it does not say why'}.")
+    if isinstance(found.get("success"), bool) and found.keys() <= _ENVELOPE:
+        return _opened(found, what)
+    return found
+
+
+def _opened(envelope: dict[str, Any], what: str) -> dict[str, Any]:
+    if not envelope["success"]:
+        error = envelope.get("error")
+        told = error if isinstance(error, str) else problem_text(error)
+        raise HttpFailed(f"{what} failed: {one_line(told) or 'it does not say why'}.")
+    outputs = envelope.get("outputs")
+    if outputs is None:
+        return {}
+    if not isinstance(outputs, dict):
+        raise HttpFailed(f"{what} answered with {_kind(outputs)} as outputs; they are an object.")
+    return outputs
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a text"
+        case list():
+            return "a list"
+        case _:
+            return "a number"

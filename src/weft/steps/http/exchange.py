@@ -1,0 +1,106 @@
+"""A request and its answer as values, and how an address is shown to people. Pure."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import msgspec
+
+from weft.core.values import VALUE_BYTES_MAX
+from weft.errors import BadValue
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+TIMEOUT_MS = 30_000
+TIMEOUT_MS_MAX = 3_600_000
+URL_CHARS_MAX = 8_192
+SENT_HEADER_BYTES_MAX = 64 * 1024
+
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+# They frame the message or name its receiver; set by hand, one message could be read as two.
+_OURS = frozenset({
+    "connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
+    "accept-encoding",
+})  # fmt: skip
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What an answer may cost us."""
+
+    body_bytes_max: int = VALUE_BYTES_MAX
+    """Counted after decompression."""
+    error_bytes_max: int = 64 * 1024
+    """Of an answer that is no success only so much is read: enough for a message."""
+    header_count_max: int = 128
+    header_bytes_max: int = 8_190
+    redirects_max: int = 5
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be sent. Names of headers are lower case."""
+
+    method: str
+    url: str
+    headers: dict[str, str] = {}
+    body: bytes | None = None
+    timeout_ms: int = TIMEOUT_MS
+    """For all of it: finding the address, redirects, the last byte of the answer."""
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise BadValue(f'"{self.method}" is no HTTP method.', hint=f"Methods: {', '.join(METHODS)}.")
+        if not 0 < self.timeout_ms <= TIMEOUT_MS_MAX:
+            raise BadValue(
+                f"A timeout of {self.timeout_ms} ms.", hint="An HTTP call takes more than 0 s and at most 1h."
+            )
+        if len(self.url) > URL_CHARS_MAX:
+            raise BadValue(f"An address of {len(self.url)} characters.", hint=f"The limit is {URL_CHARS_MAX}.")
+        check_headers(self.headers)
+
+    def shown(self) -> str:
+        return f"{self.method} {shown_url(self.url)}"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came back, read to its end. Names of headers are lower case; repeated ones are joined by a comma."""
+
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+    request: Request
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+def check_headers(headers: dict[str, str]) -> None:
+    """Refuse what would break or forge the message.
+
+    Raises:
+        BadValue: a name or value that is none, or a header that the client sets itself.
+    """
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name):
+            raise BadValue(f"A header cannot be called {name[:60]!r}.", hint="Letters, digits and dashes.")
+        if name in _OURS or name.startswith("proxy-"):
+            raise BadValue(f'The header "{name}" is set by the client itself.', hint="Leave it out.")
+        if any((char < " " and char != "\t") or char == "\x7f" for char in value):
+            raise BadValue(f'The header "{name}" contains a line break or control character.', hint="Take it out.")
+    if sum(len(name) + len(value) for name, value in headers.items()) > SENT_HEADER_BYTES_MAX:
+        raise BadValue("The headers are too long.", hint=f"{SENT_HEADER_BYTES_MAX} characters in all.")
+
+
+def shown_url(url: str) -> str:
+    """The address without what may be secret in it: no user, no password, no query."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "an address that cannot be read"
+    host = f"[{host}]" if ":" in host else host
+    text = f"{parts.scheme}://{host}{port}{parts.path}"
+    text = "".join(char if char.isprintable() else "?" for char in text)
+    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -1,0 +1,114 @@
+"""Connections only to addresses that may be called: the one that was checked is the one that is connected to.
+
+A name is refused if *any* of its addresses is: which of them would be used is chance. Nothing is resolved a second time
+between the check and the connection, so a name that changes its address in between gains nothing. Last of all every
+socket is checked where it is made, whoever found its address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from weft.steps.http.addresses import ALLOW_VARIABLE, Address, Allowed, parse_address
+from weft.steps.http.failures import AddressRefused
+
+Lookup = Callable[[str], Awaitable[list[str]]]
+"""The addresses of a name. Raises OSError if there are none."""
+
+_NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+_HINT = f"To call it all the same, add its address, network or name to {ALLOW_VARIABLE} where the engine runs."
+
+
+def refusal(host: str, address: Address | None = None) -> AddressRefused:
+    """The error for a host that may not be called."""
+    shown = host[:100]
+    at = f" ({address})" if address is not None and str(address) != host else ""
+    return AddressRefused(f"{shown}{at} is not a public address, so it is not called.", hint=_HINT)
+
+
+async def system_lookup(host: str) -> list[str]:
+    """What the operating system says."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+class _SocketRefused(PermissionError):
+    """An OSError, because that is what carries through the race between the addresses of a host."""
+
+
+class Guard(AbstractResolver):
+    """Resolves names, and makes sockets."""
+
+    def __init__(self, allowed: Allowed, lookup: Lookup = system_lookup) -> None:
+        self._allowed = allowed
+        self._lookup = lookup
+        self._by_name: set[Address] = set()
+        """Addresses that are not public, of hosts that are allowed by name."""
+
+    def check_literal(self, host: str) -> None:
+        """A host that is an address needs no resolver, so it is checked here.
+
+        Raises:
+            AddressRefused: it may not be called.
+        """
+        address = parse_address(host)
+        if address is not None and not self._allowed.address(address):
+            raise refusal(host, address)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """All addresses of the name, each of them checked."""
+        addresses = [ipaddress.ip_address(text) for text in await self._lookup(host)]
+        if not addresses:
+            raise OSError(f"{host} has no address")
+        for address in addresses:
+            if self._allowed.address(address):
+                continue
+            if not self._allowed.host(host):
+                raise refusal(host, address)
+            self._by_name.add(address)
+        return [_result(host, address, port) for address in addresses]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def socket_for(self, info: tuple[Any, ...]) -> socket.socket:
+        """The socket for one attempt to connect."""
+        family, kind, protocol, _, place = info
+        address = parse_address(str(place[0]))
+        if address is None or not (self._allowed.address(address) or address in self._by_name):
+            raise _SocketRefused(str(place[0]))
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+
+def refused_in(error: BaseException) -> AddressRefused | None:
+    """The refusal that is behind an error of the connection, if one is."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, AddressRefused):
+            return cause
+        if isinstance(cause, _SocketRefused):
+            return refusal(str(cause))
+        cause = cause.__cause__
+    return None
+
+
+def connector(guard: Guard) -> aiohttp.TCPConnector:
+    """Connections without a limit of their own: a host that hangs must not use up what others wait for.
+
+    How many there are is bounded by the slots of the worker.
+    """
+    return aiohttp.TCPConnector(resolver=guard, socket_factory=guard.socket_for, use_dns_cache=False, limit=0)
+
+
+def _result(host: str, address: Address, port: int) -> ResolveResult:
+    family = socket.AF_INET if isinstance(address, ipaddress.IPv4Address) else socket.AF_INET6
+    return ResolveResult(hostname=host, host=str(address), port=port, family=family, proto=0, flags=_NUMERIC)

@@ -1,0 +1,77 @@
+"""Decompression that cannot be made to explode: what comes out is counted as it comes, and the reader may stop."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+
+from weft.steps.http.failures import HttpFailed
+
+ENCODINGS = "gzip, deflate"
+_PIECE = 64 * 1024
+_GZIP_OR_ZLIB = 47
+_RAW = -15
+
+
+class Plain:
+    """No compression."""
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+    def finish(self) -> None: ...
+
+
+class Inflate:
+    """gzip and deflate, in pieces of a bounded size. Files of several members are one body."""
+
+    def __init__(self) -> None:
+        self._stream: zlib._Decompress | None = None  # its class has no public name
+        self._begun = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What these bytes decompress to, piece by piece: the reader may stop at any of them."""
+        full = False
+        while data or full:
+            if self._stream is None:
+                # Some servers say deflate and leave the two bytes of its header out.
+                raw = not self._begun and data[0] & 0x0F != 8 and data[0] != 0x1F
+                self._stream = zlib.decompressobj(_RAW if raw else _GZIP_OR_ZLIB)
+                self._begun = True
+            stream = self._stream
+            piece = self._piece(stream, data)
+            yield piece
+            data, full = stream.unconsumed_tail, len(piece) == _PIECE  # full: zlib may hold more than it was given
+            if stream.eof:
+                data, full, self._stream = stream.unused_data.lstrip(b"\0"), False, None
+
+    @staticmethod
+    def _piece(stream: zlib._Decompress, data: bytes) -> bytes:
+        try:
+            return stream.decompress(data, _PIECE)
+        except zlib.error as error:
+            raise HttpFailed(f"The answer cannot be decompressed: {error}.") from error
+
+    def finish(self) -> None:
+        """The body is over.
+
+        Raises:
+            HttpFailed: the compressed data is not.
+        """
+        if self._stream is not None:
+            raise HttpFailed("The answer cannot be decompressed: it ends in the middle.")
+
+
+def decoder(encoding: str) -> Plain | Inflate:
+    """What undoes a Content-Encoding.
+
+    Raises:
+        HttpFailed: one that we did not ask for.
+    """
+    match encoding.strip().lower():
+        case "" | "identity":
+            return Plain()
+        case "gzip" | "x-gzip" | "deflate":
+            return Inflate()
+        case other:
+            raise HttpFailed(f"The answer has the encoding {other[:60]!r}; asked was for {ENCODINGS}.")

@@ -1,0 +1,106 @@
+"""The `http` node of a graph: a request as JSON in, ``{status, headers, body}`` out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+
+from weft.core.durations import duration_ms
+from weft.core.values import encode
+from weft.errors import BadValue
+from weft.ports.clock import Clock
+from weft.steps.base import Executor
+from weft.steps.http.calling import current_task, later_for, task_headers
+from weft.steps.http.client import HttpClient
+from weft.steps.http.content import content
+from weft.steps.http.exchange import TIMEOUT_MS, Request
+from weft.steps.http.failures import AnsweredLater, is_final
+from weft.steps.http.outcome import check_status
+from weft.steps.http.signing import Webhooks
+from weft.steps.http.urls import add_query, plain_text
+
+Keep = Callable[[bytes], Awaitable[str]]
+"""Stores bytes durably and gives the reference that stands for them: ``cas://sha256:…``."""
+
+_Scalar = str | int | float | bool | None
+
+
+class _Given(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields of `http` in a graph document, their templates filled; `timeout` is the node's own, if it has one."""
+
+    url: str
+    method: str = "GET"
+    headers: dict[str, _Scalar | list[str]] = {}
+    query: dict[str, Any] = {}
+    body: Any = None
+    accept: str | list[str] = ""
+    answer: Literal["now", "later"] = "now"
+    health: Any = None
+    timeout: str | float | None = None
+
+
+_read = msgspec.json.Decoder(_Given).decode
+
+
+class HttpNode:
+    """Performs every `http` node; what differs between them is in what they are given."""
+
+    __slots__ = ("_client", "_clock", "_keep", "_webhooks", "name")
+
+    def __init__(
+        self, client: HttpClient, clock: Clock, keep: Keep, *, webhooks: Webhooks | None = None, name: str = "http"
+    ) -> None:
+        self.name = name
+        self._client = client
+        self._clock = clock
+        self._keep = keep
+        self._webhooks = webhooks
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        try:
+            fields = _read(given)
+        except msgspec.ValidationError as error:
+            raise BadValue(f"{self.name} was given no request: {error}.", code="value.wrong_type") from error
+        headers = _headers(fields)
+        later = later_for(current_task(), self._webhooks) if fields.answer == "later" else None
+        if later is not None:
+            headers |= {"weft-webhook-url": later.url, "weft-webhook-key": later.key}
+        answer = await self._client.send(_request(fields, headers))
+        check_status(answer, now_ms=self._clock.now_ms())
+        if later is not None:
+            raise AnsweredLater(later.token)
+        body = content(answer)
+        if isinstance(body, bytes):
+            body = await self._keep(body)
+        result = {"status": answer.status, "headers": answer.headers, "body": body}
+        return encode(result, what=f"{answer.request.shown()} answered with")
+
+    def is_final(self, error: BaseException) -> bool:
+        return is_final(error)
+
+
+def _headers(fields: _Given) -> dict[str, str]:
+    """Ours first: who sets an idempotency key of their own means it."""
+    headers = task_headers(current_task())
+    if fields.accept:
+        headers["accept"] = fields.accept if isinstance(fields.accept, str) else ", ".join(fields.accept)
+    if fields.body is not None:
+        headers["content-type"] = "text/plain; charset=utf-8" if isinstance(fields.body, str) else "application/json"
+    for name, value in fields.headers.items():
+        if value is not None:
+            headers[name.lower()] = ", ".join(value) if isinstance(value, list) else plain_text(value)
+    return headers
+
+
+def _request(fields: _Given, headers: dict[str, str]) -> Request:
+    body = fields.body
+    raw = None if body is None else body.encode() if isinstance(body, str) else encode(body, what="The body is")
+    return Request(
+        method=fields.method.upper(),
+        url=add_query(fields.url, fields.query),
+        headers=headers,
+        body=raw,
+        timeout_ms=TIMEOUT_MS if fields.timeout is None else duration_ms(fields.timeout),
+    )

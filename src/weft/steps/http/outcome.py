@@ -1,0 +1,92 @@
+"""What an answer means: a success, a failure for good, or "try again", and when. Pure."""
+
+from __future__ import annotations
+
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import msgspec
+
+from weft.steps.http.content import is_json, media_type
+from weft.steps.http.exchange import Answer
+from weft.steps.http.failures import HttpFailed, HttpUnavailable
+
+RETRY_AFTER_MS_MAX = 24 * 3_600_000
+"""Who asks for more is not left alone for longer: a run must not be stopped for years by a header."""
+
+_AGAIN = frozenset({408, 425, 429})
+_TOLD_CHARS_MAX = 300
+
+
+def check_status(answer: Answer, *, now_ms: int) -> None:
+    """Let a 2xx pass.
+
+    Raises:
+        HttpUnavailable: 408, 425, 429 and 5xx, with the time that `Retry-After` asks for.
+        HttpFailed: every other.
+    """
+    if answer.ok:
+        return
+    reason = f" {answer.reason}" if answer.reason else ""
+    told = _told(answer)
+    message = f"{answer.request.shown()} answered {answer.status}{reason}{f': {told}' if told else ''}."
+    if answer.status in _AGAIN or answer.status >= 500:
+        after_ms = retry_after_ms(answer, now_ms=now_ms)
+        raise HttpUnavailable(
+            message, status=answer.status, retry_after_ms=after_ms, in_doubt=answer.status in (408, 500, 502, 504)
+        )
+    raise HttpFailed(message, status=answer.status)
+
+
+def retry_after_ms(answer: Answer, *, now_ms: int) -> int | None:
+    """How long `Retry-After` asks to wait: seconds, or a date, which the answer's own `Date` is measured against.
+
+    None if it says nothing that can be understood.
+    """
+    text = answer.headers.get("retry-after", "").strip()
+    if text.isascii() and text.isdigit():
+        return min(int(text[:12]) * 1000, RETRY_AFTER_MS_MAX)
+    at = _date_ms(text)
+    if at is None:
+        return None
+    here = _date_ms(answer.headers.get("date", ""))
+    return min(max(at - (here if here is not None else now_ms), 0), RETRY_AFTER_MS_MAX)
+
+
+def _date_ms(text: str) -> int | None:
+    try:
+        return round(parsedate_to_datetime(text).timestamp() * 1000)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+
+
+def _told(answer: Answer) -> str:
+    """What the other side says about it, in one line: the detail of a problem document, else its text."""
+    content_type = answer.headers.get("content-type", "")
+    if is_json(content_type):
+        return one_line(_problem(answer.body))
+    if media_type(content_type) == "text/plain":
+        return one_line(answer.body.decode("utf-8", "replace"))
+    return ""
+
+
+def _problem(body: bytes) -> str:
+    try:
+        return problem_text(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+
+
+def problem_text(found: Any) -> str:
+    """What a problem document (RFC 9457), or an object much like one, says about itself."""
+    if isinstance(found, dict):
+        for name in ("detail", "title", "error", "message"):
+            if isinstance(found.get(name), str):
+                return str(found[name])
+    return ""
+
+
+def one_line(text: str) -> str:
+    """A stranger's text for a message: one line, printable, not long."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text[:4000]).split())
+    return (line if len(line) <= _TOLD_CHARS_MAX else f"{line[: _TOLD_CHARS_MAX - 3]}...").rstrip(". ")

@@ -1,0 +1,117 @@
+"""A goal's step that is an HTTP call: its arguments in, its outputs out, at once or later by webhook.
+
+Sent is ``{arguments, metadata}`` (a GET has no body: arguments that are not in its address go into the query). The
+metadata name the run (`flow_id`), the step (`step_id`), the call (`receipt_token`, the same in every attempt: the
+idempotency key) and the attempt; for an answer that comes later also where to (`webhook_url`) and the key that
+signs it (`webhook_key`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from weft.core.values import encode
+from weft.errors import BadValue
+from weft.ports.clock import Clock
+from weft.steps.base import Executor
+from weft.steps.http.calling import Later, current_task, later_for, task_headers
+from weft.steps.http.client import HttpClient
+from weft.steps.http.envelope import read_outputs
+from weft.steps.http.exchange import TIMEOUT_MS, Request
+from weft.steps.http.failures import AnsweredLater, is_final
+from weft.steps.http.outcome import check_status
+from weft.steps.http.signing import Webhooks
+from weft.steps.http.urls import add_query, fill_url, url_names
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+_arguments = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
+    """How a step is called, as a document of steps says it. Checked when it is made."""
+
+    url: str
+    method: str = "POST"
+    answer: Literal["now", "later"] = "now"
+    health: str = ""
+    timeout_ms: int = TIMEOUT_MS
+    """For one call; an answer that comes later has a deadline of its own."""
+
+    def __post_init__(self) -> None:
+        url_names(self.url)
+        if self.health and url_names(self.health):
+            raise BadValue("The address of a health check takes no arguments.", hint="It is asked without a run.")
+        if self.method not in METHODS:
+            raise BadValue(f'A step cannot be called by "{self.method}".', hint=f"Methods: {', '.join(METHODS)}.")
+        if self.answer == "later" and self.method != "POST":
+            raise BadValue(f"answer: later with {self.method}.", hint="What is answered later is called by POST.")
+
+    @property
+    def names(self) -> list[str]:
+        """The arguments that its address needs."""
+        return url_names(self.url)
+
+
+class HttpStep:
+    """One step of the catalogue."""
+
+    __slots__ = ("_client", "_clock", "_webhooks", "call", "name")
+
+    def __init__(
+        self, name: str, call: HttpCall, client: HttpClient, clock: Clock, *, webhooks: Webhooks | None = None
+    ) -> None:
+        self.name = name
+        self.call = call
+        self._client = client
+        self._clock = clock
+        self._webhooks = webhooks
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        try:
+            arguments = _arguments(given)
+        except msgspec.ValidationError as error:
+            raise BadValue(f"{self.name} was given no arguments: {error}.", code="value.wrong_type") from error
+        later = later_for(current_task(), self._webhooks) if self.call.answer == "later" else None
+        answer = await self._client.send(self._request(arguments, later))
+        check_status(answer, now_ms=self._clock.now_ms())
+        if later is not None:
+            raise AnsweredLater(later.token)
+        outputs = read_outputs(answer.body, answer.headers.get("content-type", ""), what=answer.request.shown())
+        return encode(outputs, what=f"{self.name} answered with")
+
+    def is_final(self, error: BaseException) -> bool:
+        return is_final(error)
+
+    def _request(self, arguments: dict[str, Any], later: Later | None) -> Request:
+        url = fill_url(self.call.url, arguments)
+        headers = {**task_headers(current_task()), "accept": "application/json"}
+        if self.call.method == "GET":
+            spare = {name: value for name, value in arguments.items() if name not in self.call.names}
+            url = add_query(url, {name: _query_value(value) for name, value in spare.items()})
+            return Request(method="GET", url=url, headers=headers, timeout_ms=self.call.timeout_ms)
+        body = encode({"arguments": arguments, "metadata": _metadata(later)}, what=f"{self.name} was given")
+        headers["content-type"] = "application/json"
+        return Request(method=self.call.method, url=url, headers=headers, body=body, timeout_ms=self.call.timeout_ms)
+
+
+def _metadata(later: Later | None) -> dict[str, Any]:
+    task = current_task()
+    metadata: dict[str, Any] = {}
+    if task is not None:
+        metadata = {
+            "flow_id": task.run_id,
+            "step_id": task.step,
+            "receipt_token": task.key,
+            "attempt": task.attempt,
+        }
+    if later is not None:
+        metadata |= {"webhook_url": later.url, "webhook_key": later.key}
+    return metadata
+
+
+def _query_value(value: Any) -> Any:
+    """Objects and lists as JSON text, as in a path."""
+    return encode(value).decode() if isinstance(value, dict | list) else value

@@ -1,0 +1,99 @@
+"""Addresses with places for arguments: ``https://shop.example/price/{order_id}``. Pure.
+
+An argument fills its place and nothing more: it is percent-encoded, it cannot add a segment, leave one out or climb up,
+and it has no place in the host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from weft.core.values import encode
+from weft.errors import BadValue
+
+_PLACE = re.compile(r"\{([^{}/?#\s]+)\}")
+
+
+def url_names(template: str) -> list[str]:
+    """The arguments that an address needs, in order.
+
+    Raises:
+        BadValue: it is no address, or has a place where none may be.
+    """
+    try:
+        parts = urlsplit(template)
+        parts.port  # noqa: B018 - reading it is what checks it
+    except ValueError as error:
+        raise _bad(template, "cannot be read") from error
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise _bad(template, "does not begin with https:// and a host")
+    if "@" in parts.netloc:
+        raise _bad("", "contains a user name or password; send them in a header")
+    if "{" in parts.netloc or "}" in parts.netloc:
+        raise _bad(template, "has an argument in its host, so that whoever gives it could choose who is called")
+    rest = _PLACE.sub("", template)
+    if "{" in rest or "}" in rest:
+        raise _bad(template, "has a brace that belongs to no {name}")
+    return list(dict.fromkeys(_PLACE.findall(template)))
+
+
+def fill_url(template: str, arguments: Mapping[str, Any]) -> str:
+    """The address for these arguments. What is no text is written as JSON.
+
+    Raises:
+        BadValue: an argument is missing, or would change which resource is named.
+    """
+    parts = urlsplit(template)
+    path = "/".join(_segment(segment, arguments) for segment in parts.path.split("/"))
+    query = _PLACE.sub(lambda place: quote(_text(place[1], arguments), safe=""), parts.query)
+    return f"{parts.scheme}://{parts.netloc}{path}{f'?{query}' if query else ''}"
+
+
+def add_query(url: str, query: Mapping[str, Any]) -> str:
+    """The address with more in its query. None is left out, lists repeat their name.
+
+    Raises:
+        BadValue: a value that a query cannot hold.
+    """
+    pairs = [(name, text) for name, value in query.items() for text in _query_texts(name, value)]
+    if not pairs:
+        return url
+    base, _, _ = url.partition("#")
+    return f"{base}{'&' if '?' in base else '?'}{urlencode(pairs)}"
+
+
+def plain_text(value: str | float) -> str:
+    """A scalar as it stands in a header, a path or a query: ``true``, ``1.5``, text as it is."""
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def _query_texts(name: str, value: Any) -> Iterable[str]:
+    for part in value if isinstance(value, list) else [value]:
+        if part is None:
+            continue
+        if not isinstance(part, str | int | float):
+            raise BadValue(f"query.{name}: only texts, numbers, booleans and lists of them can stand in a query.")
+        yield plain_text(part)
+
+
+def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
+    filled = _PLACE.sub(lambda place: quote(_text(place[1], arguments), safe=""), segment)
+    if filled != segment and filled in ("", ".", ".."):
+        names = ", ".join(_PLACE.findall(segment))
+        raise BadValue(f'With {names} = "{filled}" the address would name something else.', hint="It was not called.")
+    return filled
+
+
+def _text(name: str, arguments: Mapping[str, Any]) -> str:
+    value = arguments.get(name)
+    if value is None:
+        raise BadValue(f"The address needs {name}, and it is not there.", hint=f"Give {name} a value.")
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def _bad(template: str, why: str) -> BadValue:
+    shown = f' "{template[:100]}"' if template else ""
+    return BadValue(f"The address{shown} {why}.", hint="Write https://host/path/{argument}.")

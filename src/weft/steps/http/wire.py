@@ -1,0 +1,237 @@
+"""One exchange over the network: connect to a checked address, follow redirects, read no more than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import aiohttp
+from aiohttp import http_exceptions
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from weft.core.durations import format_ms
+from weft.errors import BadValue, LimitExceeded
+from weft.steps.http.addresses import is_disguised, is_name, parse_address
+from weft.steps.http.exchange import Answer, Limits, Request, shown_url
+from weft.steps.http.failures import AddressRefused, HttpFailed, HttpUnavailable
+from weft.steps.http.guard import Guard, connector, refusal, refused_in
+from weft.steps.http.inflate import ENCODINGS, decoder
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Everything else a request carries is meant for the one it was addressed to.
+_KEPT_ACROSS_ORIGINS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+_WITHOUT_BODY = ("content-type", "content-encoding", "content-language")
+
+
+class Wire:
+    """The open connections, and what is sent over them."""
+
+    def __init__(self, guard: Guard, limits: Limits) -> None:
+        self._guard = guard
+        self._limits = limits
+        self._session = aiohttp.ClientSession(
+            connector=connector(guard),
+            cookie_jar=aiohttp.DummyCookieJar(),  # a cookie of one run must not be sent for another
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `send` has one for all of it
+            auto_decompress=False,
+            trust_env=False,
+            max_line_size=limits.header_bytes_max,
+            max_field_size=limits.header_bytes_max,
+            max_headers=limits.header_count_max,
+            skip_auto_headers=("Content-Type",),
+            trace_configs=[_tracing()],
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def send(self, request: Request) -> Answer:
+        """See `HttpClient.send`."""
+        progress = _Progress()
+        try:
+            async with asyncio.timeout(request.timeout_ms / 1000):
+                return await self._follow(request, progress)
+        except TimeoutError as error:
+            raise HttpUnavailable(
+                f"{request.shown()} took longer than {format_ms(request.timeout_ms)}.", in_doubt=progress.sent
+            ) from error
+
+    async def _follow(self, request: Request, progress: _Progress) -> Answer:
+        url = self._checked(request.url)
+        current = request
+        for _ in range(self._limits.redirects_max + 1):
+            found = await self._exchange(current, url, progress)
+            if isinstance(found, Answer):
+                return found
+            target = self._checked(str(found.location), base=url)
+            current = _redirected(current, found.status, url, target)
+            url = target
+        raise HttpFailed(f"{request.shown()} was redirected more than {self._limits.redirects_max} times.")
+
+    def _checked(self, text: str, base: URL | None = None) -> URL:
+        """The address as it will be connected to. Names are checked when they are resolved."""
+        try:
+            if any(char < " " or char in "\\\x7f" for char in text):
+                raise ValueError("characters that no address has")  # noqa: TRY301 - told like what yarl refuses
+            url = base.join(URL(text)) if base is not None else URL(text)
+            host, port = url.raw_host, url.port
+        except (ValueError, IndexError) as error:  # yarl lets the latter through for "http://[]x@"
+            raise _bad_address(base, "is no address") from error
+        if url.scheme not in ("http", "https"):
+            raise _bad_address(base, f'begins with "{url.scheme[:20]}:"' if url.scheme else "is no address")
+        if url.raw_user is not None or url.raw_password is not None:
+            raise _bad_address(base, "contains a user name or password")
+        if not host or not port:
+            raise _bad_address(base, "names no host")
+        if is_disguised(host):
+            raise refusal(host)
+        if parse_address(host) is None and not is_name(host):
+            raise _bad_address(base, "names no host")
+        self._guard.check_literal(host)
+        return url.with_fragment(None)
+
+    async def _exchange(self, request: Request, url: URL, progress: _Progress) -> Answer | _Redirect:
+        headers = {"User-Agent": "weft", "Accept": "*/*", **_titled(request.headers), "Accept-Encoding": ENCODINGS}
+        try:
+            response = await self._session.request(
+                request.method,
+                url,
+                headers=headers,
+                data=request.body,
+                allow_redirects=False,
+                trace_request_ctx=progress,
+            )
+            try:
+                return await self._read(response, request)
+            finally:
+                response.close() if not response.content.at_eof() else response.release()
+        except aiohttp.ClientError as error:
+            raise _failure(error, Request.shown(request)) from error
+
+    async def _read(self, response: aiohttp.ClientResponse, request: Request) -> Answer | _Redirect:
+        location = response.headers.get("Location")
+        if response.status in _REDIRECTS and location:
+            return _Redirect(response.status, location)
+        bare = request.method == "HEAD" or response.status in (101, 204, 205, 304)
+        body = b"" if bare else await self._body(response, request)
+        return Answer(
+            status=response.status,
+            reason=_readable(response.reason or ""),
+            headers=_lowered(response.headers),
+            body=body,
+            request=request,
+        )
+
+    async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
+        ok = 200 <= response.status < 300
+        bytes_max = self._limits.body_bytes_max if ok else self._limits.error_bytes_max
+        encoding = decoder(response.headers.get("Content-Encoding", ""))
+        if ok and (response.content_length or 0) > bytes_max:
+            raise _too_big(request, bytes_max)
+        body = bytearray()
+        async for chunk in response.content.iter_any():
+            for piece in encoding.feed(chunk):
+                body += piece
+                if len(body) > bytes_max:
+                    if ok:
+                        raise _too_big(request, bytes_max)
+                    return bytes(body[:bytes_max])
+        encoding.finish()
+        return bytes(body)
+
+
+class _Progress:
+    """How far a request got: until it was sent, nothing can have come of it."""
+
+    sent = False
+
+
+def _tracing() -> aiohttp.TraceConfig:
+    async def note(_session: object, context: SimpleNamespace, _headers: object) -> None:
+        context.trace_request_ctx.sent = True
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(note)
+    return tracing
+
+
+class _Redirect:
+    def __init__(self, status: int, location: str) -> None:
+        self.status = status
+        self.location = location
+
+
+def _redirected(request: Request, status: int, source: URL, target: URL) -> Request:
+    """The next request. Its method and body are those that RFC 9110 asks for; secrets stay with the first origin."""
+    method, body, headers = request.method, request.body, request.headers
+    if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
+        method, body = "GET", None
+        headers = {name: value for name, value in headers.items() if name not in _WITHOUT_BODY}
+    if target.origin() != source.origin():
+        headers = {name: value for name, value in headers.items() if name in _KEPT_ACROSS_ORIGINS}
+    return Request(method=method, url=str(target), headers=headers, body=body, timeout_ms=request.timeout_ms)
+
+
+def _failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefused | BadValue:
+    """What an error of the connection means to the step."""
+    refused = refused_in(error)
+    if refused is not None:
+        return refused
+    match error:
+        case aiohttp.InvalidURL():
+            return BadValue(f"{what}: the address cannot be called.")
+        case aiohttp.ClientConnectorCertificateError():
+            return HttpFailed(f"{what}: the certificate is not valid for this host.", hint="Nothing was sent.")
+        case aiohttp.ClientConnectorError():
+            why = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
+            return HttpUnavailable(f"{what} could not connect: {why}.")
+        case aiohttp.ClientResponseError():
+            return HttpFailed(f"{what} was answered by something that is no HTTP: {_line(error.message)}.")
+        case aiohttp.ClientPayloadError() if _is_garbled(error):
+            return HttpFailed(f"{what} was answered by something that is no HTTP: {_line(str(error))}.")
+        case aiohttp.ClientPayloadError():
+            return HttpUnavailable(f"{what}: the answer broke off.", in_doubt=True)
+        case _:
+            return HttpUnavailable(f"{what}: the connection was lost ({type(error).__name__}).", in_doubt=True)
+
+
+def _is_garbled(error: aiohttp.ClientPayloadError) -> bool:
+    """Whether the body was wrong, not merely cut."""
+    cut = (http_exceptions.ContentLengthError, http_exceptions.TransferEncodingError)
+    return isinstance(error.__cause__, http_exceptions.BadHttpMessage) and not isinstance(error.__cause__, cut)
+
+
+def _bad_address(base: URL | None, why: str) -> BadValue | HttpFailed:
+    if base is not None:
+        return HttpFailed(f"{shown_url(str(base))} redirected to an address that {why}.")
+    return BadValue(f"The address {why}.", hint="Write https://host/path; credentials go into a header.")
+
+
+def _too_big(request: Request, bytes_max: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"{request.shown()} answered with more than {bytes_max:,} bytes.",
+        hint="Let the other side store it and answer with its address.",
+    )
+
+
+def _titled(headers: dict[str, str]) -> dict[str, str]:
+    return {name.title(): value for name, value in headers.items()}
+
+
+def _lowered(headers: CIMultiDictProxy[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        key, text = _readable(name).lower(), _readable(value)
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
+
+
+def _readable(text: str) -> str:
+    """Header bytes that were no UTF-8 come as lone surrogates, which no store keeps."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _line(text: str) -> str:
+    first = text.strip().partition("\n")[0]
+    return "".join(char for char in _readable(first) if char.isprintable())[:200].rstrip(".:")

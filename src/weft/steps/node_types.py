@@ -1,0 +1,100 @@
+"""Kinds of graph nodes that packages add: a name, a configuration with a schema, and how one is performed.
+
+A package announces its own under the entry point group ``weft.node_types``; a program adds one with
+``register_node_type``. They are known to the compiler, so an unknown type or a configuration that does not fit is
+refused when the document is read.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+import msgspec
+
+from weft.core.values import encode
+from weft.errors import Critical, LimitExceeded, NameTaken, UsageError, WeftError
+from weft.steps.base import Executor
+from weft.steps.codec import Codec
+
+GROUP = "weft.node_types"
+_known: dict[str, NodeType] = {}
+_loaded: list[bool] = []
+
+
+@dataclass(frozen=True, slots=True)
+class NodeType:
+    """``perform(config, input)`` (plain, in a thread, or async) gives the node's output.
+
+    ``config`` is the type of its configuration: a model, dataclass or TypedDict, or a JSON Schema; None: anything.
+    """
+
+    name: str
+    perform: Callable[[Any, Any], Any]
+    config: type | dict[str, Any] | None = None
+    description: str = ""
+
+    def schema(self) -> dict[str, Any] | None:
+        """What a configuration must look like."""
+        if self.config is None or isinstance(self.config, dict):
+            return self.config
+        return dict(Codec.of(self.config).schema())
+
+
+def register_node_type(node_type: NodeType) -> None:
+    """Add a kind of node for this process. Raises NameTaken."""
+    known = _known.get(node_type.name)
+    if known is not None and known != node_type:
+        raise NameTaken(f'Two node types are called "{node_type.name}".', hint="Rename one of them.")
+    _known[node_type.name] = node_type
+
+
+def node_types() -> dict[str, NodeType]:
+    """All kinds of nodes that packages and this program have added, by name. Raises UsageError."""
+    if not _loaded:
+        _loaded.append(True)
+        for point in entry_points(group=GROUP):
+            try:
+                found = point.load()
+            except Exception as error:
+                raise UsageError(f"The node type {point.name} ({point.value}) cannot be imported: {error}.") from error
+            if not isinstance(found, NodeType):
+                raise UsageError(f"The node type {point.name} ({point.value}) is not a weft.NodeType.")
+            register_node_type(found)
+    return dict(_known)
+
+
+class _Given(msgspec.Struct):
+    config: msgspec.Raw
+    input: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_read = msgspec.json.Decoder(_Given).decode
+
+
+class NodeTypeBody:
+    """Performs the nodes of one kind."""
+
+    __slots__ = ("_config", "_type", "name")
+
+    def __init__(self, node_type: NodeType) -> None:
+        self.name = node_type.name
+        self._type = node_type
+        typed = node_type.config is not None and not isinstance(node_type.config, dict)
+        self._config: Codec[Any] = Codec.of(node_type.config if typed else Any)
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        read = _read(given)
+        config = self._config.decode(bytes(read.config), what=f"{self.name} is configured with")
+        value = msgspec.json.decode(read.input)
+        if inspect.iscoroutinefunction(self._type.perform):
+            output = await self._type.perform(config, value)
+        else:
+            output = await executor.in_thread(lambda: self._type.perform(config, value))
+        return encode(output, what=f"{self.name} returned")
+
+    def is_final(self, error: BaseException) -> bool:
+        return isinstance(error, Critical | LimitExceeded | WeftError)
