@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-import weft.conditions  # noqa: F401 - its errors belong to the tree
+import weft.conditions
+import weft.steps.http.failures  # noqa: F401 - part of the tree
 from weft import errors
 from weft.cli.pages import PAGES, page
 from weft.errors import BranchesFailed, Failure, StepFailed, TimedOut, WeftError

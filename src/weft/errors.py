@@ -8,7 +8,7 @@
     │   └── ForeignAwait
     ├── Refused                   well formed, but not possible now
     │   ├── IdTaken  KeyReused  RunFinished  AlreadyDecided
-    │   └── NotAllowed  NotFound
+    │   └── NotAllowed (AddressRefused)  NotFound
     ├── StepFailed                a step failed for good: .failure
     │   ├── OutcomeUnknown        an irreversible step was lost; it may have happened
     │   └── WorkerLost            its worker died too often
@@ -20,6 +20,8 @@
     │   ├── Conflict  Fenced      somebody else has written
     │   ├── Unavailable  Full     the outcome is unknown; nothing can be written
     │   └── Corrupt  NewerSchema  what is stored cannot be read
+    ├── HttpFailed                an HTTP call was answered with a no; .status
+    │   └── HttpUnavailable       no answer, or "not now"
     ├── EvaluationFailed          an expression met values that it cannot work with
     └── LimitExceeded             size, depth, count, time
 

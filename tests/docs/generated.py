@@ -52,6 +52,7 @@ TITLES = {
     "expression": "Expressions and conditions",
     "graph": "Graphs",
     "goal": "Goals",
+    "http": "HTTP",
     "weft": "Anything else",
 }
 

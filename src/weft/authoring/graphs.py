@@ -21,6 +21,7 @@ from weft.core import values
 from weft.core.durations import duration_ms, format_ms
 from weft.core.graph.findings import Finding, refusal
 from weft.errors import BadGraph, BadValue, UsageError
+from weft.graphs.checking import check_document, check_loaded
 from weft.graphs.load import Loaded, Surroundings, load_graph
 from weft.runtime.programs import graph_version
 from weft.runtime.schemas import check_schema
@@ -97,6 +98,15 @@ class Graph(Runnable[dict[str, Any]]):
             self._document = loaded.source
         return loaded
 
+    def check(self) -> list[Finding]:
+        """What is wrong with the graph: all that keeps it from compiling, or else all that its runs can run into.
+
+        Every way that a run can take is looked at, as far as that is possible; errors show the shortest way to them.
+        """
+        if self._loaded is not None:
+            return check_loaded(self._loaded, self._file).findings
+        return check_document(self._file or self._document).findings
+
     # --- running --------------------------------------------------------------------------------------------------
 
     def register(self, group: Group, surroundings: Surroundings, gives: tuple[str, ...]) -> None:
@@ -125,7 +135,7 @@ class Graph(Runnable[dict[str, Any]]):
         schema = self.loaded.graph.input
         wrong = check_schema(schema, raw) if schema is not None else None
         if wrong is not None:
-            raise BadValue(f"The input of {self.name} does not fit: {wrong}.", hint=_inputs(schema), code="bad_input")
+            raise BadValue(f"The input of {self.name} does not fit: {wrong}.", hint=_inputs(schema), code="value.wrong_type")
         return raw
 
     def refuse_unknown(self, group: Group) -> None:

@@ -56,6 +56,7 @@ class History:
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
         self._letters: dict[str, bytes] = {}
+        self._visits: dict[str, int] = {}
 
     def current(self) -> list[Mark]:
         """The newest mark of every place, in order of their beginning."""
@@ -68,6 +69,8 @@ class History:
         """Take in the next event; the mark that it made or changed."""
         event = e.decode(stored.body)
         self.seq = stored.seq
+        if getattr(event, "token", ""):
+            return self._at_node(event, stored)
         at = getattr(event, "at", None)
         if at is not None:
             return self._begin(event, at, stored)
@@ -78,6 +81,27 @@ class History:
             self._change(mark, event, stored.at)
         return mark
 
+    # --- graphs ---------------------------------------------------------------------------------------------------
+
+    def _at_node(self, event: Any, stored: StoredEvent) -> Mark | None:
+        """What happens at a node of a graph: work that begins, or a token that leaves without any."""
+        if isinstance(event, e.NodeRouted) and event.output is not None:
+            mark = Mark(stored.seq, self._visit(event.node), "pass", "", stored.at)
+            _end(mark, "done", stored.at, bytes(event.output))
+            return self._keep(mark)
+        if isinstance(event, e.NodeFailed):
+            mark = Mark(stored.seq, self._visit(event.node), "node", "", stored.at, failure=event.failure)
+            _end(mark, "failed", stored.at)
+            return self._keep(mark)
+        if isinstance(event, e.TaskScheduled | e.TimerSet | e.AskOpened | e.ChildStarted):
+            return self._keep(self._marked(event, self._visit(event.node), stored))
+        return None
+
+    def _visit(self, node: str) -> str:
+        """A node that is entered again, by another token or in another round, is told apart by a number."""
+        self._visits[node] = count = self._visits.get(node, 0) + 1
+        return node if count == 1 else f"{node}#{count}"
+
     # --- beginnings -----------------------------------------------------------------------------------------------
 
     def _begin(self, event: Any, path: e.Path, stored: StoredEvent) -> Mark:
@@ -85,17 +109,21 @@ class History:
         location = readable(path, self._names)
         if isinstance(event, e.LoopTurned | e.LoopFinished):
             return self._loop(event, location, stored)
+        mark = self._marked(event, location, stored)
+        if isinstance(event, e.ValueRecorded):
+            _end(mark, "done", stored.at, bytes(event.value))
+        elif isinstance(event, e.RaceDecided | e.AttributesSet):
+            _end(mark, "done", stored.at)
+        return self._keep(mark)
+
+    def _marked(self, event: Any, location: str, stored: StoredEvent) -> Mark:
         kind, what = _title(event)
         mark = Mark(stored.seq, location, kind, what, stored.at, due=getattr(event, "due", 0))
         if isinstance(event, e.TaskScheduled):
             mark.attempts_max = event.policy.attempts_max
         elif isinstance(event, e.ChildStarted):
             mark.child = event.run_id
-        elif isinstance(event, e.ValueRecorded):
-            _end(mark, "done", stored.at, bytes(event.value))
-        elif isinstance(event, e.RaceDecided | e.AttributesSet):
-            _end(mark, "done", stored.at)
-        return self._keep(mark)
+        return mark
 
     def _keep(self, mark: Mark) -> Mark:
         self.marks[mark.number] = mark

@@ -310,4 +310,20 @@ PAGES: dict[str, Page] = {
         "A single value may have 16 MiB as JSON and 100 levels. Limits stand at the door, so nothing was stored.",
         "Store big things elsewhere and pass their address; pass deep or long ones in pieces.",
     ),
+    # HTTP
+    "http.failed": Page(
+        "An HTTP call was answered, and the answer was a no or not usable.",
+        "A 4xx, a redirect that leads nowhere, or a body that is not what its headers say. Trying again would not help.",
+        "Read the status and the message; correct the request, or catch the error: catch: [{error: HttpFailed, to: …}].",
+    ),
+    "http.unavailable": Page(
+        'An HTTP call was not answered, or with "not now" (408, 425, 429, 5xx).',
+        "It is tried again as the step's policy says, and not before the other side's Retry-After.",
+        "Nothing, if it passes. Otherwise look at the other side, or raise retry and timeout.",
+    ),
+    "http.address_refused": Page(
+        "An HTTP call was to go to a private, local or otherwise special address.",
+        "Addresses come from data, and data must not reach into your network. Redirects and every resolved address count.",
+        "If it is meant to be called, allow it: WEFT_HTTP_ALLOW=10.0.0.0/8,localhost.",
+    ),
 }

@@ -23,14 +23,20 @@ from weft.cli.output import (
     took,
     value,
 )
+from weft.cli.pictures import Picture, edges_taken, picture_of_graph, render_mermaid, render_svg, render_text
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
+from weft.core import events as e
+from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
+from weft.errors import NotAllowed
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.explain import Explanation, explain
 
 DEPTH_MAX = 20
+PICTURE_WIDTH = 100
+NODE_ROUTED = b'"kind":"node_routed"'
 
 
 async def history_of(door: Door, row: RunRow) -> History:
@@ -41,8 +47,30 @@ async def history_of(door: Door, row: RunRow) -> History:
     return history
 
 
+async def print_picture(run: str, *, kind: str, url: str | None, app: str | None) -> None:
+    """A graph run as SVG or Mermaid, for a file. Raises NotAllowed for runs that have no graph."""
+    async with found(run, url, app) as (door, row):
+        picture = await picture_of(door, row)
+        if picture is None:
+            raise NotAllowed(f"{row.id} is a {row.style} run and has no graph.", hint=f"weft show {row.id}")
+        print(render_svg(picture) if kind == "svg" else render_mermaid(picture))
+
+
+async def picture_of(door: Door, row: RunRow) -> Picture | None:
+    """The graph of a run with its tokens; None for other styles."""
+    program = await door.program(row)
+    if program is None:
+        return None
+    state = await door.state(row) if row.seq else None
+    taken: set[int] = set()
+    async for stored in door.events(row):
+        if NODE_ROUTED in stored.body:
+            taken |= edges_taken([e.decode(stored.body)])
+    return picture_of_graph(program.graph, state if isinstance(state, GraphState) else None, taken)
+
+
 async def print_run(run: str, *, children: bool, url: str | None, app: str | None, json: bool) -> None:
-    """Header, recorded operations as a tree, and the end if there is one."""
+    """Header, recorded operations as a tree (a graph as a picture), and the end if there is one."""
     async with found(run, url, app) as (door, row):
         history = await history_of(door, row)
         if json:
@@ -55,7 +83,12 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         out.print(_standing(row, history, now))
         await print_header(out, door, row, history)
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
-        if history.current():
+        picture = await picture_of(door, row) if not children else None
+        if picture is not None:
+            width = out.width if out.is_terminal else PICTURE_WIDTH
+            out.print()
+            out.print(Text.from_ansi(render_text(picture, width=width, color=out.is_terminal).rstrip()))
+        elif history.current():
             out.print()
             out.print(drawn(history, row.id, now, children=drawings))
         await print_end(out, door, row, history)
@@ -74,6 +107,8 @@ async def print_header(out: Console, door: Door, row: RunRow, history: History) 
     if given not in (b"null", b"{}"):
         out.print(Text(f"input   {value(given, chars_max=200)}"))
     for name, part in sorted(row.attributes.items()):
+        if name.startswith("weft."):
+            continue
         out.print(Text(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
 
 
@@ -175,6 +210,16 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             out.print(Text(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
             if item.unblock:
                 out.print(Text(f"    {item.unblock}", style="cyan"))
+        for heading, sentences in (
+            ("joins", explanation.joins),
+            ("the way it took", explanation.path),
+            ("what did not run", explanation.skipped),
+        ):
+            if sentences:
+                out.print()
+                out.print(Text(heading, style="dim"))
+                for sentence in sentences:
+                    out.print(Text(f"  {sentence}"))
         if explanation.hint:
             out.print()
             out.print(Text(explanation.hint))
@@ -201,4 +246,7 @@ def _explained(explanation: Explanation) -> dict[str, Any]:
         "steps_done": explanation.steps_done,
         "waiting": waiting,
         "hint": explanation.hint or None,
+        "joins": explanation.joins,
+        "path": explanation.path,
+        "skipped": explanation.skipped,
     }

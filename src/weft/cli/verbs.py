@@ -172,14 +172,19 @@ def list_(
 def show(
     run: Run,
     *,
-    tree: Annotated[bool, typer.Option("--tree", help="Draw child runs too.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="List what it recorded, and child runs too.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Print the picture of a graph run as SVG.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """One run: where it stands and what it has recorded."""
-    from weft.cli.showing import print_run
+    """One run: where it stands and what it has recorded; a graph is drawn."""
+    from weft.cli.showing import print_picture, print_run
 
+    if svg or mermaid:
+        _wait(print_picture(run, kind="svg" if svg else "mermaid", url=url, app=app))
+        return
     _wait(print_run(run, children=tree, url=url, app=app, json=json))
 
 
@@ -226,6 +231,26 @@ def inbox(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     from weft.cli.questions import print_inbox
 
     _wait(print_inbox(url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def workflows(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only versions of this one.")] = None,
+    *,
+    tag: Annotated[
+        str | None, typer.Option(metavar="TAG=VERSION", help="Let a tag stand for a version of NAME.")
+    ] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Graphs that were hosted: their versions and tags."""
+    from weft.cli.definitions import print_definitions, tag_definition
+
+    if tag is not None:
+        _wait(tag_definition(name, tag, url=url, app=app))
+        return
+    _wait(print_definitions(name, url=url, app=app, json=json))
 
 
 @verb(LOOKING)
@@ -322,6 +347,28 @@ def retry(
     from weft.cli.steering import retry_run
 
     _wait(retry_run(run, place=place, url=url, app=app))
+
+
+@verb(STEERING)
+def dlq(
+    action: Annotated[str, typer.Argument(metavar="list|requeue|discard")] = "list",
+    letter: Annotated[str | None, typer.Argument(metavar="[ID]", help="RUN:TOKEN, as the list has it.")] = None,
+    *,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Dead letters: work that failed for good and that no edge took."""
+    from weft.cli.letters import change_letter, print_letters
+
+    if action == "list":
+        _wait(print_letters(letter, url=url, app=app, json=json))
+        return
+    if action not in ("requeue", "discard"):
+        raise typer.BadParameter(f"{action!r} is none of list, requeue, discard.", param_hint="list|requeue|discard")
+    if letter is None:
+        raise typer.BadParameter("say which letter: weft dlq list shows them.", param_hint="ID")
+    _wait(change_letter(action, letter, url=url, app=app))
 
 
 # --- more ---------------------------------------------------------------------------------------------------------

@@ -49,6 +49,8 @@ class ReportTaskFailed(Command, frozen=True, tag="report_task_failed"):
     delivery: int
     failure: Failure
     retryable: bool = True
+    wait_ms: int = 0
+    """Whoever failed asks not to be tried again before."""
 
 
 class ReportTaskLost(Command, frozen=True, tag="report_task_lost"):

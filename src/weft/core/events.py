@@ -149,11 +149,12 @@ class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
 
 
 class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
-    """Work for outside: of an entry of code (``at``), or of a token of a graph."""
+    """Work for outside: of an entry of code (``at``), or of a token of a graph, at a node."""
 
     step: str
     input: Raw
     at: Path = []
+    node: str = ""
     token: str = ""
     digest: str = ""
     add: list[str] = []
@@ -201,6 +202,7 @@ class UndoScheduled(Event, frozen=True, kw_only=True, tag="undo_scheduled"):
 class TimerSet(Event, frozen=True, kw_only=True, tag="timer_set"):
     due: int
     at: Path = []
+    node: str = ""
     token: str = ""
     add: list[str] = []
 
@@ -249,6 +251,7 @@ class WaitTimedOut(Event, frozen=True, kw_only=True, tag="wait_timed_out"):
 class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
     title: str
     at: Path = []
+    node: str = ""
     token: str = ""
     form: dict[str, Any] | None = None
     about: Raw = NULL
@@ -289,6 +292,7 @@ class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
     uid: str
     input: Raw
     at: Path = []
+    node: str = ""
     token: str = ""
     digest: str = ""
     style: Style = "code"
@@ -383,6 +387,7 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
     that lies in a blob. ``skips``: the edges not taken are told. ``caught``: it is a failure that goes this way.
     """
 
+    node: str = ""
     token: str = ""
     taken: list[Taken] = []
     writes: list[Write] = []
@@ -396,6 +401,7 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
 class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
     """A node fails for a reason of its own: no edge matches, a limit, a condition that cannot be evaluated."""
 
+    node: str = ""
     token: str
     failure: Failure
 
@@ -403,6 +409,7 @@ class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
 class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):
     """No edge takes a failure: it ends its branch, or the run. A dead letter."""
 
+    node: str = ""
     token: str
     failure: Failure
 
@@ -419,12 +426,17 @@ class LetterDiscarded(Event, frozen=True, kw_only=True, tag="letter_discarded"):
 
 
 class GoalPlanned(Event, frozen=True, kw_only=True, tag="goal_planned"):
-    """The plan that the run follows, with its definitions, and whose matches the given values pass or break.
-
-    ``matched`` and ``broken`` are by fact, then by the step that reads it.
-    """
+    """The plan that the run follows, with its definitions."""
 
     plan: Raw
+
+
+class FactsGiven(Event, frozen=True, kw_only=True, tag="facts_given"):
+    """What had to be looked into before the run could begin: the given values one by one, where they lay in a blob, and
+    whose matches they pass (``matched``) or break (``broken``), by fact and then by the step that reads it.
+    """
+
+    values: dict[str, Raw] = {}
     matched: dict[str, list[str]] = {}
     broken: dict[str, dict[str, str]] = {}
 
@@ -552,6 +564,7 @@ AnyEvent = (
     | FailureRaised
     | LetterDiscarded
     | GoalPlanned
+    | FactsGiven
     | StepStarted
     | WorkSkipped
     | WorkResumed

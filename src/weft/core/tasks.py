@@ -48,7 +48,8 @@ def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[
     )
     retry_at = 0
     if not final:
-        retry_at = now + backoff_ms(task.policy, attempt=task.attempt, seed=f"{state.uid}/{report.task}")
+        pause = backoff_ms(task.policy, attempt=task.attempt, seed=f"{state.uid}/{report.task}")
+        retry_at = now + max(pause, report.wait_ms)
     return (TaskFailed(task=report.task, failure=report.failure, attempt=task.attempt, retry_at=retry_at),)
 
 

@@ -9,8 +9,11 @@ import msgspec
 
 from weft.core.decider import Machine
 from weft.core.durations import format_ms
+from weft.core.graph.machine import GraphMachine
+from weft.core.graph.tokens import GraphState
 from weft.core.state import State
 from weft.ports.store import RunRow
+from weft.runtime.explain_graph import Told, tell
 
 if TYPE_CHECKING:
     from weft.runtime.door import Door
@@ -37,6 +40,12 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     waiting: list[Waiting]
     steps_done: int
     hint: str = ""
+    path: list[str] = []
+    """The way a graph run took, and why, in sentences."""
+    skipped: list[str] = []
+    """The nodes that did not run, and why not."""
+    joins: list[str] = []
+    """What the joins of a graph still wait for."""
 
     def __str__(self) -> str:
         lines = [f"{self.run} ({self.workflow}) is {self.status}: {self.summary}"]
@@ -45,6 +54,7 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
             lines.append(f"  {item.location}: {item.what} since {item.since:%Y-%m-%d %H:%M:%S}{until}")
             if item.unblock:
                 lines.append(f"      {item.unblock}")
+        lines += [f"  {sentence}" for sentence in (*self.joins, *self.path, *self.skipped)]
         if self.hint:
             lines.append(f"  {self.hint}")
         return "\n".join(lines)
@@ -67,7 +77,21 @@ async def explain(door: Door, row: RunRow) -> Explanation:
         *_children(machine),
     ]
     hint = state.held.message if state.held is not None else _host_hint(row)
-    return Explanation(row.id, row.workflow, row.status, _summary(state, waiting), waiting, state.steps_done, hint)
+    told = Told()
+    if isinstance(machine, GraphMachine) and isinstance(state, GraphState):
+        told = await tell(machine.graph, state, door.events(row))
+    return Explanation(
+        run=row.id,
+        workflow=row.workflow,
+        status=row.status,
+        summary=_summary(state, waiting),
+        waiting=waiting,
+        steps_done=state.steps_done,
+        hint=hint,
+        path=told.path,
+        skipped=told.skipped,
+        joins=told.joins,
+    )
 
 
 def _summary(state: State, waiting: list[Waiting]) -> str:

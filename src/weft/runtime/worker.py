@@ -26,6 +26,7 @@ from weft.ports.store import TaskOffer
 from weft.runtime.catalogue import Catalogue
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
 from weft.steps.failures import failure_of
+from weft.steps.http.failures import AnsweredLater
 
 log = logging.getLogger("weft")
 
@@ -179,7 +180,7 @@ class Worker:
     async def _perform(self, flight: Flight) -> None:
         try:
             report = await self._attempt(flight)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, AnsweredLater):
             return
         if not flight.stopped:
             boundary("step.after")
@@ -203,6 +204,8 @@ class Worker:
             else:
                 output = await body.perform(given, self._executor)
             return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(await self._keep(output)))
+        except AnsweredLater:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
             return self._failed(effect, body, error)
 
@@ -222,8 +225,11 @@ class Worker:
         failure = failure_of(error, step=effect.step, location=effect.location, attempts=effect.attempt)
         if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not str(error):
             failure = _timed_out(failure, effect)
+        if effect.policy.effect == "irreversible" and getattr(error, "in_doubt", False):
+            failure = msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
         retryable = body is not None and not body.is_final(error)
-        return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable)
+        wait_ms = getattr(error, "retry_after_ms", None) or 0
+        return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
 
     async def drain(self, seconds: float) -> int:
         """Wait for what runs, at most that long; how many are left."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from heapq import heappush
+
+from msgspec import Raw
+
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
 
@@ -9,11 +13,15 @@ from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermos
 class Board:
     """Makes and takes away tokens, keeps the counts right, and notes which scopes may have run empty."""
 
-    def __init__(self, graph: Graph, state: GraphState) -> None:
+    def __init__(self, graph: Graph, state: GraphState, arrival: Raw | None = None) -> None:
         self.graph = graph
         self.state = state
+        self.arrival = arrival
+        """What fan-ins are given by this move instead of the output."""
         self._empty: dict[str, Seg] = {}
-        """Scopes that may have run empty, by key, in the order in which that was seen."""
+        """Scopes that may have run empty, by key."""
+        self._order: list[tuple[int, int, int, str]] = []
+        """Their keys as a heap, deepest first, then oldest first; some may be gone from above."""
         self._opened: list[Frame] = []
         """Frames that were opened by this move and not judged yet."""
 
@@ -65,12 +73,13 @@ class Board:
                 self._live_loop(seg, by)
                 continue
             frame = self.state.frames.get(seg.id)
-            if frame is None:
+            branch = frame.branches.get(seg.n) if frame is not None else None
+            if frame is None or branch is None:
                 continue
             if by > 0:
-                frame.members[member] = True
+                branch.members[member] = True
             else:
-                frame.members.pop(member, None)
+                branch.members.pop(member, None)
             if seg is not own:
                 self._live_branch(frame, seg, by)
 
@@ -79,14 +88,18 @@ class Board:
         if run is not None:
             run.live += by
             if run.live == 0:
-                self._empty[f"l{seg.id}"] = seg
+                key = f"l{seg.id}"
+                self._empty[key] = seg
+                heappush(self._order, (-len(run.path), run.made, 0, key))
 
     def _live_branch(self, frame: Frame, seg: Seg, by: int) -> None:
         branch = frame.branches.get(seg.n)
         if branch is not None:
             branch.live += by
             if branch.live == 0:
-                self._empty[f"f{seg.id}.{seg.n}"] = seg
+                key = f"f{seg.id}.{seg.n}"
+                self._empty[key] = seg
+                heappush(self._order, (-len(frame.path), frame.made, seg.n, key))
 
     def _weigh(self, path: Path, by: int) -> None:
         """A frame that waits for its fan-in counts for the scopes around it."""

@@ -119,7 +119,7 @@ def _held(_: Graph, state: GraphState, event: e.RunHeld, at: int) -> None:
 
 
 def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> None:
-    game = Game(graph, state)
+    game = Game(graph, state, event.arrival)
     state.hops += 1
     if not event.token:
         state.begun = True
@@ -142,7 +142,7 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
             token.seen = {**token.seen, node.id: Seen((known.visit if known is not None else 0) + 1, output)}
     for write in event.writes:
         game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
-    game.emit(token, node, event.taken, output, skips=event.skips, arrival=event.arrival)
+    game.emit(token, node, event.taken, output, skips=event.skips)
     game.settle()
 
 

@@ -7,6 +7,7 @@ deepest scope first. The words and rules are those of the graph semantics, secti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heappop
 from typing import Any
 
 from msgspec import Raw
@@ -15,7 +16,7 @@ from weft.core.graph.merging import branch_output, merged, write
 from weft.core.graph.model import Node
 from weft.core.graph.moves import Moves
 from weft.core.graph.opening import composed, has_marks, leaf
-from weft.core.graph.tokens import Frame, Path, Seg, Token, derive, innermost_branch
+from weft.core.graph.tokens import Branch, Frame, Path, Seg, Token, derive, innermost_branch, path_key
 from weft.errors import Failure
 
 
@@ -30,30 +31,33 @@ class Game(Moves):
             if self._opened:
                 self._judge(self._opened.pop(0))
                 continue
-            key, seg = max(self._empty.items(), key=lambda item: self._urgency(item[1]))
-            del self._empty[key]
+            key = heappop(self._order)[-1]
+            seg = self._empty.pop(key, None)
+            if seg is None:
+                continue
             if seg.kind == "l":
                 self._end_loop(seg.id)
             else:
                 self._settle_branch(seg)
-
-    def _urgency(self, seg: Seg) -> tuple[int, int, int]:
-        if seg.kind == "l":
-            run = self.state.loops.get(seg.id)
-            return (len(run.path), -run.made, 0) if run is not None else (-1, 0, 0)
-        frame = self.state.frames.get(seg.id)
-        return (len(frame.path), -frame.made, -seg.n) if frame is not None else (-1, 0, 0)
 
     def _end_loop(self, loop_id: str) -> None:
         run = self.state.loops.get(loop_id)
         if run is None or run.live:
             return
         del self.state.loops[loop_id]
+        holder = self._branch_around(run.path)
+        if holder is not None:
+            holder.loops.pop(loop_id, None)
         self._forget_place(f"l{loop_id}")
         self._skip_exits(run.loop, run.taken, run.path)
 
+    def _branch_around(self, path: Path) -> Branch | None:
+        seg = innermost_branch(path)
+        frame = self.state.frames.get(seg.id) if seg is not None else None
+        return frame.branches.get(seg.n) if frame is not None and seg is not None else None
+
     def _forget_place(self, scope: str) -> None:
-        for key in self.state.places.pop(scope, []):
+        for key in self.state.places.pop(scope, ()):
             self.state.slots.pop(key, None)
 
     def _settle_branch(self, seg: Seg) -> None:
@@ -87,8 +91,8 @@ class Game(Moves):
         """Whether a frame's fan-in fires, fails or waits."""
         unsettled = frame.total - frame.settled
         if not frame.fan_in or frame.fired:
-            if frame.fired and just is not None and self._early(frame) == "late_merge":
-                self._merge_late(frame, just)
+            if frame.fired and just is not None:
+                self._arrive_late(frame, just)
             if not unsettled:
                 self._forget_frame(frame)
             return
@@ -150,12 +154,14 @@ class Game(Moves):
         self.write_here(frame.path, merge.into.path, leaf(raw), anywhere=merge.into.scope == "state")
         return raw
 
-    def _merge_late(self, frame: Frame, just: int) -> None:
-        """A branch came after the fan-in fired: all that arrived is merged again, while the target's scope is open."""
-        node = self.graph.nodes[frame.fan_in]
+    def _arrive_late(self, frame: Frame, just: int) -> None:
+        """A branch has come to its end after the fan-in fired.
+
+        ``late_merge``: all that arrived is merged again, while the target's scope is open.
+        """
         branch = frame.branches[just]
-        if branch.status == "arrived" and self._is_open(frame.path):
-            self._merge(frame, node)
+        if branch.status == "arrived" and self._early(frame) == "late_merge" and self._is_open(frame.path):
+            self._merge(frame, self.graph.nodes[frame.fan_in])
         for token_id in list(branch.parked):
             if token_id in self.state.tokens:
                 self.consume(self.state.tokens[token_id])
@@ -195,6 +201,7 @@ class Game(Moves):
         self.make(failed)
         self._weigh(frame.path, -1)
         self.drop_frame(frame)
+        self._enter_loops(failed, self.graph.nodes[frame.fan_in])
         self._wake(failed, "failing")
 
     def raise_failure(self, token: Token, failure: Failure) -> Failure | None:
@@ -228,49 +235,70 @@ class Game(Moves):
         self._forget_frame(frame)
 
     def _drop_members(self, frame: Frame, index: int | None) -> None:
-        for token_id in list(frame.members):
-            token = self.state.tokens.get(token_id)
-            if token is not None and (index is None or Seg("f", frame.id, index) in token.path):
-                self.drop(token)
-        for inner_id in list(frame.frames):
-            inner = self.state.frames.get(inner_id)
-            if inner is not None and (index is None or Seg("f", frame.id, index) in inner.path):
-                if inner.fan_in and not inner.fired:
+        for branch in list(frame.branches.values()) if index is None else [frame.branches[index]]:
+            for token_id in list(branch.members):
+                token = self.state.tokens.get(token_id)
+                if token is not None:
+                    self.drop(token)
+            for inner_id in list(branch.frames):
+                inner = self.state.frames.get(inner_id)
+                if inner is None or inner.fired:
+                    continue  # what is left of one that has fired belongs to the run
+                if inner.fan_in:
                     self._weigh(inner.path, -1)
                 self.drop_frame(inner)
-        for loop_id in list(frame.loops):
-            run = self.state.loops.get(loop_id)
-            if run is not None and (index is None or Seg("f", frame.id, index) in run.path):
+            for loop_id in list(branch.loops):
                 del self.state.loops[loop_id]
                 self._empty.pop(f"l{loop_id}", None)
                 self._forget_place(f"l{loop_id}")
+            branch.loops.clear()
 
     def _detach(self, frame: Frame) -> None:
         """What still runs belongs to the run alone: nobody around it waits for it any more."""
         around = len(frame.path)
-        for token_id in list(frame.members):
-            token = self.state.tokens.get(token_id)
-            if token is None:
-                continue
-            self._count(token.path[:around], -1, token.id)
-            token.path = token.path[around:]
-        for inner_id in frame.frames:
-            inner = self.state.frames.get(inner_id)
-            if inner is not None:
+        if not around:
+            return
+        frame.scope = self._static_scope(frame.path)
+        for branch in frame.branches.values():
+            for token_id in branch.members:
+                token = self.state.tokens[token_id]
+                self._count(token.path[:around], -1, token_id)
+                token.path = token.path[around:]
+        self._shorten(frame, around)
+
+    def _shorten(self, frame: Frame, around: int) -> None:
+        """All that lies in a detached frame has lost the beginning of its path."""
+        for index, branch in frame.branches.items():
+            self._shorten_slots(f"f{frame.id}.{index}", around)
+            for loop_id in branch.loops:
+                run = self.state.loops[loop_id]
+                run.path = run.path[around:]
+                self._shorten_slots(f"l{loop_id}", around)
+            for inner_id in branch.frames:
+                inner = self.state.frames[inner_id]
                 if inner.fan_in and not inner.fired:
                     self._weigh(inner.path[:around], -1)
                 inner.path = inner.path[around:]
-        for loop_id in frame.loops:
-            run = self.state.loops.get(loop_id)
-            if run is not None:
-                run.path = run.path[around:]
+                if not inner.fired:
+                    self._shorten(inner, around)
+
+    def _shorten_slots(self, scope: str, around: int) -> None:
+        keys = self.state.places.pop(scope, None)
+        if not keys:
+            return
+        place = self.state.places[scope] = {}
+        for key in keys:
+            slot = self.state.slots.pop(key)
+            slot.path = slot.path[around:]
+            shorter = f"{slot.node}|{path_key(slot.path)}"
+            self.state.slots[shorter] = slot
+            place[shorter] = True
 
     def _forget_frame(self, frame: Frame) -> None:
         self.state.frames.pop(frame.id, None)
         for index in frame.branches:
             self._empty.pop(f"f{frame.id}.{index}", None)
             self._forget_place(f"f{frame.id}.{index}")
-        outer = innermost_branch(frame.path)
-        holder = self.state.frames.get(outer.id) if outer is not None else None
-        if holder is not None and frame.id in holder.frames:
-            holder.frames.remove(frame.id)
+        holder = self._branch_around(frame.path)
+        if holder is not None:
+            holder.frames.pop(frame.id, None)

@@ -121,11 +121,12 @@ class GraphMachine:
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         found = route(self.graph, self.view(token, token.output, env), self.program.reader)
         if found.failure is not None:
-            return (e.NodeFailed(token=token.id, failure=found.failure),)
+            return (e.NodeFailed(node=token.node, token=token.id, failure=found.failure),)
         limit = self._limit(found.taken)
         if limit is not None:
             return life.code_ended(self.state, limit)
         event = e.NodeRouted(
+            node=token.node,
             token=token.id,
             taken=found.taken,
             writes=found.writes,
@@ -139,8 +140,8 @@ class GraphMachine:
         view = self.view(token, token.value, env, error=token.error)
         found = route_failure(self.graph, view, self.program.reader)
         if found.failure is not None:
-            return (e.FailureRaised(token=token.id, failure=found.failure),)
-        return (e.NodeRouted(token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True),)
+            return (e.FailureRaised(node=token.node, token=token.id, failure=found.failure),)
+        return (e.NodeRouted(node=token.node, token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True),)
 
     def _undo(self, env: Env) -> Sequence[e.AnyEvent]:
         """The newest undo, where the document says what it is given."""

@@ -31,20 +31,8 @@ class Moves(Board):
 
     # --- emit -----------------------------------------------------------------------------------------------------
 
-    def emit(
-        self,
-        token: Token,
-        node: Node | None,
-        taken: Sequence[Taken],
-        output: Raw,
-        *,
-        skips: bool,
-        arrival: Raw | None = None,
-    ) -> None:
-        """Leave a node by these edges; the token is consumed once all that it sends is there.
-
-        ``arrival``: what fan-ins are given instead of the output.
-        """
+    def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
+        """Leave a node by these edges; the token is consumed once all that it sends is there."""
         moves: list[tuple[Token, Edge]] = []
         frame: Frame | None = None
         for taking in sorted(taken, key=lambda one: one.edge):
@@ -54,8 +42,9 @@ class Moves(Board):
                 frame = frame or self._open(token, node, path)
                 moves += self._branches(token, edge, frame, taking, output)
             else:
-                parks = arrival is not None and self.graph.nodes[edge.to].fan_in is not None
-                child = self._child(token, edge, path, arrival if parks and arrival is not None else output, 0)
+                parks = self.graph.nodes[edge.to].fan_in is not None
+                value = self.arrival if parks and self.arrival is not None else output
+                child = self._child(token, edge, path, value, 0)
                 moves.append((child, edge))
         if token.id in self.state.tokens:
             self.consume(token)
@@ -107,7 +96,7 @@ class Moves(Board):
         self.state.frames[frame.id] = frame
         outer = innermost_branch(path)
         if outer is not None and outer.id in self.state.frames:
-            self.state.frames[outer.id].frames.append(frame.id)
+            self.state.frames[outer.id].branches[outer.n].frames[frame.id] = True
         if frame.fan_in:
             self._weigh(path, 1)
         return frame
@@ -145,15 +134,19 @@ class Moves(Board):
     def _park(self, token: Token) -> None:
         seg = innermost_branch(token.path)
         assert seg is not None, "a fan-in is reached only inside the frame that it closes"
-        branch = self.state.frames[seg.id].branches[seg.n]
-        branch.parked.append(token.id)
+        frame = self.state.frames[seg.id]
+        frame.branches[seg.n].parked.append(token.id)
         token.mode = "parked"
-        branch.live -= 1
-        if branch.live == 0:
-            self._empty[f"f{seg.id}.{seg.n}"] = seg
+        self._live_branch(frame, seg, -1)
 
     def _activate(self, token: Token, node: Node, inside: int = -1) -> None:
-        """The token works here; loops that the node heads are entered, outermost first."""
+        """The token works here."""
+        self._enter_loops(token, node, inside)
+        token.node = node.id
+        self._wake(token, "ready")
+
+    def _enter_loops(self, token: Token, node: Node, inside: int = -1) -> None:
+        """The loops that the node heads, but for those the token is in already, are entered, outermost first."""
         heads = node.heads
         if inside >= 0:
             heads = heads[heads.index(inside) + 1 :]
@@ -166,9 +159,7 @@ class Moves(Board):
             run.live += 1
             outer = innermost_branch(run.path)
             if outer is not None and outer.id in self.state.frames:
-                self.state.frames[outer.id].loops.append(run.id)
-        token.node = node.id
-        self._wake(token, "ready")
+                self.state.frames[outer.id].branches[outer.n].loops[run.id] = True
 
     # --- joins and skips ------------------------------------------------------------------------------------------
 
@@ -180,7 +171,8 @@ class Moves(Board):
         return next((delivery.edges for delivery in node.waits if delivery.scope == here), node.incoming)
 
     def _static_scope(self, path: Path) -> int:
-        scope = 0
+        # What was detached has lost the beginning of its path; its frame knows where that was.
+        scope = self.state.frames[path[0].id].scope if path and path[0].kind == "f" else 0
         for seg in path:
             if seg.kind == "f":
                 edge, loop = self.state.frames[seg.id].branches[seg.n].edge, -1
@@ -197,7 +189,7 @@ class Moves(Board):
         slot = self.state.slots.get(key)
         if slot is None:
             slot = self.state.slots[key] = Slot(node=node.id, path=list(path))
-            self.state.places.setdefault(scope_key(path), []).append(key)
+            self.state.places.setdefault(scope_key(path), {})[key] = True
         slot.items.setdefault(edge.ordinal, []).append(item)
         waited = self._waited(node, path)
         if any(not slot.items.get(ordinal) for ordinal in waited):
@@ -241,8 +233,8 @@ class Moves(Board):
         slot = self.state.slots.pop(key, None)
         if slot is not None:
             place = self.state.places.get(scope_key(slot.path))
-            if place is not None and key in place:
-                place.remove(key)
+            if place is not None:
+                place.pop(key, None)
 
     def _skip_others(self, path: Path, node: Node | None, taken: set[int], *, opened: bool) -> None:
         if node is None:

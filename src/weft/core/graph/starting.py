@@ -40,20 +40,23 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
                 return (_task(program, node, view, step, _arguments(program, node, view, given)),)
             case HttpWork(request=request):
                 filled = program.reader.template(request.source, view.bind(request))
-                return (_task(program, node, view, HTTP, view.env.keep(encode(filled))),)
+                limit = {"timeout": node.timeout_ms / 1000} if node.timeout_ms else {}
+                return (_task(program, node, view, HTTP, view.env.keep(encode({**filled, **limit}))),)
             case TypeWork():
                 return (_task(program, node, view, TYPE + node.work.type, _configured(program, node.work, view)),)
             case WaitWork(ms=ms):
-                return (e.TimerSet(token=view.token.id, due=view.env.now + ms),)
+                return (e.TimerSet(node=view.token.node, token=view.token.id, due=view.env.now + ms),)
             case WorkflowWork():
                 return (_child(program, view, given),)
             case AskWork():
                 return (_ask(program, node, view),)
     except WeftError as error:
-        return (e.NodeFailed(token=view.token.id, failure=_failure(node, error.code, error.message)),)
+        return (
+            e.NodeFailed(node=view.token.node, token=view.token.id, failure=_failure(node, error.code, error.message)),
+        )
     kind = type(node.work).__name__.removesuffix("Work").lower()
     wrong = _failure(node, "unknown_work", f"nothing here can perform {kind}")
-    return (e.NodeFailed(token=view.token.id, failure=wrong),)
+    return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=wrong),)
 
 
 def _check_merged(node: Node, view: View) -> None:
@@ -71,7 +74,12 @@ def _check_visits(node: Node, view: View) -> None:
 
 def _task(program: GraphProgram, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
     return e.TaskScheduled(
-        token=view.token.id, step=step, input=given, policy=program.policy(node.id), undo=program.undo(node.id)
+        node=node.id,
+        token=view.token.id,
+        step=step,
+        input=given,
+        policy=program.policy(node.id),
+        undo=program.undo(node.id),
     )
 
 
@@ -106,8 +114,9 @@ def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEven
     view.output = given
     found = route(program.graph, view, program.reader)
     if found.failure is not None:
-        return (e.NodeFailed(token=view.token.id, failure=found.failure),)
+        return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=found.failure),)
     event = e.NodeRouted(
+        node=view.token.node,
         token=view.token.id,
         taken=found.taken,
         writes=found.writes,
@@ -126,6 +135,7 @@ def _child(program: GraphProgram, view: View, given: Raw) -> e.ChildStarted:
     assert isinstance(work, WorkflowWork)
     version, style = program.version_of(work.workflow)
     return e.ChildStarted(
+        node=node.id,
         token=token.id,
         workflow=work.workflow,
         version=work.version or version,
@@ -144,6 +154,7 @@ def _ask(program: GraphProgram, node: Node, view: View) -> e.AskOpened:
     if work.about is not None:
         about = view.env.keep(encode(program.reader.template(work.about.source, view.bind(work.about))))
     return e.AskOpened(
+        node=node.id,
         token=view.token.id,
         title=str(program.reader.template(work.title.source, view.bind(work.title))),
         about=about,

@@ -69,6 +69,10 @@ class Branch(msgspec.Struct, omit_defaults=True):
     parked: list[str] = []
     result: Raw = NULL
     """What it gave, once it has arrived."""
+    members: dict[str, bool] = {}
+    frames: dict[str, bool] = {}
+    loops: dict[str, bool] = {}
+    """All tokens in it; the frames and loops that it is the innermost branch around."""
 
 
 class Frame(msgspec.Struct, omit_defaults=True):
@@ -87,9 +91,8 @@ class Frame(msgspec.Struct, omit_defaults=True):
     fired: bool = False
     seen: dict[str, Seen] = {}
     queues: dict[int, list[str]] = {}
-    members: dict[str, bool] = {}
-    frames: list[str] = []
-    loops: list[str] = []
+    scope: int = 0
+    """Of a frame whose branches were detached: the static scope that they have left."""
 
 
 class LoopRun(msgspec.Struct, omit_defaults=True):
@@ -131,7 +134,7 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     frames: dict[str, Frame] = {}
     loops: dict[str, LoopRun] = {}
     slots: dict[str, Slot] = {}
-    places: dict[str, list[str]] = {}
+    places: dict[str, dict[str, bool]] = {}
     """Slots by the innermost scope of their path, so that they go with it."""
     agenda: list[str] = []
     """Tokens that something must be decided for: routed, failed, or to be started."""

@@ -1,0 +1,92 @@
+"""Graphs checked on the terminal: whether a run can get stuck, and the shortest way that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from weft.cli.loading import load_app
+from weft.cli.output import console, print_json
+from weft.core.graph.findings import Finding
+from weft.core.graph.soundness import Flaw
+from weft.core.graph.soundness.flaws import shortened
+from weft.errors import UsageError
+from weft.graphs.checking import Checked, check_document, check_loaded
+from weft.graphs.load import Surroundings
+
+OUTCOMES = {"sound": "green", "unsound": "bold red", "refused": "bold red", "unknown": "yellow"}
+SEVERITIES = {"error": "red", "warning": "yellow"}
+
+
+def check_documents(paths: Sequence[str], *, json: bool, surroundings: Surroundings | None = None) -> int:
+    """Check graph documents, and the graphs of apps (``app.py``). 1: something is wrong with one of them.
+
+    Raises:
+        NotFound, UsageError: there is no such file, or no graph in it.
+    """
+    checked = [(place, one) for path in paths for place, one in _checked(path, surroundings)]
+    if json:
+        print_json({"graphs": [_document(place, one) for place, one in checked]})
+    else:
+        out = console()
+        for place, one in checked:
+            _print(out, place, one)
+    return 0 if all(one.ok for _, one in checked) else 1
+
+
+def _checked(path: str, surroundings: Surroundings | None) -> Iterator[tuple[str, Checked]]:
+    place = path.partition(":")[0]
+    if Path(place).suffix != ".py":
+        yield path, check_document(path, surroundings)
+        return
+    graphs = load_app(path, "weft check").app.graphs()
+    if not graphs:
+        raise UsageError(f"There is no graph in {path}.", hint='Register one: app.graph("leads.yaml")')
+    for graph in graphs:
+        yield path, check_loaded(graph.loaded)
+
+
+def _print(out: Console, place: str, one: Checked) -> None:
+    counted = f"  {one.nodes} nodes" if one.nodes else ""
+    outcome = Text(one.outcome, style=OUTCOMES[one.outcome])
+    out.print(Text.assemble((place, "bold"), f"  {one.name}{counted}  " if counted else "  ", outcome))
+    for finding, flaw in _paired(one):
+        where = f"{finding.line} " if finding.line else ""
+        head = Text.assemble("  ", (finding.severity, SEVERITIES[finding.severity]), f"  {where}{finding.path}: ")
+        head.append(flaw.message if flaw is not None else finding.message)
+        out.print(head)
+        for move in shortened(flaw.moves) if flaw is not None else ():
+            out.print(Text(f"           {move}", style="dim"))
+        if finding.suggestion:
+            out.print(Text(f"         {finding.suggestion}"))
+
+
+def _paired(one: Checked) -> Iterator[tuple[Finding, Flaw | None]]:
+    """Each finding, with the flaw that it tells of."""
+    flaws = {(f"graph.{flaw.code}", flaw.finding().path): flaw for flaw in one.flaws}
+    for finding in one.findings:
+        yield finding, flaws.get((finding.code, finding.path))
+
+
+def _document(place: str, one: Checked) -> dict[str, Any]:
+    return {
+        "file": place,
+        "name": one.name,
+        "outcome": one.outcome,
+        "nodes": one.nodes,
+        "positions": one.positions,
+        "findings": [
+            {
+                **msgspec.to_builtins(finding),
+                "severity": finding.severity,
+                "message": flaw.message if flaw is not None else finding.message,
+                "moves": flaw.moves if flaw is not None else [],
+            }
+            for finding, flaw in _paired(one)
+        ],
+    }

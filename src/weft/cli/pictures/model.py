@@ -1,0 +1,94 @@
+"""What a picture shows, whoever draws it: boxes with a state, and arrows between them.
+
+Titles and labels may come from anywhere; `cleaned` makes one printable line of each, so that no renderer meets a line
+break, an escape sequence or half a character. Quoting for its own format is up to each renderer.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Literal
+
+import msgspec
+
+Shape = Literal["plain", "choice", "join", "start", "end"]
+Mark = Literal["idle", "done", "working", "waiting", "queued", "failed", "skipped"]
+ArrowKind = Literal["main", "back", "error", "timeout"]
+
+
+class Box(msgspec.Struct, frozen=True):
+    """`subtitle` says what it does, `badges` where it stands, `tip` what there is no room for (a fact per line).
+
+    `times`: how often it was done. A `start` without a title is drawn as a dot.
+    """
+
+    id: str
+    title: str = ""
+    subtitle: str = ""
+    shape: Shape = "plain"
+    mark: Mark = "idle"
+    times: int = 0
+    badges: tuple[str, ...] = ()
+    tip: str = ""
+
+
+class Arrow(msgspec.Struct, frozen=True):
+    """`back` arrows go round a loop: they are drawn against the flow and do not count when boxes are put in order."""
+
+    source: str
+    to: str
+    label: str = ""
+    kind: ArrowKind = "main"
+    taken: bool = False
+    tip: str = ""
+
+
+class Picture(msgspec.Struct, frozen=True):
+    """Boxes in the order of their author; arrows name them by id."""
+
+    title: str
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...] = ()
+    subtitle: str = ""
+
+    def __post_init__(self) -> None:
+        ids = {box.id for box in self.boxes}
+        assert len(ids) == len(self.boxes), "every box has an id of its own"
+        assert all(arrow.source in ids and arrow.to in ids for arrow in self.arrows), "arrows lead from box to box"
+
+    @property
+    def live(self) -> bool:
+        """Whether it shows a run and not only what one could do."""
+        return any(box.mark != "idle" or box.times for box in self.boxes)
+
+
+def cleaned(picture: Picture) -> Picture:
+    """The same picture with printable one-line texts."""
+    return Picture(
+        title=printable(picture.title),
+        subtitle=printable(picture.subtitle),
+        boxes=tuple(
+            msgspec.structs.replace(
+                box,
+                title=printable(box.title),
+                subtitle=printable(box.subtitle),
+                badges=tuple(filter(None, map(printable, box.badges))),
+                tip=_lines(box.tip),
+            )
+            for box in picture.boxes
+        ),
+        arrows=tuple(
+            msgspec.structs.replace(arrow, label=printable(arrow.label), tip=_lines(arrow.tip))
+            for arrow in picture.arrows
+        ),
+    )
+
+
+def printable(text: str) -> str:
+    """One line of visible characters."""
+    spaced = " ".join(text.split())
+    return "".join(char for char in spaced if not unicodedata.category(char).startswith("C"))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(printable(line) for line in text.splitlines())

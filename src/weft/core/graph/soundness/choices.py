@@ -1,0 +1,159 @@
+"""Where a token may go on from a node, whatever its data: every answer that the real routing can give. Pure.
+
+The routing is asked again and again by a reader that guesses: each time it needs a truth value or a list, the guesses
+so far are repeated and the next possibility is tried. So tiers, defaults and limits are those of a run, and a condition
+that was not asked is not guessed. One condition has one answer within a hop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.core.decider import Env
+from weft.core.events import NULL, Taken
+from weft.core.graph.binding import View
+from weft.core.graph.model import Graph, Node
+from weft.core.graph.routing import Route, route, route_failure
+from weft.core.graph.soundness.forgetting import item_counts
+from weft.core.graph.tokens import GraphState, LoopRun, Seg, Token
+from weft.errors import Failure
+
+OUTCOMES_MAX = 256
+ANOTHER = "another"
+"""An error that no catch entry names."""
+
+_ENV = Env(now=0, check=lambda *_: None)
+# False whenever nothing has failed; the rest of the text cannot change that unless it offers an alternative.
+_NEEDS_ERROR = re.compile(r"\s*(error|state\._last_error)\s*!=\s*null\s*(&&[^|?]*)?", re.DOTALL)
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """One way on. ``taken`` empty: the token ends."""
+
+    taken: list[Taken]
+    skips: bool = True
+
+
+class Outcomes(msgspec.Struct, frozen=True):
+    """All ways on from a node. ``fails``: it may also find none that fits. ``whole`` False: there are more."""
+
+    ways: list[Outcome]
+    fails: bool = False
+    whole: bool = True
+
+
+class Choices:
+    """The outcomes of each node, worked out once."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._known: dict[tuple[str, int], Outcomes] = {}
+
+    def after_success(self, node: Node, executions: int) -> Outcomes:
+        """Where a token goes that has done the node's work, for the so-manieth time in its loop."""
+        key = (node.id, min(executions, node.repeat.at_most) if node.repeat is not None else 0)
+        if key not in self._known:
+            self._known[key] = self._collect(node, key[1], [None], route)
+        return self._known[key]
+
+    def after_failure(self, node: Node) -> Outcomes:
+        """Which of its error edges take a failure of the node."""
+        key = (node.id, -1)
+        if key not in self._known:
+            named = [self._graph.edges[ordinal].errors or [] for tier in node.error_tiers for ordinal in tier]
+            kinds: list[str | None] = [*sorted({kind for kinds in named for kind in kinds}), ANOTHER]
+            self._known[key] = self._collect(node, 1, kinds, route_failure)
+        return self._known[key]
+
+    def _collect(
+        self, node: Node, executions: int, errors: Sequence[str | None], ask: Callable[[Graph, View, Guess], Route]
+    ) -> Outcomes:
+        found: dict[tuple[object, ...], Outcome] = {}
+        fails = False
+        whole = True
+        for error in errors:
+            guess = Guess(item_counts(self._graph, node), failing=error is not None)
+            view = self._view(node, executions, error)
+            while guess.begin():
+                answer = ask(self._graph, view, guess)
+                if answer.failure is not None:
+                    fails = True
+                else:
+                    shape = tuple((one.edge, -1 if one.items is None else len(one.items)) for one in answer.taken)
+                    found.setdefault((answer.skips, *shape), Outcome(list(answer.taken), answer.skips))
+                if len(found) >= OUTCOMES_MAX:
+                    whole = False
+                    break
+        return Outcomes(list(found.values()), fails, whole)
+
+    def _view(self, node: Node, executions: int, error: str | None) -> View:
+        """A place to route from: the node, in a round of its loop that lies nowhere."""
+        state = GraphState(uid="")
+        token = Token(id="", node=node.id, path=[])
+        if node.repeat is not None:
+            state.loops["loop"] = LoopRun(id="loop", loop=node.repeat.loop, path=[], made=0)
+            token.path = [Seg("l", "loop", executions - 1)]
+        failure = Failure(type=error, message=error, code=error) if error is not None else None
+        return View(graph=self._graph, state=state, token=token, output=NULL, env=_ENV, data=state.data, error=failure)
+
+
+class Guess:
+    """A reader that answers anything; ``begin`` starts the next combination of answers, while there is one."""
+
+    def __init__(self, counts: Sequence[int], *, failing: bool) -> None:
+        self._counts = counts
+        self._failing = failing
+        self._answers: list[int] = []
+        self._left: list[int] = []
+        self._asked: dict[str, int] = {}
+        self._begun = False
+
+    def begin(self) -> bool:
+        """Go on to the next combination."""
+        self._asked = {}
+        if not self._begun:
+            self._begun = True
+            return True
+        while self._left and not self._left[-1]:
+            self._left.pop()
+            self._answers.pop()
+        if not self._left:
+            return False
+        self._left[-1] -= 1
+        self._answers[-1] += 1
+        return True
+
+    def _answer(self, source: str, options: int) -> int:
+        place = self._asked.setdefault(source, len(self._asked))
+        if place == len(self._answers):
+            self._answers.append(0)
+            self._left.append(options - 1)
+        return self._answers[place]
+
+    def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
+        known = _constant(source)
+        if known is None and not self._failing and isinstance(source, str) and _NEEDS_ERROR.fullmatch(source):
+            known = False
+        if known is None:
+            known = self._answer(f"condition {msgspec.json.encode(source, order='sorted').decode()}", 2) == 0
+        return known, {}
+
+    def expression(self, source: str, bindings: Mapping[str, Any]) -> Any:
+        # Last first: two items show more than none.
+        counts = self._counts[::-1]
+        return [None] * counts[self._answer(f"list {source}", len(counts))]
+
+    def template(self, source: Any, bindings: Mapping[str, Any]) -> Any:
+        return None
+
+
+def _constant(source: Any) -> bool | None:
+    if isinstance(source, bool):
+        return source
+    if isinstance(source, str):
+        return {"true": True, "false": False}.get(source.strip())
+    return None

@@ -1,0 +1,80 @@
+"""A graph without its data, and with small numbers for large ones. Pure.
+
+What a node saves, is given or merges has no part in where tokens go. Where a hundred branches do what two do, two are
+opened: how many must arrive shrinks with how many there are, so that a fan-in that may fire early still may.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.core.graph.model import Edge, FanIn, Graph, Need, Node, Repeat
+
+ROUNDS_MAX = 2
+SHARE_MAX = 60.0
+"""Of three branches it asks for two, so that one may be late."""
+
+
+def forgotten(graph: Graph) -> Graph:
+    """The graph as the search plays it."""
+    needs = {node.id: _need(graph, node) for node in graph.nodes.values() if node.fan_in is not None}
+    return msgspec.structs.replace(
+        graph,
+        nodes={name: _node(node, needs.get(name)) for name, node in graph.nodes.items()},
+        edges=[_edge(graph, edge, needs) for edge in graph.edges],
+        input=None,
+        state=None,
+        output=None,
+    )
+
+
+def item_counts(graph: Graph, node: Node) -> tuple[int, ...]:
+    """How many items a for_each of a (forgotten) node is tried with."""
+    fan_in = graph.nodes[node.closed_by].fan_in if node.closed_by else None
+    need = fan_in.need if fan_in is not None else Need()
+    if need.kind == "all":
+        return (0, 1, 2)
+    if need.kind == "percent":
+        return (0, 1, 2) if need.of(2) < 2 else (0, 1, 2, 3)
+    return tuple(sorted({0, 1, need.count, need.count + 1}))
+
+
+def _node(node: Node, need: Need | None) -> Node:
+    fan_in, repeat = node.fan_in, node.repeat
+    if fan_in is not None and need is not None:
+        fan_in = FanIn(fan_in.opener, need, None, fan_in.early)
+    if repeat is not None:
+        repeat = _fewer(repeat)
+    return msgspec.structs.replace(node, save=[], input=None, remembered=False, fan_in=fan_in, repeat=repeat)
+
+
+def _fewer(repeat: Repeat) -> Repeat:
+    return msgspec.structs.replace(repeat, at_most=min(repeat.at_most, ROUNDS_MAX))
+
+
+def _need(graph: Graph, fan_in: Node) -> Need:
+    assert fan_in.fan_in is not None
+    need = fan_in.fan_in.need
+    if need.kind == "percent" and SHARE_MAX < need.percent < 100:
+        return Need("percent", percent=SHARE_MAX)
+    if need.kind == "count" and need.count > 2 and len(_opening(graph, fan_in.fan_in.opener)) == 1:
+        return Need("count", 2)
+    return need
+
+
+def _opening(graph: Graph, opener: str) -> list[int]:
+    return graph.nodes[opener].opening if opener else graph.start
+
+
+def _edge(graph: Graph, edge: Edge, needs: dict[str, Need]) -> Edge:
+    """An edge that opens as few branches as show what many would."""
+    if edge.copies < 3:
+        return edge
+    closed_by = graph.nodes[edge.source].closed_by
+    fan_in = graph.nodes[closed_by].fan_in if closed_by else None
+    if fan_in is None or fan_in.need.kind == "all":
+        return msgspec.structs.replace(edge, copies=2)
+    if fan_in.need.kind == "count" and needs[closed_by] == fan_in.need:
+        return msgspec.structs.replace(edge, copies=min(edge.copies, fan_in.need.count + 1))
+    spare = fan_in.need.of(edge.copies) < edge.copies
+    return msgspec.structs.replace(edge, copies=3 if spare else 2)

@@ -1,0 +1,275 @@
+"""The moves of a position, and what each of them leads to: the real game, watched. Pure.
+
+One order of moves stands for all of them, except in frames whose fan-in fires early: there every order in which the
+branches come to their end is tried. What one branch does before its end cannot be told from another by anybody else, so
+a branch that has begun goes on until it is settled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from weft.core.events import NULL, Taken
+from weft.core.graph.game import Game
+from weft.core.graph.model import START, Edge, Graph, Node
+from weft.core.graph.soundness.choices import Choices, Outcome
+from weft.core.graph.soundness.position import At, Position, Trail
+from weft.core.graph.soundness.reach import Reach, may_repeat
+from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
+from weft.errors import Failure
+
+_FAILURE = Failure(type="failure", message="")
+
+
+class Move(msgspec.Struct, frozen=True):
+    """What a token does next. ``outcome`` None: it fails, or if it has failed already, nobody takes that."""
+
+    token: str
+    focus: dict[str, int]
+    outcome: Outcome | None
+
+
+@dataclass(slots=True)
+class Facts:
+    """What was seen in any position, each with the shortest way there."""
+
+    ran: set[str] = field(default_factory=set)
+    met: dict[str, Trail] = field(default_factory=dict)
+    """Joins that something came to or was opened for."""
+    begun: dict[int, Trail] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    """Loops that were entered, and that were left."""
+    twice: dict[str, Trail] = field(default_factory=dict)
+    doubled: dict[str, Trail] = field(default_factory=dict)
+    """Nodes entered twice in one scope; headers that two tokens went back to in one round."""
+    completed: bool = False
+    whole: bool = True
+
+
+class _Watched(Game):
+    """The game, telling what happens in it."""
+
+    def __init__(self, graph: Graph, state: GraphState) -> None:
+        super().__init__(graph, state)
+        self.entered: list[tuple[str, At, bool]] = []
+        self.met: list[str] = []
+        self.ended: list[int] = []
+
+    def _activate(self, token: Token, node: Node, inside: int = -1) -> None:
+        self.entered.append((node.id, tuple(token.path), inside >= 0))
+        super()._activate(token, node, inside)
+
+    def arrive(self, token: Token, edge: Edge) -> None:
+        if self.graph.nodes[edge.to].join != "plain":
+            self.met.append(edge.to)
+        super().arrive(token, edge)
+
+    def _end_loop(self, loop_id: str) -> None:
+        run = self.state.loops.get(loop_id)
+        super()._end_loop(loop_id)
+        if run is not None and loop_id not in self.state.loops:
+            self.ended.append(run.loop)
+
+
+class Play:
+    """All positions that follow from a position."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.facts = Facts()
+        self._choices = Choices(graph)
+        self._repeated = may_repeat(graph)
+        self._reach = Reach(graph)
+
+    def beginning(self) -> Position:
+        position = Position(GraphState(uid="check", begun=True), {}, {}, Trail())
+        game = _Watched(self.graph, position.state)
+        origin = Token(id="start", node=START, path=[])
+        game.emit(origin, None, [Taken(ordinal) for ordinal in self.graph.start], NULL, skips=True)
+        game.settle()
+        self._note(position, game)
+        return position
+
+    # --- what may happen ------------------------------------------------------------------------------------------
+
+    def moves(self, position: Position) -> list[Move]:
+        """What may happen next: every outcome of the one token whose turn it is, or of several that compete."""
+        state = position.state
+        live = [state.tokens[token_id] for token_id in state.agenda if token_id in state.tokens]
+        failing = next((token for token in live if token.mode == "failing"), None)
+        if failing is not None:
+            return self._after_failure(failing)
+        # What goes on behind a fan-in that has fired concerns nobody else: it is played to its end first.
+        left = [token for token in live if token.path and self._is_left(state, token.path[0])]
+        turns = self._turns(position, left or live, 0) if live else []
+        return [move for token, focus in turns for move in self._after_success(position, token, focus)]
+
+    def _turns(self, position: Position, tokens: Sequence[Token], depth: int) -> list[tuple[Token, dict[str, int]]]:
+        """Whose turn it is, among tokens whose paths are alike up to a depth; the newest goes on."""
+        for token in reversed(tokens):
+            if self._contest(position.state, token.path, depth) is None:
+                return [(token, {})]
+        place = self._contest(position.state, tokens[-1].path, depth)
+        assert place is not None
+        frame = tokens[-1].path[place].id
+        branches: dict[int, list[Token]] = {}
+        for token in tokens:
+            if len(token.path) > place and token.path[place].id == frame:
+                branches.setdefault(token.path[place].n, []).append(token)
+        begun = position.focus.get(frame)
+        return [
+            (token, {frame: n, **inner})
+            for n in ([begun] if begun in branches else _unlike(position.state.frames[frame], branches))
+            for token, inner in self._turns(position, branches[n], place + 1)
+        ]
+
+    def _is_left(self, state: GraphState, seg: Seg) -> bool:
+        frame = state.frames.get(seg.id) if seg.kind == "f" else None
+        return frame is not None and frame.fired
+
+    def _contest(self, state: GraphState, path: Path, depth: int) -> int | None:
+        """Where on the path the first frame is whose branches compete for who comes first."""
+        for place in range(depth, len(path)):
+            frame = state.frames.get(path[place].id) if path[place].kind == "f" else None
+            if frame is None or frame.fired or not frame.fan_in:
+                continue
+            fan_in = self.graph.nodes[frame.fan_in].fan_in
+            if fan_in is not None and fan_in.need.kind != "all":
+                return place
+        return None
+
+    def _after_success(self, position: Position, token: Token, focus: dict[str, int]) -> list[Move]:
+        node = self.graph.nodes[token.node]
+        found = self._choices.after_success(node, self._executions(position.state, token, node))
+        self.facts.whole = self.facts.whole and found.whole
+        moves = [Move(token.id, focus, outcome) for outcome in found.ways]
+        if self._may_fail(position.state, token, node):
+            moves.append(Move(token.id, focus, None))
+        return moves
+
+    def _after_failure(self, token: Token) -> list[Move]:
+        found = self._choices.after_failure(self.graph.nodes[token.node])
+        moves = [Move(token.id, {}, outcome) for outcome in found.ways]
+        if found.fails:
+            moves.append(Move(token.id, {}, None))
+        return moves
+
+    def _executions(self, state: GraphState, token: Token, node: Node) -> int:
+        repeat = node.repeat
+        if repeat is None:
+            return 1
+        rounds = (s.n + 1 for s in reversed(token.path) if s.kind == "l" and state.loops[s.id].loop == repeat.loop)
+        return next(rounds, 1)
+
+    def _may_fail(self, state: GraphState, token: Token, node: Node) -> bool:
+        """Whether a failure here changes more than the run: an edge takes it, or a frame goes on without the branch.
+
+        What becomes of a branch that fails does not depend on where in it that happens, so it happens at once.
+        """
+        if node.error_tiers:
+            return True
+        for seg in reversed(token.path):
+            frame = state.frames.get(seg.id) if seg.kind == "f" else None
+            if frame is None or not (frame.fan_in or frame.fired):
+                continue
+            closing = self.graph.nodes[frame.fan_in]
+            assert closing.fan_in is not None
+            if frame.fired:
+                return False  # nobody waits for it any more
+            if closing.fan_in.need.kind != "all" or closing.error_tiers:
+                return token.edge == frame.branches[seg.n].edge
+        return False
+
+    # --- what it leads to -----------------------------------------------------------------------------------------
+
+    def make(self, position: Position, move: Move) -> None:
+        """Change the position by a move."""
+        state = position.state
+        token = state.tokens[move.token]
+        node = self.graph.nodes[token.node]
+        position.trail = position.trail.then(told(self.graph, token, move.outcome))
+        position.focus.update(move.focus)
+        state.agenda.remove(token.id)
+        game = _Watched(self.graph, state)
+        if move.outcome is not None:
+            game.emit(token, node, move.outcome.taken, NULL, skips=move.outcome.skips)
+            game.settle()
+        elif token.mode != "failing":
+            token.mode = "failing"
+            state.agenda.append(token.id)
+        elif game.raise_failure(token, _FAILURE) is None:
+            game.settle()
+        else:
+            position.over = True
+        state.agenda = [token_id for token_id in state.agenda if token_id in state.tokens]
+        state.data = {}
+        self._note(position, game)
+
+    def _note(self, position: Position, game: _Watched) -> None:
+        facts, trail = self.facts, position.trail
+        for node_id, at, back in game.entered:
+            facts.ran.add(node_id)
+            for loop in self.graph.nodes[node_id].heads:
+                _keep(facts.begun, loop, trail)
+            if back or node_id in self._repeated:
+                times = position.entered[node_id, at] = position.entered.get((node_id, at), 0) + 1
+                if times > 1:
+                    _keep(facts.doubled if back else facts.twice, node_id, trail)
+        for node_id in game.met:
+            _keep(facts.met, node_id, trail)
+        for frame in position.state.frames.values():
+            if frame.fan_in:
+                _keep(facts.met, frame.fan_in, trail)
+        facts.ended.update(game.ended)
+        facts.completed = facts.completed or not (position.state.tokens or position.over)
+        if position.entered:
+            position.entered = dict(self._remembered(position))
+
+    def _remembered(self, position: Position) -> Iterable[tuple[tuple[str, At], int]]:
+        """What was entered and may be entered again; the rest makes no difference any more."""
+        tokens = [token for token in position.state.tokens.values() if token.mode != "parked"]
+        for (node_id, at), times in position.entered.items():
+            if any(tuple(token.path[: len(at)]) == at and self._reach.leads(token.node, node_id) for token in tokens):
+                yield (node_id, at), times
+
+
+def _keep(facts: dict[str, Trail] | dict[int, Trail], name: str | int, trail: Trail) -> None:
+    known = facts.get(name)  # type: ignore[arg-type]
+    if known is None or trail.length < known.length:
+        facts[name] = trail  # type: ignore[index]
+
+
+def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
+    """The branches to begin with: of those that one edge opened and that have not moved yet, one is enough."""
+    found: list[int] = []
+    seen: set[int] = set()
+    for n, tokens in branches.items():
+        edge = frame.branches[n].edge
+        if len(tokens) == 1 and tokens[0].edge == edge:
+            if edge in seen:
+                continue
+            seen.add(edge)
+        found.append(n)
+    return found
+
+
+def told(graph: Graph, token: Token, outcome: Outcome | None) -> str:
+    """A move in words."""
+    branch = innermost_branch(token.path)
+    name = token.node if branch is None else f"{token.node}[{branch.n}]"
+    if outcome is None:
+        return f"nobody takes the failure of {name}" if token.mode == "failing" else f"{name} fails"
+    if not outcome.taken:
+        return f"{name} ends"
+    return f"{name} -> {', '.join(_target(graph.edges[one.edge], one) for one in outcome.taken)}"
+
+
+def _target(edge: Edge, taken: Taken) -> str:
+    if edge.kind == "back":
+        return f"{edge.to} again"
+    if taken.items is not None:
+        return f"{edge.to} x{len(taken.items)}"
+    return f"{edge.to} x{edge.copies}" if edge.copies else edge.to

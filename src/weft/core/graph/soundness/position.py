@@ -1,0 +1,139 @@
+"""A position of the game: the state of a run without data, how it came about, and what makes two positions the same.
+
+Two positions are the same if everything that can happen from them is: names of tokens, frames and loops do not count,
+nor which of two equal branches is which, nor what can no longer make a difference. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from weft.core.graph.model import Graph
+from weft.core.graph.tokens import Frame, GraphState, LoopRun, Seg, Slot
+
+_encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
+
+At = tuple[Seg, ...]
+"""A path that can be a key."""
+
+Key = tuple[Any, ...]
+
+
+@dataclass(slots=True, frozen=True)
+class Trail:
+    """The moves that led to a position, last first."""
+
+    length: int = 0
+    move: str = ""
+    before: Trail | None = None
+
+    def then(self, move: str) -> Trail:
+        return Trail(self.length + 1, move, self)
+
+    def moves(self) -> list[str]:
+        found = []
+        trail: Trail | None = self
+        while trail is not None and trail.before is not None:
+            found.append(trail.move)
+            trail = trail.before
+        return found[::-1]
+
+
+@dataclass(slots=True)
+class Position:
+    """``entered``: how often a token came to a node in one scope. ``focus``: the branch of a frame that is at work."""
+
+    state: GraphState
+    entered: dict[tuple[str, At], int]
+    focus: dict[str, int]
+    trail: Trail
+    over: bool = False
+
+    def frozen(self) -> bytes:
+        return _encode(self.state)
+
+    def copied(self, frozen: bytes) -> Position:
+        """The same position once more; ``frozen`` is what the method of that name gave."""
+        return Position(_decoder.decode(frozen), dict(self.entered), dict(self.focus), self.trail)
+
+    @property
+    def size(self) -> int:
+        state = self.state
+        return len(state.tokens) + len(state.slots) + len(state.frames) + len(state.loops)
+
+
+def key_of(graph: Graph, position: Position) -> Key:
+    """Equal for positions from which the same can happen."""
+    return _Content(graph, position).of(())
+
+
+class _Content:
+    """What lies in which scope."""
+
+    def __init__(self, graph: Graph, position: Position) -> None:
+        self._graph = graph
+        self._focus = position.focus
+        self._parts: dict[At, list[Key]] = defaultdict(list)
+        self._loops: dict[At, list[LoopRun]] = defaultdict(list)
+        self._frames: dict[At, list[Frame]] = defaultdict(list)
+        self._rounds: dict[str, set[int]] = defaultdict(set)
+        state = position.state
+        for token in state.tokens.values():
+            if token.mode not in ("joining", "parked"):
+                waiting = token.edge if token.mode == "queued" else -1
+                self._parts[tuple(token.path)].append(("token", token.node, token.mode, waiting))
+        for slot in state.slots.values():
+            part = self._slot(slot)
+            if part is not None:
+                self._parts[tuple(slot.path)].append(part)
+        for (node, at), times in position.entered.items():
+            self._parts[at].append(("entered", node, min(times, 2)))
+        for run in state.loops.values():
+            self._loops[tuple(run.path)].append(run)
+        for frame in state.frames.values():
+            # What is left of a frame that has fired belongs to the run alone.
+            self._frames[() if frame.fired else tuple(frame.path)].append(frame)
+        for at in (*self._parts, *self._loops, *self._frames):
+            for seg in at:
+                if seg.kind == "l":
+                    self._rounds[seg.id].add(seg.n)
+
+    def of(self, at: At) -> Key:
+        parts = list(self._parts.get(at, ()))
+        for run in self._loops.get(at, ()):
+            rounds = tuple((n, self.of((*at, Seg("l", run.id, n)))) for n in sorted(self._rounds[run.id]))
+            parts.append(("loop", run.loop, tuple(sorted(run.taken)), rounds))
+        for frame in self._frames.get(at, ()):
+            # Of a branch that is settled only its arrival counts, and that only where not all are waited for.
+            branches = (
+                (
+                    branch.edge,
+                    bool(branch.parked),
+                    self._focus.get(frame.id) == n,
+                    self.of((*at, Seg("f", frame.id, n))),
+                )
+                for n, branch in frame.branches.items()
+                if branch.status == "open"
+            )
+            parts.append(("frame", frame.opener, frame.fired, self._lacking(frame), tuple(sorted(branches))))
+        return tuple(sorted(parts))
+
+    def _lacking(self, frame: Frame) -> int:
+        """How many branches must still arrive, where that is not simply all that are left."""
+        fan_in = self._graph.nodes[frame.fan_in].fan_in if frame.fan_in else None
+        if fan_in is None or frame.fired or fan_in.need.kind == "all":
+            return 0
+        return fan_in.need.of(frame.total) - len(frame.arrived)
+
+    def _slot(self, slot: Slot) -> Key | None:
+        delivered = sorted((edge, items) for edge, items in slot.items.items() if items)
+        if self._graph.nodes[slot.node].join == "edges":
+            return ("slot", slot.node, tuple((edge, tuple(map(bool, items))) for edge, items in delivered))
+        if any(item for _, items in delivered for item in items):
+            return None  # a plain node that something came to is not skipped any more
+        return ("skips", slot.node, tuple(edge for edge, _ in delivered))

@@ -1,0 +1,77 @@
+"""Which node can be reached from which, as bits in whole numbers. Pure."""
+
+from __future__ import annotations
+
+from weft.core.graph.model import Graph
+
+
+class Reach:
+    """Reachability by all edges, back edges included; worked out when it is first asked for."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._bit = {name: 1 << index for index, name in enumerate(graph.nodes)}
+        self._from: dict[str, int] = {}
+
+    def leads(self, source: str, to: str) -> bool:
+        """Whether a token at one node may get to another by at least one edge."""
+        if not self._from:
+            self._work_out()
+        return bool(self._from[source] & self._bit[to])
+
+    def _work_out(self) -> None:
+        before: dict[str, list[str]] = {name: [] for name in self._graph.nodes}
+        self._from = dict.fromkeys(self._graph.nodes, 0)
+        for edge in self._graph.edges:
+            if edge.source:
+                before[edge.to].append(edge.source)
+                self._from[edge.source] |= self._bit[edge.to]
+        waiting = dict.fromkeys(reversed(self._graph.nodes))
+        while waiting:
+            name = next(iter(waiting))
+            del waiting[name]
+            grown = self._from[name]
+            for source in before[name]:
+                known = self._from[source]
+                if known | grown != known:
+                    self._from[source] = known | grown
+                    waiting[source] = None
+
+
+def may_repeat(graph: Graph) -> frozenset[str]:
+    """Nodes at which a second token may come first: several edges lead there, or one out of a loop that goes on."""
+    return frozenset(
+        name
+        for name, node in graph.nodes.items()
+        if node.join == "plain"
+        and (len(node.incoming) > 1 or any(graph.edges[ordinal].exits for ordinal in node.incoming))
+    )
+
+
+def fed_joins(graph: Graph, node: str, reach: Reach) -> list[str]:
+    """The edge joins that tokens of a node get to without meeting at a fan-in first.
+
+    A fan-in stands in between only if it closes a frame around the node; one whose fan-out lies behind the node is
+    passed by each token with a frame of its own.
+    """
+    found: list[str] = []
+    seen = {node}
+    stack = [node]
+    while stack:
+        here = graph.nodes[stack.pop()]
+        for ordinal in (*(o for tier in here.tiers for o in tier), *(here.repeat.exhausted if here.repeat else ())):
+            target = graph.nodes[graph.edges[ordinal].to]
+            if target.id in seen:
+                continue
+            fan_in = target.fan_in
+            if (
+                fan_in is not None
+                and fan_in.opener != node
+                and not (fan_in.opener and reach.leads(node, fan_in.opener))
+            ):
+                continue
+            seen.add(target.id)
+            if target.join == "edges":
+                found.append(target.id)
+            stack.append(target.id)
+    return found

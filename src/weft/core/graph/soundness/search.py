@@ -1,0 +1,89 @@
+"""Look at every position that a graph can get into, nearest first, and say what is wrong with it. Pure.
+
+Positions in which only one thing can happen are passed through without being kept. The search ends when there is
+nothing new, or when it has cost as much as it may.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from weft.core.graph.model import Graph
+from weft.core.graph.soundness.flaws import Flaw, Verdict
+from weft.core.graph.soundness.forgetting import forgotten
+from weft.core.graph.soundness.judging import judge
+from weft.core.graph.soundness.play import Play
+from weft.core.graph.soundness.position import Key, Position, key_of
+
+WORK_MAX = 150_000
+"""What the search may cost: one for each move, and one for each thing in each position that is copied."""
+
+
+def check_soundness(graph: Graph, *, work_max: int = WORK_MAX) -> Verdict:
+    """Whether a run of the graph can get stuck, and what in it is of no use."""
+    search = Search(graph, work_max)
+    search.run()
+    flaws: list[Flaw] = judge(search.play, search.stuck, whole=search.whole)
+    if any(flaw.severity == "error" for flaw in flaws):
+        return Verdict("unsound", flaws, search.positions)
+    return Verdict("sound" if search.whole else "unknown", flaws, search.positions)
+
+
+class Search:
+    """Breadth first by the number of moves. ``stuck``: positions in which tokens wait and nothing can move."""
+
+    def __init__(self, graph: Graph, work_max: int) -> None:
+        self.play = Play(forgotten(graph))
+        self.stuck: list[Position] = []
+        self.positions = 0
+        self._work_left = work_max
+        self._queue: list[tuple[int, int, Key, Position]] = []
+        self._nearest: dict[Key, int] = {}
+        self._made = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether there is nothing that was not looked at."""
+        return self._work_left > 0 and self.play.facts.whole
+
+    def run(self) -> None:
+        self._go_on(self.play.beginning())
+        while self._queue and self._work_left > 0:
+            length, _, key, position = heapq.heappop(self._queue)
+            if self._nearest[key] < length:
+                continue
+            self.positions += 1
+            moves = self.play.moves(position)
+            frozen = position.frozen()
+            for move in moves:
+                self._work_left -= position.size
+                child = position.copied(frozen)
+                self.play.make(child, move)
+                self._go_on(child)
+
+    def _go_on(self, position: Position) -> None:
+        """Follow a position to where there is something to choose, and keep that."""
+        while self._work_left > 0:
+            self._work_left -= 1
+            moves = [] if position.over else self.play.moves(position)
+            if not moves:
+                self._end(position)
+                return
+            if len(moves) > 1:
+                self._push(position)
+                return
+            self.play.make(position, moves[0])
+
+    def _push(self, position: Position) -> None:
+        key = key_of(self.play.graph, position)
+        length = position.trail.length
+        known = self._nearest.get(key)
+        if known is None or length < known:
+            self._nearest[key] = length
+            self._made += 1
+            heapq.heappush(self._queue, (length, self._made, key, position))
+
+    def _end(self, position: Position) -> None:
+        state = position.state
+        if state.tokens and not state.agenda and not position.over:
+            self.stuck.append(position)
