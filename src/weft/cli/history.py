@@ -85,7 +85,7 @@ class History:
 
     def _at_node(self, event: Any, stored: StoredEvent) -> Mark | None:
         """What happens at a node of a graph: work that begins, or a token that leaves without any."""
-        if isinstance(event, e.NodeRouted) and event.output is not None:
+        if isinstance(event, e.NodeRouted) and event.output:
             mark = Mark(stored.seq, self._visit(event.node), "pass", "", stored.at)
             _end(mark, "done", stored.at, bytes(event.output))
             return self._keep(mark)

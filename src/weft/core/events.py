@@ -17,6 +17,8 @@ from weft.core.ids import EntryId
 from weft.errors import Failure
 
 NULL = Raw(b"null")
+ABSENT = Raw(b"")
+"""Stands where a value may be and is not; an optional `Raw` could be written and never read."""
 FORMAT = 1
 """The newest event format this code writes and reads; the run row names the highest one in its log."""
 
@@ -392,8 +394,8 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
     taken: list[Taken] = []
     writes: list[Write] = []
     verdicts: list[Verdict] = []
-    output: Raw | None = None
-    arrival: Raw | None = None
+    output: Raw = ABSENT
+    arrival: Raw = ABSENT
     skips: bool = True
     caught: bool = False
 

@@ -117,7 +117,10 @@ class Append(msgspec.Struct, kw_only=True):
     attributes: Mapping[str, Any] | None = None
     """Merged into the row's; a value of None removes the name."""
     reopen: Millis | None = None
-    """Open a failed or held run again that nobody owns, without owning it: it is woken at this time."""
+    """Open a failed or held run again that nobody owns, without owning it: it is woken at this time.
+
+    With a status that is over, the run is only written to, and stays over.
+    """
     mail_taken: int = 0
     """How many pieces of mail the writer has taken in, over the whole life of the run.
 

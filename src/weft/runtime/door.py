@@ -238,9 +238,10 @@ class Door:
             epoch=row.epoch,
             seq=row.seq,
             events=events,
-            status=None if machine.state.over else "running",
+            status=row.status if machine.state.over else "running",
             attributes={DEAD_LETTERS: bool(letters)} if letters is not None else None,
-            reopen=None if machine.state.over else now,
+            reopen=now,
+            mail_taken=row.mail,
         )
         (outcome,) = await self.store.log.commit([append], HostId(f"retry-{self.ids.new()}"))
         if outcome is not Outcome.ACCEPTED:

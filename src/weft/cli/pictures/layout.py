@@ -50,13 +50,36 @@ class Layout:
 
 def lay_out(picture: Picture, metrics: Metrics) -> Layout:
     """Find a place for everything."""
+    return _placed(_ordered(picture, metrics), metrics, len(picture.boxes))
+
+
+def lay_out_within(picture: Picture, metrics: Metrics, width_max: int) -> Layout | None:
+    """The same, or nothing if it takes more than this width."""
+    ranked = _ordered(picture, metrics)
+    if any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
+        return None
+    layout = _placed(ranked, metrics, len(picture.boxes))
+    return layout if layout.width <= width_max else None
+
+
+def _ordered(picture: Picture, metrics: Metrics) -> Ranked:
     labels = [metrics.label(arrow) for arrow in picture.arrows]
     ranked = rank(picture, _sizes(picture, metrics), labels)
     Ordering(ranked).settle()
     add_lanes(ranked, labels)
+    return ranked
+
+
+def _placed(ranked: Ranked, metrics: Metrics, boxes: int) -> Layout:
     positions = Positions(ranked, metrics)
     positions.settle()
-    return _Drawing(ranked, metrics, positions, len(picture.boxes)).layout()
+    return _Drawing(ranked, metrics, positions, boxes).layout()
+
+
+def _least(row: list[int], ranked: Ranked, metrics: Metrics) -> int:
+    """The width that a rank takes at least."""
+    vertices = [ranked.vertices[number] for number in row]
+    return sum(metrics.distance(*pair) for pair in pairwise(vertices)) + (vertices[-1].width if vertices else 0)
 
 
 def _sizes(picture: Picture, metrics: Metrics) -> list[Size]:

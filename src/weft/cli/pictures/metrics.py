@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from weft.cli.pictures.model import Arrow, Box
-from weft.cli.pictures.ranks import Size
+from weft.cli.pictures.ranks import Size, Vertex
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +31,8 @@ class Metrics:
     track: int
     head: int
     arrow: int
+
+    def distance(self, left: Vertex, right: Vertex) -> int:
+        """From the left side of one vertex to that of the next."""
+        both = left.kind == "box" and right.kind == "box"
+        return left.width + (self.gap if both else self.lane)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from weft.cli.pictures.metrics import Metrics
-from weft.cli.pictures.ranks import Chain, Ranked, Vertex
+from weft.cli.pictures.ranks import Chain, Ranked
 
 SWEEPS = 24
 STRAIGHTENINGS = 6
@@ -131,18 +131,13 @@ class Positions:
 
     # --- least squares --------------------------------------------------------------------------------------------
 
-    def _distance(self, left: Vertex, right: Vertex) -> int:
-        """From the left side of one vertex to that of the next."""
-        both = left.kind == "box" and right.kind == "box"
-        return left.width + (self.metrics.gap if both else self.metrics.lane)
-
     def _begin(self) -> list[float]:
         spots = [0.0] * len(self.ranked.vertices)
         for row in self.ranked.rows:
             x = 0.0
             for index, number in enumerate(row):
                 if index:
-                    x += self._distance(self.ranked.vertices[row[index - 1]], self.ranked.vertices[number])
+                    x += self.metrics.distance(self.ranked.vertices[row[index - 1]], self.ranked.vertices[number])
                 spots[number] = x
             for number in row:
                 spots[number] -= x / 2
@@ -150,12 +145,11 @@ class Positions:
 
     def _settle_row(self, row: list[int], hops: list[list[Hop]], spots: list[float]) -> None:
         blocks: list[tuple[float, float, int]] = []  # the wish of a block that moves as one, its weight, its size
-        shifts = [0.0]
+        shifts = [0]
         for index, number in enumerate(row):
             if index:
-                shifts.append(
-                    shifts[-1] + self._distance(*(self.ranked.vertices[n] for n in row[index - 1 : index + 1]))
-                )
+                left, right = (self.ranked.vertices[n] for n in row[index - 1 : index + 1])
+                shifts.append(shifts[-1] + self.metrics.distance(left, right))
             wish, weight = spots[number] * WEIGHT_REST, WEIGHT_REST
             for hop in hops[index]:
                 wish += hop.weight * (spots[hop.other] + hop.at_other - hop.at_one)
@@ -179,7 +173,7 @@ class Positions:
                 vertices[number].x = round(spots[number])
                 if index:
                     left = vertices[row[index - 1]]
-                    vertices[number].x = max(vertices[number].x, left.x + self._distance(left, vertices[number]))
+                    vertices[number].x = max(vertices[number].x, left.x + self.metrics.distance(left, vertices[number]))
 
     def _straighten(self, row: list[int]) -> None:
         """Each vertex goes, as far as its neighbours let it, to where its lines have the shortest jogs."""
@@ -236,7 +230,7 @@ class Positions:
         """What stands to the right of a vertex makes room for it."""
         vertices = self.ranked.vertices
         for one, other in zip(row[index:], row[index + 1 :], strict=False):
-            least = vertices[one].x + self._distance(vertices[one], vertices[other])
+            least = vertices[one].x + self.metrics.distance(vertices[one], vertices[other])
             if vertices[other].x >= least:
                 return
             vertices[other].x = least
@@ -248,10 +242,10 @@ class Positions:
         low, high = -FAR, FAR
         if index:
             left = vertices[row[index - 1]]
-            low = left.x + self._distance(left, vertex)
+            low = left.x + self.metrics.distance(left, vertex)
         if index + 1 < len(row):
             right = vertices[row[index + 1]]
-            high = right.x - self._distance(vertex, right)
+            high = right.x - self.metrics.distance(vertex, right)
         return low, high
 
 

@@ -1,8 +1,8 @@
 """Boxes in ranks from top to bottom, and every arrow as a chain of vertices from rank to rank. Pure.
 
-Boxes stand on even ranks, as deep as the longest way to them. The odd ranks between them hold the labels of arrows, so
-that a label has a place of its own and covers nothing. An arrow that passes a rank bends there; one that leads back up
-has a lane beside the boxes it goes round, with its label there.
+Boxes stand as deep as the longest way to them. Where arrows that leave boxes of one depth have labels, these have a
+rank of their own below the boxes, so that a label has its place and covers nothing. An arrow that passes a rank bends
+there; one that leads back up has a lane beside the boxes it goes round, with its label there.
 """
 
 from __future__ import annotations
@@ -64,16 +64,20 @@ def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
     back = {number for number, arrow in enumerate(picture.arrows) if arrow.kind == "back"}
     back |= _closing(len(boxes), ends, back)
     depths = _depths(len(boxes), [end for number, end in enumerate(ends) if number not in back])
-    ranked = Ranked([], [[] for _ in range(2 * max(depths, default=0) + 1)])
+    down = [depths[source] < depths[to] for source, to in ends]
+    labelled = {depths[ends[number][0]] for number in range(len(ends)) if down[number] and labels[number][0]}
+    levels = _levels(max(depths, default=-1) + 1, labelled)
+    ranked = Ranked([], [[] for _ in range(levels[-1] + 1 if levels else 0)])
     for depth, (width, height) in zip(depths, boxes, strict=True):
-        ranked.add(Vertex("box", 2 * depth, width, height))
+        ranked.add(Vertex("box", levels[depth], width, height))
     for number, (source, to) in enumerate(ends):
-        if depths[to] <= depths[source]:
+        if not down[number]:
             ranked.chains.append(Chain(number, [source, to], up=True))
             continue
         chain = [source]
-        for level in range(2 * depths[source] + 1, 2 * depths[to]):
-            is_label = level == 2 * depths[source] + 1 and labels[number][0]
+        below = levels[depths[source]] + 1
+        for level in range(below, levels[depths[to]]):
+            is_label = level == below and labels[number][0]
             width, height = labels[number] if is_label else (1, 0)
             chain.append(ranked.add(Vertex("label" if is_label else "bend", level, width, height)))
         ranked.chains.append(Chain(number, [*chain, to], up=False))
@@ -125,3 +129,13 @@ def _depths(count: int, ends: list[tuple[int, int]]) -> list[int]:
             if not missing[to]:
                 ready.append(to)
     return depths
+
+
+def _levels(count: int, labelled: set[int]) -> list[int]:
+    """The rank of the boxes of each depth."""
+    levels = []
+    level = 0
+    for depth in range(count):
+        levels.append(level)
+        level += 2 if depth in labelled else 1
+    return levels

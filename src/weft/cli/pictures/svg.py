@@ -79,7 +79,7 @@ def _metrics(picture: Picture) -> Metrics:
         lane=20,
         port=30,
         corner=16,
-        straight=14,
+        straight=18,
         lead=14,
         track=11,
         head=14,

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from weft.cli.pictures.canvas import RESET, Canvas, Stroke
 from weft.cli.pictures.glyphs import BOLD, DASHED, DIM, STYLES, arrow_style, clipped, headline
-from weft.cli.pictures.layout import Area, Layout, Route, lay_out
+from weft.cli.pictures.layout import Area, Layout, Route, lay_out_within
 from weft.cli.pictures.metrics import Metrics
 from weft.cli.pictures.model import Arrow, Box, Picture, cleaned
 from weft.cli.pictures.outline import outline
@@ -66,8 +66,8 @@ def _drawn(picture: Picture, width: int, *, color: bool) -> list[str] | None:
     if not picture.boxes or len(picture.boxes) > BOXES_MAX:
         return None
     for caps in CAPS:
-        layout = lay_out(picture, _metrics(picture, caps))
-        if layout.width <= width:
+        layout = lay_out_within(picture, _metrics(picture, caps), width)
+        if layout is not None:
             return _Sheet(picture, layout, caps).lines(color=color)
     return None
 

@@ -6,6 +6,7 @@ from heapq import heappush
 
 from msgspec import Raw
 
+from weft.core.events import ABSENT
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
 
@@ -13,7 +14,7 @@ from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermos
 class Board:
     """Makes and takes away tokens, keeps the counts right, and notes which scopes may have run empty."""
 
-    def __init__(self, graph: Graph, state: GraphState, arrival: Raw | None = None) -> None:
+    def __init__(self, graph: Graph, state: GraphState, arrival: Raw = ABSENT) -> None:
         self.graph = graph
         self.state = state
         self.arrival = arrival

@@ -130,12 +130,12 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
     token = state.tokens[event.token]
     leave_agenda(state, token.id)
     node = graph.nodes[token.node]
-    output = token.output if event.output is None else event.output
+    output = event.output or token.output
     if event.caught:
         output = token.value
     else:
         token.error = None
-        if event.output is not None:
+        if event.output:
             state.executed[node.id] = state.executed.get(node.id, 0) + 1
         if node.remembered:
             known = token.seen.get(node.id)

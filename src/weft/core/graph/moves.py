@@ -43,7 +43,7 @@ class Moves(Board):
                 moves += self._branches(token, edge, frame, taking, output)
             else:
                 parks = self.graph.nodes[edge.to].fan_in is not None
-                value = self.arrival if parks and self.arrival is not None else output
+                value = self.arrival if parks and self.arrival else output
                 child = self._child(token, edge, path, value, 0)
                 moves.append((child, edge))
         if token.id in self.state.tokens:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import Taken, Verdict, Write
+from weft.core.events import ABSENT, Taken, Verdict, Write
 from weft.core.graph.binding import View, with_writes
 from weft.core.graph.merging import words_of
 from weft.core.graph.model import Edge, Expr, Graph, Node, Save
@@ -46,7 +46,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     taken: list[Taken] = []
     writes: list[Write] = []
     verdicts: list[Verdict] = []
-    arrival: Raw | None = None
+    arrival: Raw = ABSENT
     skips: bool = True
     failure: Failure | None = None
 
@@ -133,24 +133,26 @@ def _after(view: View, writes: Sequence[Write]) -> View:
     )
 
 
-def _arrival(graph: Graph, view: View, taken: Sequence[Taken]) -> Raw | None:
+def _arrival(graph: Graph, view: View, taken: Sequence[Taken]) -> Raw:
     """What a fan-in's merge will read of an output that lies in a blob, so that nothing is loaded when it fires."""
     if is_plain(view.output) or view.branch_writes is not None or _branch_writes(view) is not None:
-        return None
+        return ABSENT
     for one in taken:
         fan_in = graph.nodes[graph.edges[one.edge].to].fan_in
         merge = fan_in.merge if fan_in is not None else None
         if merge is None or (not words_of(merge) and merge.how != "merge_object"):
             continue
         words = words_of(merge)
-        found = follow(open_raw(view.output, view.env.blob), words)
+        found = open_raw(view.output, view.env.blob)
+        for word in words:
+            found = found.get(word) if isinstance(found, dict) else None
         raw = encode(found)
         if merge.how != "merge_object":
             return composed(_nested(words, leaf(view.env.keep(raw))))
         if len(raw) > INLINE_BYTES_MAX:
             raise LimitExceeded(f"{view.token.node} brings {len(raw):,} bytes to a merge_object; at most 1 MiB fit.")
         return composed(_nested(words, leaf(raw)))
-    return None
+    return ABSENT
 
 
 def _nested(words: Sequence[str], value: Any) -> Any:

@@ -116,14 +116,14 @@ class MemoryLog:
             run.attributes = merge_attributes(run.attributes, append.attributes)
         _keep(run, append.snapshot)
         self._content.refer(append.uid, append.refs)
+        if append.reopen is not None:
+            run.wake_at, run.ended_at = append.reopen, None
+            self._content.open[append.uid] = run
         if append.status is not None:
             run.status = append.status
             if append.status in OVER_STATUSES:
                 run.owner, run.wake_at, run.ended_at = None, None, run.updated_at
                 del self._content.open[append.uid]
-        if append.reopen is not None:
-            run.wake_at, run.ended_at = append.reopen, None
-            self._content.open[append.uid] = run
         for child in append.children:
             if child.uid not in self._content.runs:
                 self._content.add(child, free_id(child, self._content.ids.__contains__))

@@ -134,12 +134,12 @@ class Batch:
             changes["mail_at"] = take(self._connection, head.num, head.taken, append.keys)
         if append.attributes is not None:
             changes["attributes"] = self._change_attributes(append, head)
+        if append.reopen is not None:
+            changes |= {"wake_at": append.reopen, "ended_at": None}
         if append.status is not None:
             changes["status"] = append.status
             if append.status in OVER_STATUSES:
                 changes |= {"owner": None, "wake_at": None, "ended_at": updated_at}
-        if append.reopen is not None:
-            changes |= {"wake_at": append.reopen, "ended_at": None}
         if changes:
             columns = ", ".join(f"{name} = ?" for name in changes)
             self._connection.execute(f"UPDATE runs SET {columns} WHERE num = ?", (*changes.values(), head.num))

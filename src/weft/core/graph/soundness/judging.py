@@ -19,7 +19,7 @@ def judge(play: Play, stuck: list[Position], *, whole: bool) -> list[Flaw]:
     reach = Reach(graph)
     found = [*_deadlocks(graph, stuck), *_crowds(graph, facts, reach)]
     if whole:
-        found += [*_silent_nodes(graph, facts), *_closed_loops(graph, facts)]
+        found += [*_silent_nodes(graph, facts), *_closed_loops(graph, facts, stuck)]
         if not facts.completed and not any(flaw.severity == "error" for flaw in found):
             found.append(Flaw("never_completes", "", "no run of this graph can complete: every way ends in a failure."))
     found.sort(key=lambda flaw: (flaw.severity != "error", flaw.code != "deadlock", len(flaw.moves)))
@@ -88,14 +88,14 @@ def _silent_nodes(graph: Graph, facts: Facts) -> Iterator[Flaw]:
         if name in facts.ran:
             continue
         if name in facts.met:
-            yield _unfilled(graph, node, facts.met[name])
+            yield _unfilled(node, facts.met[name])
         elif node.terminal and node.scopes:
             yield Flaw("unreachable_terminal", name, f"no run can end at {name}: it is never reached.")
         elif all(graph.edges[o].source in facts.ran or not graph.edges[o].source for o in node.incoming):
             yield Flaw("never_runs", name, f"{name} can never run.")
 
 
-def _unfilled(graph: Graph, node: Node, trail: Trail) -> Flaw:
+def _unfilled(node: Node, trail: Trail) -> Flaw:
     if node.fan_in is None:
         message = f"{node.id} can never have all its edges."
     else:
@@ -103,9 +103,11 @@ def _unfilled(graph: Graph, node: Node, trail: Trail) -> Flaw:
     return Flaw("join_never_fills", node.id, message, trail.moves())
 
 
-def _closed_loops(graph: Graph, facts: Facts) -> Iterator[Flaw]:
+def _closed_loops(graph: Graph, facts: Facts, stuck: list[Position]) -> Iterator[Flaw]:
+    """Loops that no run leaves, though nothing is stuck in them."""
+    waiting = {run.loop for position in stuck for run in position.state.loops.values()}
     for loop, trail in facts.begun.items():
-        if loop not in facts.ended:
+        if loop not in facts.ended and loop not in waiting:
             ring = graph.loops[loop]
             message = (
                 f"the loop from {_listed(ring.latches)} back to {ring.header} is never left: its limit is a failure."

@@ -232,8 +232,16 @@ class Play:
         """What was entered and may be entered again; the rest makes no difference any more."""
         tokens = [token for token in position.state.tokens.values() if token.mode != "parked"]
         for (node_id, at), times in position.entered.items():
-            if any(tuple(token.path[: len(at)]) == at and self._reach.leads(token.node, node_id) for token in tokens):
+            if any(_is_within(token.path, at) and self._reach.leads(token.node, node_id) for token in tokens):
                 yield (node_id, at), times
+
+
+def _is_within(path: Path, at: At) -> bool:
+    """Whether something on a path may still get to a scope: it is there, or in an earlier round of its loop."""
+    if not at or at[-1].kind == "f":
+        return tuple(path[: len(at)]) == at
+    last = len(at) - 1
+    return len(path) > last and path[last].id == at[-1].id
 
 
 def _keep(facts: dict[str, Trail] | dict[int, Trail], name: str | int, trail: Trail) -> None:

@@ -63,12 +63,8 @@ def fed_joins(graph: Graph, node: str, reach: Reach) -> list[str]:
             target = graph.nodes[graph.edges[ordinal].to]
             if target.id in seen:
                 continue
-            fan_in = target.fan_in
-            if (
-                fan_in is not None
-                and fan_in.opener != node
-                and not (fan_in.opener and reach.leads(node, fan_in.opener))
-            ):
+            opener = target.fan_in.opener if target.fan_in is not None else node
+            if opener != node and not (opener and reach.leads(node, opener)):
                 continue
             seen.add(target.id)
             if target.join == "edges":
