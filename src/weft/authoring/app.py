@@ -33,7 +33,7 @@ from weft.runtime.door import Door, Started
 from weft.runtime.engine import Engine, World
 from weft.runtime.executor import PoolExecutor
 from weft.runtime.garbage import calm
-from weft.runtime.programs import AnyProgram, GraphProgram, graph_definition, read_graph
+from weft.runtime.programs import AnyProgram, GraphProgram, graph_definition, keep_definition, read_graph
 from weft.runtime.settings import Settings
 from weft.steps.base import StepBody
 from weft.steps.codec import Codec
@@ -279,7 +279,7 @@ class App(Group):
         if self.door.engine is None:
             loaded = graph.loaded
             definition = graph_definition(loaded.graph, loaded.source, now=self.door.clock.now_ms())
-            await self.door.store.definitions.put(definition)
+            await keep_definition(self.door.store.definitions, definition)
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
         handle, _ = await self.launch(invocation, None)

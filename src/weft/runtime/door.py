@@ -351,8 +351,7 @@ class Door:
         last = await self.store.directory.row(row.uid)
         if last is None:
             raise NotFound(f"{run_id} was deleted.")
-        (stored,) = await self.store.log.events(last.uid, after=Seq(last.seq - 1), limit=1)
-        match e.decode(stored.body):
+        match await self._end(last):
             case e.RunCompleted(output=output):
                 return Ending("completed", await self.load(bytes(output)), None)
             case e.RunFailed(failure=failure):
@@ -360,6 +359,16 @@ class Door:
             case e.RunCancelled(reason=reason):
                 return Ending("cancelled", b"null", None, reason)
         return await self.ending(run_id, timeout=timeout)
+
+    async def _end(self, row: RunRow) -> e.AnyEvent:
+        """The last event of a run, but for dead letters that were discarded since."""
+        seq = row.seq
+        while True:
+            (stored,) = await self.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
+            event = e.decode(stored.body)
+            if not isinstance(event, e.LetterDiscarded):
+                return event
+            seq = Seq(seq - 1)
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:
         if self.engine is not None and self.engine.running:

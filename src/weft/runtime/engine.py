@@ -9,6 +9,7 @@ keeper looks after time, mail and rest.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -22,9 +23,9 @@ from weft.core.decider import Machine, Wanting
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
 from weft.core.state import State
-from weft.errors import Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
+from weft.errors import Conflict, Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import Mail, NewRun, Outcome, Sent, Store
+from weft.ports.store import Definition, Mail, NewRun, Outcome, Sent, Store
 from weft.runtime.actor import Actor
 from weft.runtime.blob_cache import BlobCache
 from weft.runtime.built_in import BuiltIn
@@ -35,7 +36,7 @@ from weft.runtime.inline import InlineStep
 from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
 from weft.runtime.language import LANGUAGE
-from weft.runtime.programs import new_machine
+from weft.runtime.programs import keep_definition, new_machine
 from weft.runtime.recovery import Recovery
 from weft.runtime.schemas import check_schema
 from weft.runtime.settings import Settings
@@ -206,10 +207,15 @@ class Engine:
         for definition in self.catalogue.definitions(self.clock.now_ms()):
             if (definition.name, definition.version) in self._published:
                 continue
-            await insist(self, partial(self.store.definitions.put, definition))
+            await insist(self, partial(self._keep_definition, definition))
             self._published.add((definition.name, definition.version))
             for known in await insist(self, partial(self.store.definitions.versions, definition.name)):
                 self.catalogue.learn(known)
+
+    async def _keep_definition(self, definition: Definition) -> None:
+        """Its version names its content: of two documents that say the same in other words, the first one stays."""
+        with contextlib.suppress(Conflict):
+            await self.store.definitions.put(definition)
 
     def is_full(self) -> bool:
         """Whether as many runs are in memory as there may be: more are kept at rest until some have left."""

@@ -6,7 +6,7 @@ so that a run goes on with the version it began with, whatever the document says
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
 from typing import Any, Protocol
 
 import msgspec
@@ -20,8 +20,8 @@ from weft.core.graph.model import Graph, Node, Retry, StepWork
 from weft.core.graph.routing import Reader
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import Millis
-from weft.errors import Corrupt, UnknownWorkflow
-from weft.ports.store import Definition
+from weft.errors import Conflict, Corrupt, UnknownWorkflow
+from weft.ports.store import Definition, Definitions
 from weft.runtime.code_driver import Program
 from weft.runtime.language import LANGUAGE
 
@@ -148,7 +148,7 @@ class StoredGraph(msgspec.Struct, frozen=True):
 
 
 _stored = msgspec.json.Decoder(StoredGraph)
-_canonical = msgspec.json.Encoder(order="sorted")
+_encode = msgspec.json.Encoder().encode
 
 
 def graph_version(hash: str) -> str:
@@ -162,7 +162,8 @@ def graph_definition(graph: Graph, source: dict[str, Any], *, now: Millis) -> De
         name=graph.name,
         version=graph_version(model.content_hash(graph)),
         style="graph",
-        body=_canonical.encode(StoredGraph(source, graph)),
+        # In the order of its author: that is the order of the fields in what it gives.
+        body=_encode(StoredGraph(source, graph)),
         created_at=now,
     )
 
@@ -175,6 +176,7 @@ def read_graph(definition: Definition) -> StoredGraph:
         raise Corrupt(f"The definition of {definition.name} {definition.version} cannot be read: {error}.") from error
 
 
-def newest(definitions: Sequence[Definition]) -> Definition | None:
-    """The version that a name stands for where no version is said."""
-    return definitions[-1] if definitions else None
+async def keep_definition(definitions: Definitions, definition: Definition) -> None:
+    """Store a version. Written in other words, it is the same version: what was stored first stays."""
+    with contextlib.suppress(Conflict):
+        await definitions.put(definition)

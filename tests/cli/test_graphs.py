@@ -1,0 +1,144 @@
+"""Graph runs on the command line: drawn, explained, their letters and their versions."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Weft
+
+APP = """
+import weft
+
+app = weft.App()
+
+
+@app.step(retries=0)
+def look(n: int) -> int:
+    return n
+
+
+@app.step(retries=0)
+def doubt(n: int) -> int:
+    if n > 5:
+        raise ValueError(f"{n} is too much")
+    return n
+
+
+graph = app.graph({
+    "weft": "graph/1",
+    "name": "sorting",
+    "input": {"n": "integer"},
+    "nodes": {
+        "look": {"step": "look", "with": {"n": "${input.n}"}, "next": [
+            {"when": "output == 0", "to": "nothing"},
+            {"to": "doubt"},
+        ]},
+        "doubt": {"step": "doubt", "with": {"n": "${output}"}, "save": {"state.n": "${output}"}},
+        "nothing": {"pass": True},
+    },
+})
+"""
+
+
+@pytest.fixture
+def sorting(weft: Weft, folder: Path) -> Weft:
+    (folder / "sorting.py").write_text(APP)
+    assert weft("run", "sorting.py", "sorting", "n=3", "--id", "good").code == 0
+    assert weft("run", "sorting.py", "sorting", "n=9", "--id", "bad").code == 1
+    return weft
+
+
+def test_a_graph_is_run_like_any_workflow(sorting: Weft) -> None:
+    assert sorting("run", "sorting.py", "sorting", "n=2", "--json").json() == {"n": 2}
+    refused = sorting("run", "sorting.py", "sorting", "n=two")
+    assert refused.code != 0
+    assert "The input of sorting does not fit" in refused.err
+
+
+def test_a_run_is_drawn_with_what_it_has_done(sorting: Weft) -> None:
+    drawn = sorting("show", "bad").out
+
+    assert "✓ look" in drawn
+    assert "✗ doubt" in drawn
+    assert "○ nothing" in drawn or "nothing" in drawn
+    assert "failed: ValueError: 9 is too much" in drawn
+
+
+def test_the_picture_can_be_had_as_svg_and_as_mermaid(sorting: Weft) -> None:
+    assert ET.fromstring(sorting("show", "good", "--svg").out).tag.endswith("svg")
+    assert "\nflowchart TD" in sorting("show", "good", "--mermaid").out
+
+
+def test_a_run_of_code_has_no_picture(over: Weft) -> None:
+    refused = over("show", "order-1", "--svg")
+
+    assert refused.code != 0
+    assert "has no graph" in refused.err
+
+
+def test_what_was_recorded_is_listed_by_node(sorting: Weft) -> None:
+    shown: Any = sorting("show", "good", "--json").json()
+
+    assert [(entry["location"], entry["kind"], entry["status"]) for entry in shown["entries"]] == [
+        ("look", "step", "done"),
+        ("doubt", "step", "done"),
+    ]
+    assert "look" in sorting("show", "good", "--tree").out
+
+
+def test_the_way_is_explained_with_the_values_that_decided_it(sorting: Weft) -> None:
+    told = sorting("explain", "good").out
+
+    assert "look → doubt" in told
+    assert "nothing did not run: at look, output == 0 (output = 3) did not hold" in told
+    explained: Any = sorting("explain", "good", "--json").json()
+    assert explained["path"][0] == "the start → look"
+
+
+def test_dead_letters_are_listed_put_away_and_tried_again(sorting: Weft) -> None:
+    (letter,) = _letters(sorting)
+    assert (letter["run"], letter["node"], letter["input"]) == ("bad", "doubt", {"n": 9})
+    assert letter["id"] in sorting("dlq").out
+
+    assert sorting("dlq", "requeue", letter["id"]).code == 0
+    assert sorting("run", "sorting.py", "sorting", "n=1").code == 0  # hosts the other one meanwhile
+    (again,) = _letters(sorting)
+    assert sorting("dlq", "discard", again["id"]).code == 0
+    assert _letters(sorting) == []
+    assert "No dead letters" in sorting("dlq", "list").out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["dlq", "requeue"], "say which letter"),
+        (["dlq", "burn", "x:y"], "none of list, requeue, discard"),
+        (["dlq", "requeue", "bad"], "RUN:TOKEN"),
+        (["dlq", "requeue", "bad:nonsense"], "no dead letter"),
+        (["workflows", "--tag", "x"], "weft workflows NAME --tag TAG=VERSION"),
+        (["workflows", "sorting", "--tag", "live=nonsense"], "nonsense"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(sorting: Weft, words: list[str], complaint: str) -> None:
+    refused = sorting(*words)
+
+    assert refused.code != 0
+    assert complaint in refused.err
+
+
+def test_versions_are_listed_and_tagged(sorting: Weft, folder: Path) -> None:
+    (folder / "sorting.py").write_text(APP.replace("output == 0", "output == 1"))
+    assert sorting("run", "sorting.py", "sorting", "n=1").code == 0
+    listed: Any = sorting("workflows", "--json").json()
+    versions = [one["version"] for one in listed["workflows"]]
+
+    assert len(set(versions)) == 2
+    assert versions[0] in sorting("workflows").out
+    assert sorting("workflows", "sorting", "--tag", f"live={versions[0]}").code == 0
+
+
+def _letters(weft: Weft) -> list[Any]:
+    found: Any = weft("dlq", "--json").json()
+    return list(found["letters"])
