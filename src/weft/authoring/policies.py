@@ -24,7 +24,14 @@ class Retry:
     attempts: int = 4
     backoff: Backoff = "exponential"
     delay: Duration = "200ms"
-    max_delay: Duration = "30s"
+    max_delay: Duration | None = None
+    """The longest pause; None: 30 s, or ``delay`` if that is longer."""
+
+
+def _longest(retry: Retry) -> int:
+    if retry.max_delay is not None:
+        return duration_ms(retry.max_delay)
+    return max(DEFAULT_POLICY.delay_ms_max, duration_ms(retry.delay))
 
 
 def policy_of(
@@ -46,7 +53,7 @@ def policy_of(
         attempts_max=1 if effect == "irreversible" else retry.attempts,
         backoff=retry.backoff,
         delay_ms=duration_ms(retry.delay),
-        delay_ms_max=duration_ms(retry.max_delay),
+        delay_ms_max=_longest(retry),
         timeout_ms=duration_ms(timeout) if timeout is not None else 0,
         effect=effect,
         queue=queue,

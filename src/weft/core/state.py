@@ -143,6 +143,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     not_undone: list[str] = []
     undone: list[str] = []
     """Where the tasks stood that were taken back."""
+    renewed: dict[str, int] = {}
+    """How often what stood there was taken back and is performed anew: then it is other work, with a key of its own."""
     cancelled: str | None = None
     timed_out: bool = False
     ended: bool = False

@@ -140,13 +140,14 @@ def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
 
 def perform(state: State, number: int, task: Task, location: str) -> PerformTask:
     """The effect that hands a task out."""
+    times = state.renewed.get(task.undoes or location, 0) if state.renewed else 0
     return PerformTask(
         task=EntryId(number),
         attempt=task.attempt,
         delivery=task.delivery,
         step=task.step,
         input=task.input,
-        key=f"{state.uid}/{location}",
+        key=f"{state.uid}/{location}~{times}" if times else f"{state.uid}/{location}",
         location=location,
         policy=task.policy,
         due=task.due,

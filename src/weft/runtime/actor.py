@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -44,6 +45,8 @@ from weft.runtime.shown import call_shown
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
 
 SNAPSHOT_BYTES_MIN = 64 * 1024
 MAIL_SEEN_MAX = 20_000
@@ -135,11 +138,19 @@ class Actor:
         self._scheduled = False
         if not self.ready:
             return
-        self.begin_turn()
-        mailbox = self.mailbox
-        while mailbox and self.ready:
-            self._take(mailbox.popleft())
-        self.end_turn()
+        try:
+            self.begin_turn()
+            mailbox = self.mailbox
+            while mailbox and self.ready:
+                self._take(mailbox.popleft())
+            self.end_turn()
+        except Exception as error:  # noqa: BLE001 - see give_up
+            self.give_up(error)
+
+    def give_up(self, error: Exception) -> None:
+        """A defect of ours, in this run's state or in what it was told: it stands still for a person, others go on."""
+        log.error("weft: %s cannot go on", self.id, exc_info=error)
+        self.engine.aside(self.engine.recovery.set_aside(self, error))
 
     def begin_turn(self) -> None:
         """Time stands still for the length of a turn, and never goes back over the run's last event."""
@@ -354,10 +365,14 @@ class Actor:
 
     def go_on(self) -> None:
         """What the run lacked is in memory: let it go on."""
-        if self.ready:
+        if not self.ready:
+            return
+        try:
             self.begin_turn()
             self.move()
             self.end_turn()
+        except Exception as error:  # noqa: BLE001 - see give_up
+            self.give_up(error)
 
     def new_draft(self) -> Draft:
         """The first draft of a run that is being made."""

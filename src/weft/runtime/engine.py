@@ -36,7 +36,7 @@ from weft.runtime.inline import InlineStep
 from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
 from weft.runtime.language import LANGUAGE
-from weft.runtime.programs import keep_definition, new_machine
+from weft.runtime.programs import new_machine
 from weft.runtime.recovery import Recovery
 from weft.runtime.schemas import check_schema
 from weft.runtime.settings import Settings
@@ -207,10 +207,17 @@ class Engine:
         for definition in self.catalogue.definitions(self.clock.now_ms()):
             if (definition.name, definition.version) in self._published:
                 continue
-            await insist(self, partial(self._keep_definition, definition))
+            if definition.version not in await self._learn(definition.name):
+                await insist(self, partial(self._keep_definition, definition))
+                await self._learn(definition.name)
             self._published.add((definition.name, definition.version))
-            for known in await insist(self, partial(self.store.definitions.versions, definition.name)):
-                self.catalogue.learn(known)
+
+    async def _learn(self, name: str) -> set[str]:
+        """The versions of a workflow that are in the store, known here from now on."""
+        found = await insist(self, partial(self.store.definitions.versions, name))
+        for definition in found:
+            self.catalogue.learn(definition)
+        return {definition.version for definition in found}
 
     async def _keep_definition(self, definition: Definition) -> None:
         """Its version names its content: of two documents that say the same in other words, the first one stays."""

@@ -123,6 +123,8 @@ def _retried(state: CodeState, index: CodeIndex, event: e.RunRetried, at: int) -
     state.failure = state.held = state.cancelled = None
     state.facts = [fact for fact in state.facts if fact in state.entries]
     state.dropped = 0
+    for place in state.undone:
+        state.renewed[place] = state.renewed.get(place, 0) + 1
     state.undone, state.not_undone = [], []
     state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
     state.retries += 1
