@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from weft.authoring.app import App
     from weft.authoring.client import Client
     from weft.authoring.context import Call, Context, context
+    from weft.authoring.facts import Const, Each, Fact, Facts, ale, lua
+    from weft.authoring.goals import Goal, Plan
     from weft.authoring.graphs import Graph, GraphNode
     from weft.authoring.group import Group
     from weft.authoring.handles import ChildHandle, Event, Handle
@@ -77,21 +79,26 @@ __all__ = [
     "ChildHandle",
     "Client",
     "Conflict",
+    "Const",
     "Context",
     "Corrupt",
     "Critical",
     "Diverged",
     "Done",
     "Duration",
+    "Each",
     "Err",
     "Event",
     "Evicted",
     "Explanation",
+    "Fact",
+    "Facts",
     "Failure",
     "Fenced",
     "Finding",
     "ForeignAwait",
     "Full",
+    "Goal",
     "Graph",
     "GraphNode",
     "Group",
@@ -111,6 +118,7 @@ __all__ = [
     "NotRunning",
     "Ok",
     "OutcomeUnknown",
+    "Plan",
     "Refused",
     "Retry",
     "Rollback",
@@ -133,8 +141,10 @@ __all__ = [
     "WorkerLost",
     "Workflow",
     "again",
+    "ale",
     "context",
     "done",
+    "lua",
     "register_node_type",
     "task",
 ]
@@ -147,6 +157,8 @@ if not TYPE_CHECKING:
         "authoring.app",
         "authoring.client",
         "authoring.context",
+        "authoring.facts",
+        "authoring.goals",
         "authoring.graphs",
         "authoring.group",
         "authoring.handles",

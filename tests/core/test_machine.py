@@ -16,7 +16,10 @@ from weft.core.code import asks, fold, machine
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env
 from weft.core.effects import PerformTask
+from weft.core.goal import fold as goal_fold
+from weft.core.goal import machine as goal_machine
 from weft.core.graph import fold as graph_fold
+from weft.core.graph import machine as graph_machine
 from weft.core.ids import EntryId
 from weft.core.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished, WeftError
@@ -50,13 +53,14 @@ def kinds(events: Any) -> list[str]:
 
 
 def test_every_event_can_be_taken_in_by_a_style() -> None:
-    assert set(fold.EVOLVE) | set(graph_fold.EVOLVE) == set(get_args(e.AnyEvent))
+    assert set(fold.EVOLVE) | set(graph_fold.EVOLVE) | set(goal_fold._EVOLVE) == set(get_args(e.AnyEvent))
 
 
 def test_every_command_can_be_decided() -> None:
     known = {command for command in get_args(c.Asked) if issubclass(command, c.Ask)}
     assert set(asks._ASKS) == known
-    assert set(machine._DECIDE) == set(get_args(c.AnyCommand)) - known
+    styles = set(machine._DECIDE) | set(graph_machine._DECIDE) | set(goal_machine._DECIDE)
+    assert styles == set(get_args(c.AnyCommand)) - known
 
 
 def test_effects_and_mail_belong_to_events_that_exist() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import weft
 from weft.core import commands as c
+from weft.core.ids import EntryId
 from weft.runtime.draft import Posted
 from weft.testing import World
 
 
-def test_a_command_that_no_decider_knows_stops_only_its_own_run() -> None:
+def test_a_run_that_cannot_be_decided_stops_and_no_other_does() -> None:
     app = weft.App("memory://")
     graph = app.graph({"weft": "graph/1", "name": "g", "nodes": {"wait": {"wait": "1h"}}})
     world = World(app)
@@ -20,10 +21,11 @@ def test_a_command_that_no_decider_knows_stops_only_its_own_run() -> None:
         engine = app.door.engine
         assert engine is not None
         actor = next(actor for actor in engine.actors.values() if actor.id == "hurt")
-        actor.post(Posted(c.CompleteRun(b"null")))  # type: ignore[arg-type]
+        actor.machine.graph = None  # type: ignore[attr-defined]
+        actor.post(Posted(c.FireTimer(EntryId(next(iter(actor.machine.state.timers))))))
 
     world.perform(hurt)
-    world.settle()
+    world.advance("2h")
 
     assert other.result() == {}
     explained = world.perform(lambda: app.get("hurt").explain())

@@ -7,13 +7,14 @@ import contextlib
 import inspect
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, overload
 
 import msgspec
 
+from weft.authoring.goals import Goal
 from weft.authoring.graphs import Graph
 from weft.authoring.group import Group, not_running
 from weft.authoring.handles import Handle
@@ -25,6 +26,8 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
+from weft.core.goal.plan import Plan
+from weft.core.graph.starting import GOAL
 from weft.core.ids import Millis, RunId
 from weft.errors import LoopRunning, RunAtImport, UnknownWorkflow, UsageError
 from weft.ports.store import Definition, RunQuery, Store
@@ -33,7 +36,7 @@ from weft.runtime.door import Door, Started
 from weft.runtime.engine import Engine, World
 from weft.runtime.executor import PoolExecutor
 from weft.runtime.garbage import calm
-from weft.runtime.programs import AnyProgram, GraphProgram, graph_definition, keep_definition, read_graph
+from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, keep_definition, read_graph
 from weft.runtime.settings import Settings
 from weft.steps.base import StepBody
 from weft.steps.codec import Codec
@@ -271,6 +274,9 @@ class App(Group):
             timeout_ms=workflow.timeout_ms,
             attributes=plain_attributes(attributes),
         )
+        plan = invocation.plan()
+        if bytes(plan):
+            start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=plan)
         started = await self.door.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
         return Handle(self.door, started.id, workflow.result), started
 
@@ -327,6 +333,7 @@ class AppCatalogue:
     def __init__(self, app: App) -> None:
         self._app = app
         self._programs: dict[tuple[str, str], GraphProgram] = {}
+        self._goals: dict[str, GoalProgram] = {}
         self._definitions: dict[tuple[str, str], Definition] = {}
 
     def step(self, name: str) -> StepBody | None:
@@ -340,14 +347,19 @@ class AppCatalogue:
         return self._app.queue_names()
 
     def program(self, workflow: str, version: str) -> AnyProgram | None:
-        found = self._app.find_program(workflow, version) or self._programs.get((workflow, version))
-        if found is None and isinstance(graph := self._app.known(workflow, version), Graph):
-            found = self._programs[workflow, version] = GraphProgram(graph.loaded.graph, version, self)
+        found: AnyProgram | None = self._app.find_program(workflow, version) or self._programs.get((workflow, version))
+        if found is None:
+            known = self._app.known(workflow, version)
+            if isinstance(known, Graph):
+                found = self._programs[workflow, version] = GraphProgram(known.loaded.graph, version, self)
+            elif isinstance(known, Goal) or (workflow, version) == (GOAL, "1"):
+                found = self._goals.setdefault(workflow, GoalProgram(workflow, self))
         return found
 
     def programs(self) -> list[tuple[str, str]]:
         graphs = [(graph.name, graph.version) for graph in self._app.graphs()]
-        return list(dict.fromkeys([*self._app.workflow_versions(), *graphs, *self._programs]))
+        goals = [(GOAL, "1"), *((goal.name, goal.version) for goal in self._app.goals())]
+        return list(dict.fromkeys([*self._app.workflow_versions(), *graphs, *goals, *self._programs]))
 
     def definitions(self, now: Millis) -> list[Definition]:
         for graph in self._app.graphs():
@@ -358,7 +370,8 @@ class AppCatalogue:
 
     def learn(self, definition: Definition) -> None:
         key = (definition.name, definition.version)
-        if definition.style == "graph" and key not in self._programs:
+        # What the app has itself need not be read: a version is its content.
+        if definition.style == "graph" and key not in self._programs and self._app.known(*key) is None:
             self._programs[key] = GraphProgram(read_graph(definition).graph, definition.version, self)
 
     # --- what programs ask ----------------------------------------------------------------------------------------
@@ -374,6 +387,9 @@ class AppCatalogue:
     def step_takes(self, step: str) -> list[str] | None:
         found = self._app.find_step(step)
         return [parameter.name for parameter in found.signature.parameters] if found is not None else None
+
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+        return self._app.make_plan(goals, given)
 
     def callee(self, workflow: str) -> tuple[str, Style] | None:
         try:

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.authoring import structure
+from weft.authoring.facts import Facts
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.authoring.results import Answer, Err, Message, Ok, Turn, Winner
 from weft.authoring.runnable import Invocation, Runnable
@@ -19,7 +20,7 @@ from weft.authoring.steps import Step
 from weft.authoring.workflows import child_failed, child_result, start_child
 from weft.core import commands as c
 from weft.core import values
-from weft.core.code.locations import check_name
+from weft.core.code.locations import check_name, key_of
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, UndoPlan
 from weft.core.state import Entry
@@ -27,6 +28,7 @@ from weft.errors import BadValue, NoContext, Rollback, UsageError
 from weft.runtime.code_driver import current_scope
 from weft.runtime.inline import InlineBody
 from weft.runtime.scopes import Scope
+from weft.steps.base import chunk_of
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
 
@@ -421,6 +423,15 @@ class Context:
 
         return ChildHandle(scope.driver, entry, invocation.workflow.result, child_failed)
 
+    async def achieve(
+        self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | None = None
+    ) -> Facts:
+        """Reach goals from what is given: a child run that plans which steps to take."""
+        scope = _scope()
+        invocation = scope.driver.program.achievement(goals, given or {})
+        assert isinstance(invocation, Invocation)
+        return await child_result(scope, invocation)  # type: ignore[no-any-return]
+
     # --- recorded values ------------------------------------------------------------------------------------------
 
     async def now(self) -> datetime:
@@ -465,6 +476,13 @@ class Context:
         if entry is None:
             plain = values.decode(values.encode(attributes, what="the attributes have"))
             driver.ask(c.SetAttributes(scope.prefix, "set", n, plain))
+
+    async def emit(self, stream: str, chunk: Any) -> None:
+        """Write to an output stream of the run. It is no part of the log, and on replay it is not written again."""
+        scope = _scope()
+        raw = chunk_of(check_name(stream), chunk)
+        n, _ = scope.driver.find(scope, f"!{stream}", "emit")
+        scope.driver.outside.emit(stream, raw, key_of(scope.prefix, f"!{stream}", n))
 
     def _value(
         self, name: str, of: Literal["now", "random", "uuid", "version"], make: Callable[[Scope], bytes]

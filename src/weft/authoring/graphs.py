@@ -135,7 +135,9 @@ class Graph(Runnable[dict[str, Any]]):
         schema = self.loaded.graph.input
         wrong = check_schema(schema, raw) if schema is not None else None
         if wrong is not None:
-            raise BadValue(f"The input of {self.name} does not fit: {wrong}.", hint=_inputs(schema), code="value.wrong_type")
+            raise BadValue(
+                f"The input of {self.name} does not fit: {wrong}.", hint=_inputs(schema), code="value.wrong_type"
+            )
         return raw
 
     def refuse_unknown(self, group: Group) -> None:

@@ -10,16 +10,24 @@ from pathlib import Path, PurePath
 from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 from weft.authoring.context import THE_CONTEXT, Context
+from weft.authoring.defining import graph_definition, step_definition, workflow_definition
+from weft.authoring.facts import When
+from weft.authoring.goals import Goal, Plan, goal_names
 from weft.authoring.graphs import Graph
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.authoring.runnable import Invocation, Runnable
-from weft.authoring.steps import Step
+from weft.authoring.steps import Planning, Step
 from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Effect
-from weft.errors import NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError
+from weft.core.goal.catalogue import Catalogue
+from weft.core.goal.plan import Plan as CorePlan
+from weft.core.goal.plan import make_plan
+from weft.core.graph.starting import GOAL
+from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError
 from weft.graphs.load import Surroundings
+from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
@@ -33,6 +41,9 @@ NOT_RUNNING_HINT = (
 )
 
 
+RENAME = "Rename one: names identify what runs belong to."
+
+
 class Group:
     """A collection of steps and workflows. ``prefix`` begins the names of all of them."""
 
@@ -42,6 +53,9 @@ class Group:
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
         self._programs: dict[tuple[str, str], WorkflowProgram] = {}
         self._graphs: dict[str, Graph] = {}
+        self._goals: dict[str, Goal] = {}
+        self.planner = Catalogue()
+        """The steps that take part in planning."""
         self._parent: Group | None = None
 
     # --- registering ----------------------------------------------------------------------------------------------
@@ -60,7 +74,12 @@ class Group:
         queue: str = "default",
         raises: Sequence[type[BaseException]] = (),
         effect: Effect = "idempotent",
+        cache: Duration | bool | None = None,
         run_in: Literal["thread", "process"] = "thread",
+        gives: str | Sequence[str] = (),
+        when: When | None = None,
+        width: int = 1,
+        labels: Mapping[str, str] | None = None,
     ) -> StepDecorator: ...
     def step(self, *fn: Any, **policies: Any) -> Any:
         """Register a function as a step."""
@@ -78,15 +97,24 @@ class Group:
         queue: str = "default",
         raises: Sequence[type[BaseException]] = (),
         effect: Effect = "idempotent",
+        cache: Duration | bool | None = None,
         run_in: Literal["thread", "process"] = "thread",
+        gives: str | Sequence[str] = (),
+        when: When | None = None,
+        width: int = 1,
+        labels: Mapping[str, str] | None = None,
     ) -> Step[Any, Any]:
-        """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue."""
+        """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue, BadStep."""
         full = check_name(self._prefix + (name or _own_name(fn)))
         self._refuse_taken(full, fn, "step")
         signature = Signature.of(fn)
         policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
         body = PythonStep(full, fn, signature, raises=tuple(raises), run_in=run_in)
-        step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises))
+        planning = Planning(
+            gives if isinstance(gives, str) else tuple(gives), when, width, _cached(cache), labels or {}
+        )
+        step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises), planning=planning)
+        self._plan_with(step)
         self._steps[full] = step
         if self._parent is not None:
             self._parent.adopt_step(step)
@@ -98,7 +126,12 @@ class Group:
     def workflow(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
     @overload
     def workflow(
-        self, *, name: str | None = None, version: str = "1", timeout: Duration | None = None
+        self,
+        *,
+        name: str | None = None,
+        version: str = "1",
+        timeout: Duration | None = None,
+        gives: str | Sequence[str] = (),
     ) -> WorkflowDecorator: ...
     def workflow(self, *fn: Any, **options: Any) -> Any:
         """Register an async function as a workflow."""
@@ -107,7 +140,13 @@ class Group:
         return WorkflowDecorator(self, options)
 
     def add_workflow(
-        self, fn: Callable[..., Any], *, name: str | None = None, version: str = "1", timeout: Duration | None = None
+        self,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        version: str = "1",
+        timeout: Duration | None = None,
+        gives: str | Sequence[str] = (),
     ) -> Workflow[Any, Any]:
         """Register an async function as a workflow. Raises NotAsync, NameTaken."""
         full = check_name(self._prefix + (name or _own_name(fn)))
@@ -124,7 +163,9 @@ class Group:
             Signature.of(fn, context_type=Context),
             version=version,
             timeout_ms=duration_ms(timeout) if timeout is not None else 0,
+            gives=gives if isinstance(gives, str) else tuple(gives),
         )
+        self._plan_with(workflow)
         self._keep_workflow(workflow)
         return workflow
 
@@ -143,6 +184,7 @@ class Group:
         graph = Graph.of(source, self._surroundings(), beside=sys._getframe(1).f_code.co_filename)  # noqa: SLF001
         graph.register(self, self._surroundings(), (gives,) if isinstance(gives, str) else tuple(gives))
         check_name(graph.name)
+        self._plan_with(graph)
         self._keep_graph(graph)
         return graph
 
@@ -154,15 +196,14 @@ class Group:
         taken = graph.name in self._steps or any(name == graph.name for name, _ in self._workflows)
         if taken or (known is not None and known is not graph and known.version != graph.version):
             other = "A step" if graph.name in self._steps else "Another workflow"
-            raise NameTaken(
-                f'{other} is called "{graph.name}".', hint="Rename one: names identify what runs belong to."
-            )
+            raise NameTaken(f'{other} is called "{graph.name}".', hint=RENAME)
         self._graphs[graph.name] = graph
         if self._parent is not None:
             self._parent._keep_graph(graph)  # noqa: SLF001
 
     def adopt_step(self, step: Step[Any, Any]) -> None:
         self._refuse_taken(step.name, step.fn, "step")
+        self._plan_with(step)
         self._steps[step.name] = step
         if self._parent is not None:
             self._parent.adopt_step(step)
@@ -176,9 +217,13 @@ class Group:
                 self.adopt_step(step)
             for workflow in group._workflows.values():  # noqa: SLF001
                 self._refuse_taken(workflow.name, workflow.fn, "workflow", workflow.version)
+                self._plan_with(workflow)
                 self._keep_workflow(workflow)
             for graph in group._graphs.values():  # noqa: SLF001
+                self._plan_with(graph)
                 self._keep_graph(graph)
+            for goal in group._goals.values():  # noqa: SLF001
+                self._keep_goal(goal)
             group._parent = self  # noqa: SLF001
 
     def _refuse_taken(self, name: str, fn: Callable[..., Any], kind: str, version: str = "") -> None:
@@ -188,7 +233,7 @@ class Group:
             found = [w for (n, v), w in self._workflows.items() if n == name and (kind == "step" or v == version)]
             other = found[0].fn if found else None
         if name in self._graphs:
-            raise NameTaken(f'A graph is called "{name}" too.', hint="Rename one: names identify what runs belong to.")
+            raise NameTaken(f'A graph is called "{name}" too.', hint=RENAME)
         if other is None or other is fn:
             return
         kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
@@ -197,6 +242,75 @@ class Group:
             hint="Names identify recorded results. "
             f'Rename one, or @app.{kind}(name="{PurePath(_file(fn)).stem}.{name}").',
         )
+
+    # --- goals ----------------------------------------------------------------------------------------------------
+
+    def goal(self, name: str, *goals: str | Step[..., Any] | Runnable[Any]) -> Goal:
+        """A goal under a name: what it takes is planned when it is started. Raises NameTaken, BadPlan."""
+        goal = Goal(self, check_name(self._prefix + name), goal_names(goals))
+        if not goal.goals:
+            raise BadPlan(f"The goal {name} names no step.", code="goal.no_goal")
+        self._keep_goal(goal)
+        return goal
+
+    def _keep_goal(self, goal: Goal) -> None:
+        known = self._goals.get(goal.name)
+        if goal.name in self.runnable_names() and (known is None or known.goals != goal.goals):
+            raise NameTaken(f'Another workflow is called "{goal.name}".', hint=RENAME)
+        self._goals[goal.name] = goal
+        if self._parent is not None:
+            self._parent._keep_goal(goal)  # noqa: SLF001
+
+    def plan(self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
+        """What reaching these goals takes, from what is given: the very plan that a start would follow.
+
+        Raises:
+            UnknownStep: a goal is not registered.
+            BadPlan: no goals.
+        """
+        return Plan(self.make_plan(goal_names(goals), list(given)), self)
+
+    def make_plan(self, goals: Sequence[str], given: Iterable[str]) -> CorePlan:
+        """The plan as the engine follows it; goals that say nothing of ``gives`` take part because they are named."""
+        for name in goals:
+            if name not in self.planner:
+                self._enter(name)
+        return make_plan(self.planner, goals, given)
+
+    def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
+        """A run of goals without a name of their own."""
+        goal = Goal(self, GOAL, goal_names(goals))
+        return Invocation(goal, goal.given(given))
+
+    def _enter(self, name: str) -> None:
+        """Something is named as a goal, and takes part in planning from now on."""
+        found: Step[Any, Any] | Graph | Workflow[Any, Any] | None = self._steps.get(name) or self._graphs.get(name)
+        if found is None:
+            workflows = [workflow for (known, _), workflow in self._workflows.items() if known == name]
+            found = workflows[-1] if workflows else None
+        if found is not None:
+            self._define(found)
+
+    def _plan_with(self, thing: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
+        if thing.gives:
+            self._define(thing)
+
+    def redefine(self, step: Step[Any, Any]) -> None:
+        """A step got an undo: goals must know."""
+        if step.body.name in self.planner:
+            self._define(step)
+        if self._parent is not None:
+            self._parent.redefine(step)
+
+    def _define(self, thing: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
+        if isinstance(thing, Step):
+            definition = step_definition(thing)
+        else:
+            definition = workflow_definition(thing) if isinstance(thing, Workflow) else graph_definition(thing)
+        known = definition.id in self.planner
+        decided = (self.planner.update if known else self.planner.register)(definition, GOAL_LANGUAGES)
+        for event in decided:
+            self.planner.evolve(event)
 
     # --- looking up (what the engine asks) ------------------------------------------------------------------------
 
@@ -214,7 +328,7 @@ class Group:
 
     def known(self, workflow: str, version: str) -> Runnable[Any] | None:
         """What is registered under this name and version."""
-        graph = self._graphs.get(workflow)
+        graph = self._graphs.get(workflow) or self._goals.get(workflow)
         if graph is not None and graph.version == version:
             return graph
         return self._workflows.get((workflow, version))
@@ -223,7 +337,10 @@ class Group:
         return list(self._workflows)
 
     def runnable_names(self) -> list[str]:
-        return sorted({*(known for known, _ in self._workflows), *self._graphs})
+        return sorted({*(known for known, _ in self._workflows), *self._graphs, *self._goals})
+
+    def goals(self) -> list[Goal]:
+        return list(self._goals.values())
 
     def graphs(self) -> list[Graph]:
         return list(self._graphs.values())
@@ -242,6 +359,8 @@ class Group:
             return found[-1]
         if name in self._graphs:
             return self._graphs[name]
+        if name in self._goals:
+            return self._goals[name]
         names = self.runnable_names()
         raise UnknownWorkflow(
             f'No workflow "{name}" is registered.{did_you_mean(name, names)}', hint=known_names(names)
@@ -332,6 +451,13 @@ def known_names(names: Sequence[str]) -> str:
 def not_running() -> NoReturn:
     """Refuse what needs an engine in this process."""
     raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
+
+
+def _cached(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - `cache=True` is what users write
+    """How long a result answers for equal inputs, in milliseconds; 0: for ever, None: not at all."""
+    if cache is None or cache is False:
+        return None
+    return 0 if cache is True else duration_ms(cache)
 
 
 def _own_name(fn: Callable[..., Any]) -> str:

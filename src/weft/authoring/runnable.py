@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from weft.core.events import Style
+from msgspec import Raw
+
+from weft.core.events import ABSENT, Style
 from weft.steps.codec import Codec
 
 if TYPE_CHECKING:
@@ -35,6 +37,10 @@ class Runnable(Generic[R]):
         """How what it gives is read."""
         raise AssertionError("each style has its own")
 
+    def plan_for(self, given: bytes) -> Raw:
+        """What a run of it follows, where that is made at its start."""
+        return ABSENT
+
     def given(self, input: Mapping[str, Any]) -> bytes:
         """An input as JSON, checked. Raises BadValue."""
         raise AssertionError("each style has its own")
@@ -48,3 +54,7 @@ class Invocation:
     def __init__(self, workflow: Runnable[Any], given: bytes) -> None:
         self.workflow = workflow
         self.given = given
+
+    def plan(self) -> Raw:
+        """The plan of a goal run, made now; nothing for other styles. Raises BadPlan, UnknownStep."""
+        return self.workflow.plan_for(self.given)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
+import msgspec
+
+from weft.authoring.facts import When
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.core import commands as c
 from weft.core import values
@@ -30,6 +33,16 @@ Q = ParamSpec("Q")
 U = TypeVar("U")
 
 
+class Planning(msgspec.Struct, frozen=True):
+    """What a step says for goals."""
+
+    gives: str | tuple[str, ...] = ()
+    when: When | None = None
+    width: int = 1
+    cache_ms: int | None = None
+    labels: Mapping[str, str] = {}
+
+
 class Step(Generic[P, R]):
     """A registered step. Calling it makes a call; awaiting the call performs it."""
 
@@ -40,7 +53,10 @@ class Step(Generic[P, R]):
         signature: Signature,
         policy: Policy,
         raises: Sequence[type[BaseException]],
+        *,
+        planning: Planning,
     ) -> None:
+        self.planning = planning
         self.name: str = body.name
         self.fn: Callable[..., Any] = body.fn
         self.signature = signature
@@ -61,6 +77,11 @@ class Step(Generic[P, R]):
         call = _perform(self, given)
         call.__qualname__ = self.name  # type: ignore[attr-defined]  # what Python calls it when somebody forgets to await it
         return call
+
+    @property
+    def gives(self) -> str | tuple[str, ...]:
+        """The facts of its result, for goals."""
+        return self.planning.gives
 
     def options(
         self,
@@ -101,6 +122,7 @@ class Step(Generic[P, R]):
                 hint=f"It may take {', '.join(sorted(known))}.",
             )
         self.undo_plan = UndoPlan(step=undo.name, takes=[name for name in takes if name in known], policy=undo.policy)
+        self._group.redefine(self)
         return undo  # type: ignore[return-value]  # a Step is called like the function it was made from
 
     def __repr__(self) -> str:

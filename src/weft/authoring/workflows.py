@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 import msgspec
@@ -32,8 +32,17 @@ class Workflow(Runnable[R], Generic[P, R]):
     """
 
     def __init__(
-        self, group: Group, name: str, fn: Callable[..., Any], signature: Signature, *, version: str, timeout_ms: int
+        self,
+        group: Group,
+        name: str,
+        fn: Callable[..., Any],
+        signature: Signature,
+        *,
+        version: str,
+        timeout_ms: int,
+        gives: str | tuple[str, ...] = (),
     ) -> None:
+        self.gives = gives
         self.name = name
         self.fn = fn
         self.signature = signature
@@ -97,6 +106,10 @@ class WorkflowProgram:
     def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
         return self._workflow.group.root().invocation(call, given)
 
+    def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
+        """What ``ctx.achieve`` stands for: a run of goals that need no name."""
+        return self._workflow.group.root().achievement(goals, given)
+
     def encode(self, value: Any) -> bytes:
         return self._workflow.signature.result.encode(value, what=f"{self.name} returned")
 
@@ -159,5 +172,6 @@ def start_child(
             due,
             awaited,
             workflow.timeout_ms,
+            invocation.plan(),
         )
     )

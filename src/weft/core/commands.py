@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import DEFAULT_POLICY, NULL, Parent, Policy, Style, UndoPlan
+from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Policy, Style, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
 
@@ -169,6 +169,7 @@ class StartChild(Ask, frozen=True):
     awaited: bool = True
     timeout_ms: int = 0
     """The child's own; ``due`` is how long its parent waits."""
+    plan: Raw = ABSENT
 
 
 class RecordValue(Ask, frozen=True):

@@ -20,6 +20,7 @@ from weft.core.commands import AnyCommand, Mailed
 from weft.core.effects import AnyEffect, PerformTask
 from weft.core.events import AnyEvent
 from weft.core.state import State
+from weft.errors import NotAllowed
 
 SchemaCheck = Callable[[dict[str, Any], bytes], str | None]
 
@@ -67,6 +68,12 @@ class Env(msgspec.Struct, frozen=True):
     """The content of a blob, if it is in memory."""
     keep: Callable[[bytes], Raw] = kept_inline
     """JSON as the log holds it: itself, or a reference to a blob that is durable before the append is."""
+
+
+def unknown_command(run_id: str, style: str, command: AnyCommand) -> NotAllowed:
+    """The refusal of a command that runs of this style do not know."""
+    words = "".join(f" {char.lower()}" if char.isupper() else char for char in type(command).__name__)
+    return NotAllowed(f"{run_id} is a {style} run; it cannot be told to{words}.")
 
 
 class Letter(msgspec.Struct, frozen=True):

@@ -69,6 +69,8 @@ class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
     uid: str
     entry: int = 0
     run_id: str = ""
+    facts: bool = False
+    """Of a goal run the parent wants the facts by name, and nothing else."""
 
 
 # --- the life of a run -------------------------------------------------------------------------------------------
@@ -301,6 +303,8 @@ class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
     due: int = 0
     timeout_ms: int = 0
     awaited: bool = True
+    plan: Raw = ABSENT
+    """Of a goal run: the plan that it follows."""
     add: list[str] = []
 
 

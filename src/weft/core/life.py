@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
-from weft.core.commands import CancelRun, ReportChildEnded, StartRun
+from weft.core.commands import CancelRun, ReportChildEnded, StartGoal, StartRun
 from weft.core.events import (
     NULL,
     AnyEvent,
@@ -139,17 +139,20 @@ def parent_report(state: State) -> ReportChildEnded | None:
     )
 
 
-def child_start(state: State, event: ChildStarted) -> StartRun:
-    """The first command of a child run that the last event started."""
-    return StartRun(
+def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
+    """The first command of a child run that the last event started. ``facts``: of a goal run only these are wanted."""
+    start = StartRun(
         run_id=event.run_id,
         workflow=event.workflow,
         input=event.input,
         version=event.version,
         style=event.style,
         timeout_ms=event.timeout_ms,
-        parent=Parent(uid=state.uid, entry=state.seq, run_id=state.run_id),
+        parent=Parent(uid=state.uid, entry=state.seq, run_id=state.run_id, facts=facts),
     )
+    if not bytes(event.plan):
+        return start
+    return StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=event.plan)
 
 
 def evolve_started(state: State, event: RunStarted, at: int) -> None:

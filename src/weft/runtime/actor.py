@@ -33,6 +33,7 @@ from weft.ports.store import (
     EVENTS_PER_APPEND_MAX,
     KeyRow,
     Mail,
+    NewChunk,
     NewRun,
     Outcome,
     Snapshot,
@@ -40,7 +41,7 @@ from weft.ports.store import (
 from weft.runtime.code_driver import CodeDriver, diverged
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
-from weft.runtime.programs import GraphProgram
+from weft.runtime.programs import GoalProgram, GraphProgram
 from weft.runtime.shown import call_shown
 
 if TYPE_CHECKING:
@@ -260,7 +261,7 @@ class Actor:
         if not isinstance(machine, CodeMachine):
             return
         program = self.engine.catalogue.program(machine.state.workflow, machine.state.version)
-        if program is not None and not isinstance(program, GraphProgram):
+        if program is not None and not isinstance(program, GraphProgram | GoalProgram):
             self.driver = CodeDriver(machine, program, self)
 
     def issue(self, command: c.Asked) -> None:
@@ -275,6 +276,11 @@ class Actor:
 
     def new_id(self) -> str:
         return self.engine.ids.new()
+
+    def emit(self, stream: str, raw: bytes, place: str) -> None:
+        """Output of the code; on replay it is the same chunk again, and is known by its place and content."""
+        key = f"{place}={values.digest(raw)}"
+        self._draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
         self.engine.soon(self.engine.aside, self._hold_other_input(location, entry, asked))
@@ -361,7 +367,12 @@ class Actor:
         return Raw(values.ref_for(digest, len(raw)))
 
     def blob(self, digest: str) -> bytes | None:
-        return self.fetched.get(digest) or self.engine.blob_cache.get(digest)
+        return self.fetched.get(digest) or self.engine.blob_cache.get(digest) or self._unwritten(digest)
+
+    def _unwritten(self, digest: str) -> bytes | None:
+        """What was decided and is not durable yet can have left the cache, and is not in the store."""
+        drafts = self.drafts if self.flying is None else (self.flying, *self.drafts)
+        return next((draft.puts[digest] for draft in drafts if digest in draft.puts), None)
 
     def go_on(self) -> None:
         """What the run lacked is in memory: let it go on."""
@@ -445,6 +456,8 @@ class Actor:
     def answer(self, draft: Draft) -> None:
         """Tell everybody whose command this append settles."""
         worker = self.engine.worker
+        for chunk in draft.chunks:
+            self.engine.emitter.emit(chunk)
         for posted in draft.posted:
             if posted.flight is not None:
                 worker.answered(posted.flight)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from weft.core.goal.definitions import HttpWay, ScriptWay, StepDef, digest
 from weft.core.graph.starting import HTTP, TYPE
 from weft.runtime.insist import insist
 from weft.steps.base import StepBody
 from weft.steps.http.client import HttpClient
 from weft.steps.http.node import HttpNode
+from weft.steps.http.signing import webhooks_here
+from weft.steps.http.step import HttpCall, HttpStep
 from weft.steps.node_types import NodeTypeBody, node_types
+from weft.steps.script import ScriptStep
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -34,10 +40,29 @@ class BuiltIn:
 
     def _make(self, name: str) -> StepBody | None:
         if name == HTTP:
-            self._client = self._client or HttpClient()
-            return HttpNode(self._client, self._engine.clock, self._keep)
+            return HttpNode(self._http(), self._engine.clock, self._keep, webhooks=webhooks_here())
         node_type = node_types().get(name.removeprefix(TYPE)) if name.startswith(TYPE) else None
         return NodeTypeBody(node_type) if node_type is not None else None
+
+    def work(self, definition: StepDef) -> StepBody | None:
+        """What performs a step of a goal that is a request or a script."""
+        key = f"{definition.id}:{digest(definition)}"
+        found = self._bodies.get(key)
+        if found is None and isinstance(definition.way, HttpWay):
+            way = definition.way
+            call = HttpCall(url=way.url, method=way.method, answer=way.answer, health=way.health)
+            if definition.policy.timeout_ms and way.answer == "now":
+                call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
+            found = HttpStep(definition.id, call, self._http(), self._engine.clock, webhooks=webhooks_here())
+        elif found is None and isinstance(definition.way, ScriptWay):
+            found = ScriptStep(definition)
+        if found is not None:
+            self._bodies[key] = found
+        return found
+
+    def _http(self) -> HttpClient:
+        self._client = self._client or HttpClient()
+        return self._client
 
     async def _keep(self, content: bytes) -> str:
         digest = await insist(self._engine, lambda: self._engine.store.blobs.put(content))

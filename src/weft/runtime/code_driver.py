@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from msgspec import Raw
@@ -51,6 +51,10 @@ class Program(Protocol):
         """What a child call, or a workflow with its input, stands for."""
         ...
 
+    def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Any:
+        """What a run of goals without a name stands for."""
+        ...
+
 
 class Outside(Protocol):
     """What the driver needs of the actor that owns it."""
@@ -72,6 +76,10 @@ class Outside(Protocol):
     def now(self) -> int: ...
 
     def new_id(self) -> str: ...
+
+    def emit(self, stream: str, raw: bytes, place: str) -> None:
+        """Write to an output stream, from this place."""
+        ...
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
         """Stop for a person: the code asks with other arguments than the log holds, which must be read there first."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from weft.core.ids import HostId, RunUid
@@ -58,6 +59,8 @@ class Committer:
         self._wake: asyncio.Future[None] | None = None
         self._solo = 0
         self._task: asyncio.Task[None] | None = None
+        self.measured: Callable[[Sequence[Draft], float], None] | None = None
+        """Told of every commit: what was in it, and how many seconds it took."""
         self.batches = 0
         self.appends = 0
 
@@ -106,11 +109,14 @@ class Committer:
                     boundary("blob.put")
             boundary("commit.before")
             appends = [draft.append(writer.mail_count()) for writer, draft in batch]
+            began = time.perf_counter()
             outcomes = await self._runs.commit(appends, self._host)
         except Exception as error:  # noqa: BLE001 - any error out of a commit is "unknown"
             self._lost(batch, error)
             return
         boundary("commit.after")
+        if self.measured is not None:
+            self.measured([draft for _, draft in batch], time.perf_counter() - began)
         self.batches += 1
         self.appends += len(batch)
         for (writer, draft), outcome in zip(batch, outcomes, strict=True):

@@ -11,7 +11,7 @@ from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
 from weft.core.ids import Epoch, Millis, RunUid, Seq
 from weft.errors import WeftError
-from weft.ports.store import Append, KeyRow, Mail, NewRun, Snapshot, StoredEvent
+from weft.ports.store import Append, KeyRow, Mail, NewChunk, NewRun, Snapshot, StoredEvent
 from weft.runtime.worker import Flight
 
 _REF = b'{"$weft":"blob"'
@@ -38,6 +38,7 @@ class Draft:
         "base",
         "bytes",
         "children",
+        "chunks",
         "create",
         "effects",
         "epoch",
@@ -72,6 +73,7 @@ class Draft:
         self.snapshot: Snapshot | None = None
         self.status: str | None = None
         self.attributes: dict[str, object] | None = None
+        self.chunks: list[NewChunk] = []
         self.bytes = 0
 
     def record(self, body: bytes, at: Millis) -> None:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,9 +22,11 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.decider import Machine, Wanting
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.goal.definitions import StepWay
+from weft.core.goal.machine import GoalMachine
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
 from weft.core.state import State
-from weft.errors import Conflict, Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
+from weft.errors import Conflict, Corrupt, Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Definition, Mail, NewRun, Outcome, Sent, Store
 from weft.runtime.actor import Actor
@@ -32,6 +35,7 @@ from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.committer import Committer
 from weft.runtime.draft import Draft, Posted
+from weft.runtime.emitting import Emitter
 from weft.runtime.inline import InlineStep
 from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
@@ -48,6 +52,7 @@ from weft.steps.base import Executor, StepBody
 log = logging.getLogger("weft")
 
 Published = Callable[[RunUid, int, str], None]
+Observer = Callable[[Actor, Draft], None]
 LATER_MS = 100
 
 
@@ -86,6 +91,7 @@ class Engine:
         self.blob_cache = BlobCache(world.settings.blob_cache_bytes)
         self.check_schema = check_schema
         self.committer = Committer(world.store.log, world.store.blobs, self.host)
+        self.emitter = Emitter(self)
         self.timers = Timers(world.clock, self._due, look_seconds=world.settings.look_seconds)
         self.worker = Worker(
             catalogue,
@@ -95,6 +101,7 @@ class Engine:
             report=self._reported,
             load=self.load_value,
             keep=self.keep_value,
+            emitter=self.emitter,
         )
         self.built_in = BuiltIn(self)
         self.shared = SharedWork(self)
@@ -104,6 +111,7 @@ class Engine:
         self.closing = False
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
+        self._observers: list[Observer] = []
         self._published: set[tuple[str, str]] = set()
         self._side: set[asyncio.Task[Any]] = set()
 
@@ -113,6 +121,7 @@ class Engine:
         """Join the store, take up what nobody works on, and begin to look after it."""
         await self.store.hosts.join(self.host, lease_ms=int(self.settings.lease_seconds * 1000))
         self._loop = asyncio.get_running_loop()
+        self.thread = threading.get_ident()
         self.running = True
         self.committer.start()
         await self.publish()
@@ -130,6 +139,9 @@ class Engine:
         if left:
             log.warning("weft: %d steps did not end in time; whoever goes on performs them again", left)
         await self.settle()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.drain_seconds):
+                await self.emitter.flush()
         await self.keeper.release(list(self.actors.values()))
         await self.kill()
         await self.store.hosts.leave(self.host)
@@ -157,6 +169,10 @@ class Engine:
     def soon(self, callback: Callable[..., None], *args: Any) -> None:
         """At the next turn of the process's own loop, also when it is the code of a run that asks."""
         self._loop.call_soon(callback, *args)
+
+    def from_thread(self, callback: Callable[..., None], *args: Any) -> None:
+        """The same, from another thread."""
+        self._loop.call_soon_threadsafe(callback, *args)
 
     def aside(self, coro: Any) -> None:
         """Do something that takes its time, beside the turns of runs."""
@@ -289,7 +305,14 @@ class Engine:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Call back with a run and what it has just committed, after every commit here; the answer ends it."""
+        self._observers.append(observer)
+        return lambda: self._observers.remove(observer)
+
     def published(self, actor: Actor, draft: Draft) -> None:
+        for observer in self._observers:
+            observer(actor, draft)
         for watcher in self._watchers:
             watcher(actor.uid, actor.committed_seq, actor.machine.state.status)
 
@@ -348,11 +371,18 @@ class Engine:
                 return
             body = InlineStep(effect.step, inline)
         else:
-            body = self.catalogue.step(effect.step) or self.built_in.step(effect.step)
+            body = self._body(actor, effect)
             if body is None:
                 self.shared.offer(actor, effect)
                 return
         self.worker.hand_out(Flight(actor.uid, actor.id, effect, body))
+
+    def _body(self, actor: Actor, effect: PerformTask) -> StepBody | None:
+        """What performs a task, if anything here can."""
+        definition = actor.machine.definition(effect.task) if isinstance(actor.machine, GoalMachine) else None
+        if definition is not None and not isinstance(definition.way, StepWay):
+            return self.built_in.work(definition)
+        return self.catalogue.step(effect.step) or self.built_in.step(effect.step)
 
     def _end(self, actor: Actor) -> None:
         self.worker.stop_all(actor.uid)
@@ -424,8 +454,8 @@ class Engine:
         self.aside(self._fetch_for_code(actor, digests))
 
     async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
-        for digest in sorted(digests):
-            await self._blob(digest)
+        if await self._blobs(actor, sorted(digests)) is None:
+            return
         driver = actor.driver
         if driver is not None and actor.ready:
             driver.lacks.clear()
@@ -436,13 +466,24 @@ class Engine:
         self.aside(self._fetch(actor, wanting))
 
     async def _fetch(self, actor: Actor, wanting: Wanting) -> None:
-        for digest in wanting.blobs:
-            actor.fetched[digest] = await self._blob(digest)
+        found = await self._blobs(actor, wanting.blobs)
+        if found is None:
+            return
+        actor.fetched.update(found)
         for question in wanting.questions:
             await self._executor.in_thread(partial(LANGUAGE.answer, question))
         actor.fetching = False
         if actor.ready:
             asyncio.get_running_loop().call_soon(actor.go_on)
+
+    async def _blobs(self, actor: Actor, digests: Sequence[str]) -> dict[str, bytes] | None:
+        """What a run needs to go on; None: it is not to be had, and the run is set aside."""
+        try:
+            return {digest: await self._blob(digest) for digest in digests}
+        except (Corrupt, NotFound) as error:
+            if self.actors.get(actor.uid) is actor:
+                await self.recovery.set_aside(actor, error)
+            return None
 
     async def _blob(self, digest: str) -> bytes:
         found = self.blob_cache.get(digest)

@@ -16,11 +16,15 @@ import msgspec
 from weft.conditions import Condition, Expression, Template, compile_condition, compile_expression, compile_template
 from weft.core.decider import Question, Wanting
 from weft.errors import WeftError
+from weft.scripts import compile_script
 
 ANSWERS_MAX = 4096
+CONDITION = "condition"
+"""The language of a question that is a condition of a graph."""
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
-Answer = tuple[bool, dict[str, Any]] | WeftError
+Answer = tuple[Any, dict[str, Any]] | WeftError
+"""A value (of a condition: whether it holds), and what it rests on."""
 
 
 class Language:
@@ -35,7 +39,8 @@ class Language:
         """Whether it holds, and the values it looked at. Raises Wanting, EvaluationFailed."""
         condition = self._condition(source)
         if condition.needs_shell:
-            return self._answered(Question("condition", _canonical(source).decode(), _canonical(bindings)))
+            holds, seen = self._answered(Question(CONDITION, _canonical(source).decode(), _canonical(bindings)))
+            return bool(holds), seen
         verdict = condition.evaluate(bindings)
         return verdict.value, verdict.seen
 
@@ -53,6 +58,10 @@ class Language:
             known = self._templates[id(source)] = (source, compile_template(source))
         return known[1].evaluate(bindings)
 
+    def script(self, question: Question) -> Any:
+        """What a script in a language of its own gives. Raises Wanting, ScriptFailed, LimitExceeded."""
+        return self._answered(question)[0]
+
     def _condition(self, source: Any) -> Condition:
         if isinstance(source, str | bool):
             return _text_condition(source)
@@ -61,7 +70,7 @@ class Language:
             known = self._compiled[id(source)] = (source, compile_condition(source))
         return known[1]
 
-    def _answered(self, question: Question) -> tuple[bool, dict[str, Any]]:
+    def _answered(self, question: Question) -> tuple[Any, dict[str, Any]]:
         found = self._answers.get(question)
         if found is None:
             raise Wanting(questions=[question])
@@ -74,14 +83,19 @@ class Language:
         if question in self._answers:
             return
         try:
-            verdict = compile_condition(msgspec.json.decode(question.source)).evaluate(
-                msgspec.json.decode(question.values)
-            )
-            self._answers[question] = (verdict.value, verdict.seen)
+            self._answers[question] = _evaluated(question)
         except WeftError as error:
             self._answers[question] = error
         if len(self._answers) > ANSWERS_MAX:
             self._answers.popitem(last=False)
+
+
+def _evaluated(question: Question) -> tuple[Any, dict[str, Any]]:
+    values = msgspec.json.decode(question.values)
+    if question.language == CONDITION:
+        verdict = compile_condition(msgspec.json.decode(question.source)).evaluate(values)
+        return verdict.value, verdict.seen
+    return compile_script(question.language, question.source, tuple(values)).evaluate(values), {}
 
 
 @lru_cache(maxsize=4096)

@@ -7,13 +7,22 @@ so that a run goes on with the version it began with, whatever the document says
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import Raw
 
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Machine
 from weft.core.events import DEFAULT_POLICY, Policy, Style, UndoPlan
+from weft.core.goal.catalogue import Catalogue
+from weft.core.goal.definitions import StepDef, StepWay
+from weft.core.goal.machine import GoalMachine
+from weft.core.goal.machine import restore_state as goal_state
+from weft.core.goal.plan import Plan, encode_plan, make_plan, refuse_incomplete
+from weft.core.goal.reading import Reader as GoalReader
+from weft.core.goal.state import GoalState
 from weft.core.graph import model
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import Graph, Node, Retry, StepWork
@@ -23,6 +32,7 @@ from weft.core.ids import Millis
 from weft.errors import Conflict, Corrupt, UnknownWorkflow
 from weft.ports.store import Definition, Definitions
 from weft.runtime.code_driver import Program
+from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
 
 
@@ -39,6 +49,8 @@ class Registry(Protocol):
         """The version of a workflow that is started now, and its style."""
         ...
 
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan: ...
+
 
 class NoRegistry:
     """A host that knows nothing: enough to look at runs."""
@@ -54,6 +66,9 @@ class NoRegistry:
 
     def callee(self, workflow: str) -> tuple[str, Style] | None:
         return None
+
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+        return make_plan(Catalogue(), goals, given)
 
 
 class GraphProgram:
@@ -105,10 +120,12 @@ class GraphProgram:
         return self._registry.step_takes(step)
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
-        found = self._registry.callee(workflow)
-        if found is None:
-            raise UnknownWorkflow(f'No workflow "{workflow}" is known here.', hint="Register it, or host it elsewhere.")
-        return found
+        return _callee(self._registry, workflow)
+
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Raw:
+        plan = self._registry.plan(goals, given)
+        refuse_incomplete(plan)
+        return Raw(encode_plan(plan))
 
 
 def _retry_changes(retry: Retry, base: Policy) -> dict[str, Any]:
@@ -124,13 +141,40 @@ def _retry_changes(retry: Retry, base: Policy) -> dict[str, Any]:
     return changes
 
 
-AnyProgram = Program | GraphProgram
+class GoalProgram:
+    """Goal runs, whatever their goals: a run brings its plan."""
+
+    def __init__(self, name: str, registry: Registry) -> None:
+        self.name = name
+        self.version = "1"
+        self.reader: GoalReader = GOAL_LANGUAGE
+        self._registry = registry
+
+    def version_of(self, workflow: str) -> tuple[str, Style]:
+        return _callee(self._registry, workflow)
+
+    def body(self, definition: StepDef) -> str:
+        """A registered step by its name; of other ways the step's own, for people to read."""
+        return definition.way.step if isinstance(definition.way, StepWay) else definition.id
+
+
+def _callee(registry: Registry, workflow: str) -> tuple[str, Style]:
+    found = registry.callee(workflow)
+    if found is None:
+        raise UnknownWorkflow(f'No workflow "{workflow}" is known here.', hint="Register it, or host it elsewhere.")
+    return found
+
+
+AnyProgram = Program | GraphProgram | GoalProgram
 
 
 def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: bytes | None = None) -> Machine:
     """The machine of one run, from nothing or from a snapshot of its fold. Raises UnknownWorkflow."""
     if style == "code":
         return CodeMachine.restore(snapshot) if snapshot is not None else CodeMachine.fresh(uid)
+    if style == "goal":
+        known = program if isinstance(program, GoalProgram) else GoalProgram("", NoRegistry())
+        return GoalMachine(known, goal_state(snapshot) if snapshot is not None else GoalState(uid=uid))
     if not isinstance(program, GraphProgram):
         raise UnknownWorkflow(f"The definition of this {style} run is not in the store.")
     state = restore_state(snapshot) if snapshot is not None else GraphState(uid=uid)

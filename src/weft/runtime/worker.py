@@ -12,6 +12,8 @@ import contextvars
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from itertools import count
 
 import msgspec
 from msgspec import Raw
@@ -22,15 +24,16 @@ from weft.core.ids import EntryId, RunUid
 from weft.errors import Failure, OutcomeUnknown, TimedOut, UnknownStep
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
-from weft.ports.store import TaskOffer
+from weft.ports.store import NewChunk, TaskOffer
 from weft.runtime.catalogue import Catalogue
+from weft.runtime.emitting import Emitter
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
 from weft.steps.failures import failure_of
 from weft.steps.http.failures import AnsweredLater
 
 log = logging.getLogger("weft")
 
-Report = c.ReportTaskSucceeded | c.ReportTaskFailed
+Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
 
 
 class _Recorded(msgspec.Struct):
@@ -54,6 +57,9 @@ class Flight(msgspec.Struct, eq=False):
     """Set if it was taken from the shared queue: its report goes to another host's run."""
     running: asyncio.Task[None] | None = None
     stopped: bool = False
+    emitted: bool = False
+    chunks: Iterator[int] = msgspec.field(default_factory=count)
+    """Numbers for the chunks of output that its body writes, on whichever threads."""
 
 
 _NONE: dict[EntryId, Flight] = {}
@@ -72,6 +78,7 @@ class Worker:
         report: Callable[[Flight, Report], None],
         load: Callable[[bytes], Awaitable[bytes]],
         keep: Callable[[bytes], Awaitable[bytes]],
+        emitter: Emitter | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._executor = executor
@@ -79,6 +86,7 @@ class Worker:
         self._report = report
         self._load = load
         self._keep = keep
+        self._emitter = emitter
         self._free = slots
         self.closed = False
         self._context = contextvars.copy_context()
@@ -178,10 +186,15 @@ class Worker:
                 self._start(waiting)
 
     async def _perform(self, flight: Flight) -> None:
+        report: Report
         try:
             report = await self._attempt(flight)
-        except (asyncio.CancelledError, AnsweredLater):
+        except asyncio.CancelledError:
             return
+        except AnsweredLater:
+            report = c.ReportWorkAccepted(flight.effect.task, flight.effect.attempt, flight.effect.delivery)
+        if flight.emitted and self._emitter is not None:
+            await self._emitter.flush()
         if not flight.stopped:
             boundary("step.after")
             self._report(flight, report)
@@ -190,7 +203,14 @@ class Worker:
         effect = flight.effect
         body = flight.body
         CURRENT_TASK.set(
-            Task(key=effect.key, attempt=effect.attempt, run_id=flight.run_id, step=effect.step, away=self._away)
+            Task(
+                key=effect.key,
+                attempt=effect.attempt,
+                run_id=flight.run_id,
+                step=effect.step,
+                away=self._away,
+                emit=partial(self._emit, flight),
+            )
         )
         try:
             if body is None:
@@ -208,6 +228,24 @@ class Worker:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
             return self._failed(effect, body, error)
+
+    def _emit(self, flight: Flight, stream: str, raw: bytes) -> None:
+        """Output of a body, on whichever thread it runs; a hand-out that nobody waits for is not heard any more."""
+        if self._emitter is None or flight.stopped:
+            return
+        effect = flight.effect
+        flight.emitted = True
+        self._emitter.emit(
+            NewChunk(
+                uid=flight.uid,
+                stream=stream,
+                key=f"{effect.task}.{effect.attempt}.{effect.delivery}.{next(flight.chunks)}",
+                body=raw,
+                at=self._clock.now_ms(),
+                by=effect.location,
+                attempt=effect.attempt + effect.delivery - 1,
+            )
+        )
 
     async def _given(self, effect: PerformTask) -> bytes:
         """The arguments as JSON; those of an undo are picked from what its task was given and gave."""
@@ -230,6 +268,10 @@ class Worker:
         retryable = body is not None and not body.is_final(error)
         wait_ms = getattr(error, "retry_after_ms", None) or 0
         return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
+
+    def next_in_line(self) -> Flight | None:
+        """What has waited longest for a slot."""
+        return self._line[0] if self._line else None
 
     async def drain(self, seconds: float) -> int:
         """Wait for what runs, at most that long; how many are left."""

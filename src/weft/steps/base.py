@@ -7,15 +7,20 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar
 
-from weft.errors import Failure, NoContext
+from weft.core import values
+from weft.core.code.locations import check_name
+from weft.errors import Failure, LimitExceeded, NoContext, UsageError
 
 T = TypeVar("T")
+
+CHUNK_BYTES_MAX = 64 * 1024
+"""Of one chunk of output."""
 
 
 class Task:
     """The piece of work that is being done, as seen from inside a step."""
 
-    __slots__ = ("_away", "_beat", "attempt", "key", "run_id", "step")
+    __slots__ = ("_away", "_beat", "_emit", "attempt", "key", "run_id", "step")
 
     def __init__(
         self,
@@ -26,6 +31,7 @@ class Task:
         step: str,
         beat: Callable[[], None] | None = None,
         away: Callable[[], AbstractContextManager[None]] = nullcontext,
+        emit: Callable[[str, bytes], None] | None = None,
     ) -> None:
         self.key = key
         """The same in every attempt and delivery of this very call: send it as idempotency key."""
@@ -35,14 +41,38 @@ class Task:
         self.step = step
         self._beat = beat
         self._away = away
+        self._emit = emit
 
     def heartbeat(self) -> None:
         """Say that the work goes on: a step that takes long on a machine of its own is not taken for lost."""
         if self._beat is not None:
             self._beat()
 
+    def emit(self, stream: str, chunk: Any) -> None:
+        """Write to an output stream of the run, which others may read while the work goes on.
+
+        It is stored before the step's result is. An attempt that is repeated writes again, under its own number.
+        """
+        if self._emit is None:
+            raise UsageError(
+                f"{self.step} runs in another process, from where nothing can be emitted.",
+                hint="Leave run_in='process' out, or return what it has to say.",
+            )
+        self._emit(check_name(stream), chunk_of(stream, chunk))
+
 
 CURRENT_TASK: ContextVar[Task] = ContextVar("weft_task")
+
+
+def chunk_of(stream: str, chunk: Any) -> bytes:
+    """A piece of output as JSON. Raises BadValue, LimitExceeded."""
+    raw = values.encode(chunk, what=f'the stream "{stream}" got')
+    if len(raw) > CHUNK_BYTES_MAX:
+        raise LimitExceeded(
+            f'A chunk of "{stream}" has {len(raw):,} bytes; the limit is {CHUNK_BYTES_MAX:,}.',
+            hint="Emit it in smaller pieces.",
+        )
+    return raw
 
 
 def away() -> AbstractContextManager[None]:

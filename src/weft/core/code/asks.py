@@ -103,6 +103,7 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str]) ->
         due=ask.due,
         timeout_ms=ask.timeout_ms,
         awaited=ask.awaited,
+        plan=ask.plan,
     )
     return (event,)
 

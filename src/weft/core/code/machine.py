@@ -16,11 +16,10 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import life, tasks, waits
 from weft.core.code import asks, fold
-from weft.core.decider import Env, Letter
+from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import CANCEL, EntryId
 from weft.core.state import CodeIndex, CodeState, Entry
-from weft.errors import NotAllowed
 
 _decoder: msgspec.json.Decoder[CodeState] = msgspec.json.Decoder(CodeState)
 _encode = msgspec.json.Encoder().encode
@@ -58,7 +57,10 @@ class CodeMachine:
     def decide(self, command: c.AnyCommand, env: Env) -> Sequence[e.AnyEvent]:
         if isinstance(command, c.Ask):
             return asks.decide(self.state, self.index, command)
-        return _DECIDE[type(command)](self, command, env)
+        decide = _DECIDE.get(type(command))
+        if decide is None:
+            raise unknown_command(self.state.run_id, "code", command)
+        return decide(self, command, env)
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
         return life.follow(self.state) if self.state.ended else ()
@@ -176,11 +178,6 @@ def _decide_cancel_entry(machine: CodeMachine, command: c.CancelEntry, _: Env) -
     return (e.EntryCancelled(entry=command.entry, child=child.uid if child is not None else ""),)
 
 
-def _decide_letter(machine: CodeMachine, _: c.RequeueLetter | c.DiscardLetter, __: Env) -> Sequence[e.AnyEvent]:
-    run_id = machine.state.run_id
-    raise NotAllowed(f"{run_id} is a code run, which has no dead letters.", hint=f"weft retry {run_id}")
-
-
 _Decide = Callable[[CodeMachine, Any, Env], Sequence[e.AnyEvent]]
 _DECIDE: dict[type, _Decide] = {
     c.StartRun: lambda m, command, env: life.decide_start(m.state, command, env.now),
@@ -195,8 +192,6 @@ _DECIDE: dict[type, _Decide] = {
     c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
     c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
     c.RetryRun: _decide_retry,
-    c.RequeueLetter: _decide_letter,
-    c.DiscardLetter: _decide_letter,
     c.RefuseMessage: _decide_refusal,
     c.CancelEntry: _decide_cancel_entry,
     c.CompleteRun: _decide_complete,

@@ -6,9 +6,11 @@ from heapq import heappush
 
 from msgspec import Raw
 
-from weft.core.events import ABSENT
+from weft.core.events import ABSENT, EntryCancelled
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
+from weft.core.ids import EntryId
+from weft.core.life import evolve_cancelled_entry
 
 
 class Board:
@@ -55,16 +57,11 @@ class Board:
         """Nobody waits for it any more. Work that can be undone is waited for, and nobody reads its answer."""
         state = self.state
         task = state.tasks.get(number)
-        if task is not None and task.undo is not None and not task.due:
-            task.draining = True
-            return
         child = state.children.get(number)
-        if child is not None:
-            child.cancelled = True
+        if child is not None and not child.cancelled:
             state.gone_children.append(child.uid)
-        elif number:
-            for table in (state.tasks, state.timers, state.asks):
-                table.pop(number, None)
+        entry = EntryCancelled(entry=EntryId(number))
+        if number and evolve_cancelled_entry(state, entry, task.place if task is not None else ""):
             state.gone.append(number)
 
     def _count(self, path: Path, by: int, member: str, *, parked: bool = False) -> None:

@@ -16,7 +16,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import life, tasks, values, waits
-from weft.core.decider import Env, Letter
+from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph import fold, starting
 from weft.core.graph.binding import View
@@ -57,6 +57,10 @@ class GraphProgram(Protocol):
         """Which version of a child workflow is started, and its style."""
         ...
 
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Raw:
+        """The plan for these goals from these facts. Raises BadPlan, UnknownStep."""
+        ...
+
 
 def restore_state(snapshot: bytes) -> GraphState:
     """A run's state from a snapshot of this fold."""
@@ -77,7 +81,10 @@ class GraphMachine:
     # --- deciding -------------------------------------------------------------------------------------------------
 
     def decide(self, command: c.AnyCommand, env: Env) -> Sequence[e.AnyEvent]:
-        return _DECIDE[type(command)](self, command, env)
+        decide = _DECIDE.get(type(command))
+        if decide is None:
+            raise unknown_command(self.state.run_id, "graph", command)
+        return decide(self, command, env)
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
         """The next thing that must happen by itself."""
@@ -116,7 +123,10 @@ class GraphMachine:
                 return self._route(token, env)
             case "failing":
                 return self._route_failure(token, env)
-        return starting.start(self.program, self.view(token, token.value, env, error=token.error))
+        begun = starting.start(self.program, self.view(token, token.value, env, error=token.error))
+        passed = begun[0]
+        limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
+        return begun if limit is None else life.code_ended(self.state, limit)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         found = route(self.graph, self.view(token, token.output, env), self.program.reader)
@@ -432,6 +442,7 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.FailureRaised: _dropped,
     e.RunResumed: lambda m, _: m.outstanding(),
     e.CancelRequested: lambda m, _: m.outstanding(),
+    e.CodeEnded: lambda m, _: m.outstanding(),
     e.RunRetried: lambda m, _: (DisarmTimer(CANCEL), *m.outstanding()),
     e.AskEscalated: lambda _, event: (DisarmTimer(event.ask),),
     e.RunCompleted: lambda _, __: (EndRun(),),
@@ -443,6 +454,10 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
 def _stop_children(machine: GraphMachine, _: e.AnyEvent) -> Sequence[Letter]:
     stop = c.CancelRun(reason=f"{machine.state.run_id} no longer waits for it")
     return [Letter(to=uid, command=stop) for uid in machine.state.gone_children]
+
+
+def _start_child(machine: GraphMachine, event: e.ChildStarted) -> Sequence[Letter]:
+    return (Letter(to=event.uid, command=life.child_start(machine.state, event, facts=True), create=True),)
 
 
 def _stop_child(machine: GraphMachine, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[Letter]:
@@ -459,7 +474,7 @@ def _tell_parent(machine: GraphMachine, _: e.AnyEvent) -> Sequence[Letter]:
 
 
 _MAIL: dict[type, Callable[[GraphMachine, Any], Sequence[Letter]]] = {
-    e.ChildStarted: lambda m, event: (Letter(to=event.uid, command=life.child_start(m.state, event), create=True),),
+    e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,
     e.NodeRouted: _stop_children,

@@ -192,7 +192,7 @@ class Moves(Board):
             self.state.places.setdefault(scope_key(path), {})[key] = True
         slot.items.setdefault(edge.ordinal, []).append(item)
         waited = self._waited(node, path)
-        if any(not slot.items.get(ordinal) for ordinal in waited):
+        if len(slot.items) < len(waited) or any(not slot.items.get(ordinal) for ordinal in waited):
             return
         if node.join == "edges":
             self._try_join(node, slot, waited)

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.code.asks import child_uid
 from weft.core.graph.binding import View
-from weft.core.graph.model import AskWork, HttpWork, Node, PassWork, StepWork, TypeWork, WaitWork, WorkflowWork
+from weft.core.graph.model import (
+    AskWork,
+    GoalWork,
+    HttpWork,
+    Node,
+    PassWork,
+    StepWork,
+    TypeWork,
+    WaitWork,
+    WorkflowWork,
+)
 from weft.core.graph.opening import open_raw
 from weft.core.graph.routing import arriving, check_field, route
 from weft.core.values import encode
@@ -18,6 +29,9 @@ from weft.errors import Failure, LimitExceeded, WeftError
 
 if TYPE_CHECKING:
     from weft.core.graph.machine import GraphProgram
+
+GOAL = "goal"
+"""The workflow of goal runs that have no name of their own."""
 
 HTTP = "weft.http"
 """The step that performs an HTTP request of a node."""
@@ -48,6 +62,8 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
                 return (e.TimerSet(node=view.token.node, token=view.token.id, due=view.env.now + ms),)
             case WorkflowWork():
                 return (_child(program, view, given),)
+            case GoalWork(goals=goals):
+                return (_goal(program, view, goals, given),)
             case AskWork():
                 return (_ask(program, node, view),)
     except WeftError as error:
@@ -128,17 +144,28 @@ def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEven
     return (event,)
 
 
+def _goal(program: GraphProgram, view: View, goals: Sequence[str], given: Raw) -> e.ChildStarted:
+    facts = open_raw(given, view.env.blob)
+    plan = program.plan(goals, list(facts) if isinstance(facts, dict) else [])
+    work = WorkflowWork(GOAL, "1")
+    return msgspec.structs.replace(_started(view, work, "1", "goal", given), plan=plan)
+
+
 def _child(program: GraphProgram, view: View, given: Raw) -> e.ChildStarted:
-    state, token, now = view.state, view.token, view.env.now
-    node = program.graph.nodes[token.node]
-    work = node.work
+    work = program.graph.nodes[view.token.node].work
     assert isinstance(work, WorkflowWork)
     version, style = program.version_of(work.workflow)
+    return _started(view, work, work.version or version, style, given)
+
+
+def _started(view: View, work: WorkflowWork, version: str, style: e.Style, given: Raw) -> e.ChildStarted:
+    state, token, now = view.state, view.token, view.env.now
+    node = view.graph.nodes[token.node]
     return e.ChildStarted(
         node=node.id,
         token=token.id,
         workflow=work.workflow,
-        version=work.version or version,
+        version=version,
         style=style,
         run_id=f"{state.run_id}.{node.id}.{token.id[:8]}{f'.{state.retries}' if state.retries else ''}",
         uid=child_uid(state.uid, state.seq + 1),

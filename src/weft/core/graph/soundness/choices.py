@@ -22,7 +22,7 @@ from weft.core.graph.soundness.forgetting import item_counts
 from weft.core.graph.tokens import GraphState, LoopRun, Seg, Token
 from weft.errors import Failure
 
-OUTCOMES_MAX = 256
+OUTCOMES_MAX = 1024
 ANOTHER = "another"
 """An error that no catch entry names."""
 

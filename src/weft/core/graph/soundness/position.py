@@ -63,8 +63,10 @@ class Position:
 
     @property
     def size(self) -> int:
+        """How many things there are in it, and so what it costs to copy or to look at."""
         state = self.state
-        return len(state.tokens) + len(state.slots) + len(state.frames) + len(state.loops)
+        branches = sum(len(frame.branches) for frame in state.frames.values())
+        return len(state.tokens) + len(state.slots) + len(state.loops) + branches
 
 
 def key_of(graph: Graph, position: Position) -> Key:

@@ -15,8 +15,11 @@ from weft.core.graph.soundness.judging import judge
 from weft.core.graph.soundness.play import Play
 from weft.core.graph.soundness.position import Key, Position, key_of
 
-WORK_MAX = 150_000
-"""What the search may cost: one for each move, and one for each thing in each position that is copied."""
+WORK_MAX = 120_000
+"""What the search may cost: one for each thing in each position that is copied, and a tenth for each that is played.
+"""
+WORK_AFTER_DEADLOCK = 12_000
+"""What it may still cost once it is clear that something is wrong. Tokens that are stuck make ever more positions."""
 
 
 def check_soundness(graph: Graph, *, work_max: int = WORK_MAX) -> Verdict:
@@ -55,16 +58,19 @@ class Search:
             self.positions += 1
             moves = self.play.moves(position)
             frozen = position.frozen()
-            for move in moves:
-                self._work_left -= position.size
-                child = position.copied(frozen)
+            size = position.size
+            for number, move in enumerate(moves, 1):
+                self._work_left -= size
+                if self._work_left <= 0:
+                    return
+                child = position.copied(frozen) if number < len(moves) else position
                 self.play.make(child, move)
                 self._go_on(child)
 
     def _go_on(self, position: Position) -> None:
         """Follow a position to where there is something to choose, and keep that."""
         while self._work_left > 0:
-            self._work_left -= 1
+            self._work_left -= 1 + position.size // 10
             moves = [] if position.over else self.play.moves(position)
             if not moves:
                 self._end(position)
@@ -87,3 +93,4 @@ class Search:
         state = position.state
         if state.tokens and not state.agenda and not position.over:
             self.stuck.append(position)
+            self._work_left = min(self._work_left, WORK_AFTER_DEADLOCK)

@@ -1,0 +1,135 @@
+"""Goals: say what you want and what you have; the plan is made from the steps that are registered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from weft.authoring.facts import Facts
+from weft.authoring.runnable import Runnable
+from weft.core import values
+from weft.core.goal import plan as planning
+from weft.core.goal.plan_text import render
+from weft.errors import BadPlan
+from weft.steps.codec import Codec
+
+if TYPE_CHECKING:
+    from weft.authoring.group import Group
+
+GoalName = "str | Step[..., Any] | Runnable[Any]"
+
+
+class Plan:
+    """What reaching some goals takes: printed, it is a tree with reasons. A start makes the very same."""
+
+    def __init__(self, plan: planning.Plan, group: Group) -> None:
+        self.plan = plan
+        self._group = group
+
+    @property
+    def goals(self) -> list[str]:
+        return list(self.plan.goals)
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps that may run."""
+        return list(self.plan.steps)
+
+    @property
+    def required(self) -> list[str]:
+        """Facts that must be given for a start and are not."""
+        return list(self.plan.required)
+
+    @property
+    def conditional(self) -> list[str]:
+        """Facts that are lacking only if a gate opens."""
+        return list(self.plan.conditional)
+
+    @property
+    def missing(self) -> dict[str, list[str]]:
+        """Facts that nobody gives, and the steps that need them."""
+        return {name: list(steps) for name, steps in self.plan.missing.items()}
+
+    @property
+    def excluded(self) -> dict[str, planning.Excluded]:
+        """Steps that were met and are left out: blocked, missing or satisfied, and by what."""
+        return dict(self.plan.excluded)
+
+    @property
+    def facts(self) -> dict[str, planning.FactUse]:
+        """Who gives each fact, and who reads it."""
+        return dict(self.plan.facts)
+
+    def __str__(self) -> str:
+        return render(self.plan)
+
+
+class Goal(Runnable[Facts]):
+    """A goal under a name: ``invoicing = app.goal("invoicing", send_invoice)``."""
+
+    style = "goal"
+
+    def __init__(self, group: Group, name: str, goals: tuple[str, ...]) -> None:
+        self.group = group
+        self.name = name
+        self.goals = goals
+
+    @property
+    def version(self) -> str:
+        """A run holds its plan, so there is nothing to pin."""
+        return "1"
+
+    @property
+    def result(self) -> Codec[Facts]:
+        return FACTS
+
+    def plan_for(self, given: bytes) -> Raw:
+        assert self.group is not None
+        plan = self.group.root().make_plan(self.goals, list(values.decode(given)))
+        planning.refuse_incomplete(plan)
+        return Raw(planning.encode_plan(plan))
+
+    def given(self, input: Mapping[str, Any]) -> bytes:
+        return values.encode(dict(input), what=f"{self.name} got")
+
+    def __repr__(self) -> str:
+        return f"<weft goal {self.name}: {', '.join(self.goals)}>"
+
+
+class _FactsCodec(Codec[Facts]):
+    """What a goal run gives, as facts."""
+
+    def __init__(self) -> None:
+        super().__init__(Any)
+
+    def decode(self, raw: bytes, *, what: str = "got") -> Facts:
+        return Facts(values.decode(raw))
+
+    def read(self, raw: bytes) -> Facts:
+        return Facts(values.decode(raw))
+
+    def encode(self, value: Facts, *, what: str = "got") -> bytes:
+        return values.encode(value.result, what=what)
+
+
+FACTS: Codec[Facts] = _FactsCodec()
+
+
+def goal_names(goals: Iterable[Any]) -> tuple[str, ...]:
+    """Goals as the catalogue calls them. Raises BadPlan."""
+    names = []
+    for goal in goals:
+        if isinstance(goal, str):
+            names.append(goal)
+        elif isinstance(goal, Goal):
+            names += goal.goals
+        elif isinstance(goal, Runnable):
+            names.append(goal.name)
+        else:
+            body = getattr(goal, "body", None)
+            if body is None:
+                raise BadPlan(f"{goal!r} is no goal.", hint="A goal is a step, a workflow or a graph, or its name.")
+            names.append(body.name)
+    return tuple(names)

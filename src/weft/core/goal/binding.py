@@ -1,0 +1,132 @@
+"""What a step is handed: the values of its needs, bound once, and how they are taken apart into work items. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import msgspec
+
+from weft.core.decider import Env
+from weft.core.goal import types
+from weft.core.goal.definitions import StepDef, inner_name
+from weft.core.goal.flow import NeedNode, StepNode
+from weft.core.goal.reading import contents, decode_json
+from weft.core.goal.state import NOTHING, GoalState, Value
+from weft.errors import Failure
+
+ITEMS_MAX = 10_000
+
+
+class BadInput(Exception):
+    """A bound value is not of the type that the step declares."""
+
+    def __init__(self, fact: str, why: str) -> None:
+        super().__init__(why)
+        self.fact = fact
+        self.why = why
+
+    def failure(self, step: str) -> Failure:
+        return Failure(
+            type="bad_input",
+            message=f"bad_input: {self.fact}",
+            code="bad_input",
+            step=step,
+            attributes={"why": self.why},
+        )
+
+
+class Bound:
+    """The inputs of a step by inner name, and which of them are taken apart: (fact, inner name, elements)."""
+
+    __slots__ = ("arrays", "inputs")
+
+    def __init__(self, definition: StepDef, inputs: dict[str, Any]) -> None:
+        self.inputs = inputs
+        self.arrays: list[tuple[str, str, list[Any]]] = []
+        for fact, need in sorted(definition.needs.items()):
+            name = inner_name(fact, need)
+            if need.each and isinstance(inputs.get(name), list):
+                self.arrays.append((fact, name, inputs[name]))
+
+    @property
+    def count(self) -> int:
+        return prod(len(elements) for _, _, elements in self.arrays)
+
+    @property
+    def names_apart(self) -> frozenset[str]:
+        """Names that are bound per item only."""
+        return frozenset(name for _, name, _ in self.arrays)
+
+    def elements(self, index: int) -> list[tuple[str, str, Any]]:
+        """The elements of one item: the last fact varies fastest."""
+        found = []
+        for fact, name, elements in reversed(self.arrays):
+            index, at = divmod(index, len(elements))
+            found.append((fact, name, elements[at]))
+        return found[::-1]
+
+    def item(self, index: int) -> dict[str, Any]:
+        """What one item is handed."""
+        return {**self.inputs, **{name: element for _, name, element in self.elements(index)}}
+
+    def each(self, index: int) -> dict[str, Any]:
+        """The each values of one item, by fact."""
+        return {fact: element for fact, _, element in self.elements(index)}
+
+
+def chosen(need: NeedNode, values: Sequence[Value]) -> list[Value]:
+    """The values that a need is handed, of those its fact has."""
+    collect = need.need.collect
+    limit = need.step.run.decided.get(need.fact.name)
+    if limit is not None:
+        # Decided while it was open: only these two can take what there is.
+        pool = values[:limit] if limit != NOTHING and collect in ("last", "some") else []
+    else:
+        pool = values if need.state == "met" else []
+    found = [value for value in pool if need.need.match is None or need.step.id in value.matched]
+    match collect:
+        case "first":
+            return found[:1]
+        case "last":
+            return found[-1:]
+        case "none":
+            return []
+    return sorted(found, key=lambda value: value.provider)
+
+
+def bind(step: StepNode, state: GoalState, env: Env) -> Bound:
+    """The inputs of a step that can start.
+
+    Raises:
+        BadInput: one of them is not of its type.
+        Wanting: some lie in blobs.
+    """
+    picked = {need.fact.name: chosen(need, state.facts.get(need.fact.name, ())) for need in step.needs}
+    raws = contents((value.value for values in picked.values() for value in values), env)
+    loaded = iter(raws)
+    inputs: dict[str, Any] = {}
+    for fact, need in sorted(step.definition.needs.items()):
+        name = inner_name(fact, need)
+        if need.role == "const":
+            inputs[name] = need.value
+            continue
+        parts = [next(loaded) for _ in picked[fact]]
+        if not parts:
+            if need.default is not msgspec.UNSET:
+                inputs[name] = need.default
+            continue
+        found = [decode_json(part) for part in parts]
+        for value, part in zip(found, parts, strict=True):
+            why = None if types.is_any(need.type) else types.misfit(need.type, value, part, env.check)
+            if why is not None:
+                raise BadInput(fact, why)
+        inputs[name] = found if need.is_list else found[0]
+    return Bound(step.definition, inputs)
+
+
+def seen_by_predicate(definition: StepDef, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Inputs as a predicate sees them: what is absent is null."""
+    names = [inner_name(fact, need) for fact, need in definition.needs.items() if need.collect != "none"]
+    return {name: inputs.get(name) for name in names}

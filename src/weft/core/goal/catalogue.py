@@ -1,0 +1,257 @@
+"""The catalogue of steps: what is registered, who provides and who reads each fact, and what may change. Pure.
+
+It is event-sourced like a run: `register`, `update`, `unregister` and `report_health` answer with the events they would
+cause and change nothing; `evolve` takes an event in. Providers and consumers are always those of the current
+definitions. Runs are never touched: their plans hold the definitions.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from weft.core.goal.checks import BadStep, Languages, findings, refusal
+from weft.core.goal.definitions import GoalWay, StepDef, declared_types
+from weft.core.goal.types import Type, agree, narrower, shown
+from weft.core.graph.findings import Finding, did_you_mean
+from weft.errors import NameTaken, UnknownStep
+
+Health = Literal["unknown", "healthy", "unhealthy"]
+
+
+class CatalogueEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
+    """The base of what happens to the catalogue."""
+
+
+class StepRegistered(CatalogueEvent, frozen=True, kw_only=True, tag="step_registered"):
+    step: StepDef
+
+
+class StepUpdated(CatalogueEvent, frozen=True, kw_only=True, tag="step_updated"):
+    step: StepDef
+
+
+class StepUnregistered(CatalogueEvent, frozen=True, kw_only=True, tag="step_unregistered"):
+    step_id: str
+
+
+class StepHealthChanged(CatalogueEvent, frozen=True, kw_only=True, tag="step_health_changed"):
+    step_id: str
+    status: Health
+    error: str = ""
+
+
+AnyCatalogueEvent = StepRegistered | StepUpdated | StepUnregistered | StepHealthChanged
+encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[AnyCatalogueEvent] = msgspec.json.Decoder(AnyCatalogueEvent)
+decode = _decoder.decode
+
+
+class Checkup(msgspec.Struct, frozen=True):
+    """How a step was found when somebody looked last."""
+
+    status: Health = "unknown"
+    error: str = ""
+
+
+class Entry:
+    """A definition, taken apart once so that planning only looks."""
+
+    __slots__ = ("blocking", "definition", "gates", "gives", "id", "lacking", "needs")
+
+    def __init__(self, definition: StepDef) -> None:
+        needs = sorted((fact, need) for fact, need in definition.needs.items() if need.role != "const")
+        self.id = definition.id
+        self.definition = definition
+        self.gives = sorted(definition.gives)
+        self.needs = [(fact, need.collect, need.role == "required", need.is_gate) for fact, need in needs]
+        self.gates = any(need.is_gate for _, need in needs)
+        self.blocking = [fact for fact, need in needs if need.role == "required" and need.collect == "none"]
+        self.lacking = [
+            (fact, need.collect == "all") for fact, need in needs if need.role == "required" and need.collect != "none"
+        ]
+
+
+class Catalogue:
+    """See the module."""
+
+    def __init__(self, steps: Sequence[StepDef] = ()) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.health: dict[str, Checkup] = {}
+        self.providers: dict[str, list[str]] = {}
+        self.consumers: dict[str, list[str]] = {}
+        self._types: dict[str, dict[str, Type]] = {}
+        """Per fact: what each step declares it to be."""
+        self.seq = 0
+        for step in steps:
+            self._add(step)
+
+    def __contains__(self, step_id: str) -> bool:
+        return step_id in self.entries
+
+    def step(self, step_id: str) -> StepDef:
+        """A registered step."""
+        entry = self.entries.get(step_id)
+        if entry is None:
+            raise self._unknown(step_id)
+        return entry.definition
+
+    def fact_type(self, fact: str) -> Type:
+        """What the declarations of a fact come to: of those that agree, the one that says most."""
+        found: Type = None
+        for declared in self._types.get(fact, {}).values():
+            found = narrower(found, declared)
+        return found
+
+    # --- deciding -------------------------------------------------------------------------------------------------
+
+    def register(self, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
+        """Add a step. The very same one is known already; another one of the same id is refused."""
+        present = self.entries.get(step.id)
+        if present is not None:
+            if present.definition == step:
+                return ()
+            raise NameTaken(
+                f"step {step.id} is registered with another definition.", hint="Update it, or choose another id."
+            )
+        self.check(step, languages)
+        return (StepRegistered(step=step),)
+
+    def update(self, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
+        """Replace a step that exists."""
+        if self.step(step.id) == step:
+            return ()
+        self.check(step, languages)
+        return (StepUpdated(step=step),)
+
+    def unregister(self, step_id: str) -> Sequence[AnyCatalogueEvent]:
+        """Take a step out; runs under way keep it."""
+        self.step(step_id)
+        return (StepUnregistered(step_id=step_id),)
+
+    def report_health(self, step_id: str, status: Health, error: str = "") -> Sequence[AnyCatalogueEvent]:
+        """Note how a step was found; only a change is an event."""
+        if step_id not in self.entries or self.health.get(step_id, Checkup()) == Checkup(status, error):
+            return ()
+        return (StepHealthChanged(step_id=step_id, status=status, error=error),)
+
+    def check(self, step: StepDef, languages: Languages) -> None:
+        """Refuse a definition that does not hold by itself or beside the others.
+
+        Raises:
+            BadStep: all that is wrong with it by itself, or its conflicts of types, or the cycle it would close.
+        """
+        found = findings(step, languages) or [*self._conflicts(step)]
+        if found:
+            raise refusal(step.id, found)
+        cycle = self._cycle(step)
+        if cycle:
+            path = " -> ".join(cycle)
+            raise BadStep(
+                f"step {step.id} would need itself: {path}",
+                hint="Break the circle: take a need away, or give one fact another name.",
+                code="goal.cycle",
+                path=cycle,
+            )
+
+    def _conflicts(self, step: StepDef) -> Iterator[Finding]:
+        for fact, declared in declared_types(step):
+            for other, known in sorted(self._types.get(fact, {}).items()):
+                if other != step.id and not agree(declared, known):
+                    side = "gives" if fact in step.gives else "needs"
+                    yield Finding(
+                        "goal.type_conflict",
+                        f"{fact} is {shown(declared)} here and {shown(known)} in step {other}.",
+                        path=f"{side}.{fact}.type",
+                        suggestion="A fact has one type everywhere; rename one of them, or say `any`.",
+                    )
+                    break
+
+    def _cycle(self, step: StepDef) -> list[str]:
+        """A way from a step back to itself, over what it needs and the goals of child runs.
+
+        Whatever was registered before has no cycle, so a new one passes through this step.
+        """
+        came_from: dict[str, str] = {}
+        todo = [step.id]
+        while todo:
+            here = todo.pop()
+            definition = step if here == step.id else self.entries[here].definition
+            for there in self._upstream(definition, step):
+                if there == step.id:
+                    return [step.id, *reversed(_way_back(here, came_from, step.id)), step.id]
+                if there not in came_from and there in self.entries:
+                    came_from[there] = here
+                    todo.append(there)
+        return []
+
+    def _upstream(self, definition: StepDef, new: StepDef) -> Iterator[str]:
+        for fact, need in sorted(definition.needs.items()):
+            if need.role == "const":
+                continue
+            if fact in new.gives:
+                yield new.id
+            yield from (provider for provider in self.providers.get(fact, ()) if provider != new.id)
+        if isinstance(definition.way, GoalWay):
+            yield from definition.way.goals
+
+    # --- evolving -------------------------------------------------------------------------------------------------
+
+    def evolve(self, event: AnyCatalogueEvent) -> None:
+        """Take in the next event."""
+        self.seq += 1
+        match event:
+            case StepRegistered(step=step):
+                self._add(step)
+            case StepUpdated(step=step):
+                self._remove(step.id)
+                self._add(step)
+            case StepUnregistered(step_id=step_id):
+                self._remove(step_id)
+                self.health.pop(step_id, None)
+            case StepHealthChanged(step_id=step_id, status=status, error=error):
+                self.health[step_id] = Checkup(status, error)
+
+    def _add(self, step: StepDef) -> None:
+        entry = self.entries[step.id] = Entry(step)
+        for fact in entry.gives:
+            insort(self.providers.setdefault(fact, []), step.id)
+        for fact, *_ in entry.needs:
+            insort(self.consumers.setdefault(fact, []), step.id)
+        for fact, declared in declared_types(step):
+            self._types.setdefault(fact, {})[step.id] = declared
+
+    def _remove(self, step_id: str) -> None:
+        entry = self.entries.pop(step_id, None)
+        if entry is None:
+            return
+        for fact in entry.gives:
+            _take_out(self.providers, fact, step_id)
+        for fact, *_ in entry.needs:
+            _take_out(self.consumers, fact, step_id)
+        for fact, _ in declared_types(entry.definition):
+            known = self._types[fact]
+            known.pop(step_id, None)
+            if not known:
+                del self._types[fact]
+
+    def _unknown(self, step_id: str) -> UnknownStep:
+        hint = did_you_mean(step_id, self.entries) or "weft steps lists the catalogue."
+        return UnknownStep(f'No step "{step_id}" is in the catalogue.', hint=hint)
+
+
+def _way_back(here: str, came_from: dict[str, str], start: str) -> list[str]:
+    path = []
+    while here != start:
+        path.append(here)
+        here = came_from[here]
+    return path
+
+
+def _take_out(table: dict[str, list[str]], fact: str, step_id: str) -> None:
+    table[fact].remove(step_id)
+    if not table[fact]:
+        del table[fact]

@@ -1,0 +1,215 @@
+"""What a step of the catalogue is: the facts it needs and gives, how it is performed, and its policies. Data only.
+
+Names are *fact* names; a need's or give's inner name exists only in what is handed to the work and to predicates.
+Definitions are immutable and compare by value; a plan holds those it was made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Any, Literal
+
+import msgspec
+
+from weft.core.events import DEFAULT_POLICY, Policy, UndoPlan
+from weft.core.goal.types import Type, is_array, may_be_array
+
+Role = Literal["required", "optional", "const"]
+Collect = Literal["first", "last", "some", "all", "none"]
+Language = Literal["cel", "lua", "ale"]
+
+ASYNC_MS = 24 * 3_600_000
+"""How long asynchronous work may take to answer if its step does not say."""
+
+
+class Script(msgspec.Struct, frozen=True):
+    """An expression of an author: CEL, Lua or Ale."""
+
+    source: str
+    lang: Language = "cel"
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One input of a step. `deadline`: milliseconds, `wait`, or None: nobody waits."""
+
+    role: Role = "required"
+    type: Type = None
+    name: str = ""
+    """The inner name; empty: the fact's."""
+    collect: Collect = "first"
+    match: Script | None = None
+    each: bool = False
+    default: Any | msgspec.UnsetType = msgspec.UNSET
+    deadline: int | Literal["wait"] | None = None
+    value: Any | msgspec.UnsetType = msgspec.UNSET
+    """A const's."""
+
+    @property
+    def is_gate(self) -> bool:
+        return self.role == "required" and (self.match is not None or self.collect == "none")
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is handed an array of values."""
+        return self.collect in ("some", "all")
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the step is surely handed something for it."""
+        if self.role == "required":
+            return self.collect != "none"
+        return self.role == "const" or self.default is not msgspec.UNSET
+
+
+class Give(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One output of a step."""
+
+    type: Type = None
+    key: str = ""
+    """Where it is in the raw result; empty: under the fact's name."""
+    whole: bool = False
+    """The raw result itself is the value."""
+    mapping: Script | None = None
+    """What makes the value of the raw result, which it sees as `value`."""
+
+
+# --- ways to perform a step --------------------------------------------------------------------------------------
+
+
+class StepWay(msgspec.Struct, frozen=True, tag_field="way", tag="step"):
+    """A registered step."""
+
+    step: str
+
+
+class HttpWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="way", tag="http"):
+    """A request. `answer` later: the result comes to a signed webhook."""
+
+    url: str
+    method: Literal["GET", "POST", "PUT", "DELETE", "PATCH"] = "POST"
+    answer: Literal["now", "later"] = "now"
+    headers: dict[str, str] = {}
+    health: str = ""
+
+
+class ScriptWay(msgspec.Struct, frozen=True, tag_field="way", tag="script"):
+    script: Script
+
+
+class GoalWay(msgspec.Struct, frozen=True, tag_field="way", tag="goal"):
+    """A child run that achieves these goals, given what this step is handed."""
+
+    goals: list[str]
+
+
+class WorkflowWay(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="way", tag="workflow"):
+    """A child run of a workflow, code or graph."""
+
+    workflow: str
+    version: str = ""
+
+
+class AskWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="way", tag="ask"):
+    """A question to people; the answer (`approved by reason form at`) is the raw result."""
+
+    title: str
+    form: dict[str, Any] | None = None
+    of: list[str] = []
+    quorum: str | int = "any"
+    on_timeout: Literal["fail", "approve", "reject"] = "fail"
+
+
+Way = StepWay | HttpWay | ScriptWay | GoalWay | WorkflowWay | AskWay
+
+
+class Cache(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Successes answer for equal inputs of the same definition. `ttl_ms` 0: for ever."""
+
+    ttl_ms: int = 0
+
+
+class StepDef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step of the catalogue."""
+
+    id: str
+    way: Way
+    needs: dict[str, Need] = {}
+    gives: dict[str, Give] = {}
+    when: Script | None = None
+    policy: Policy = DEFAULT_POLICY
+    width: int = 1
+    cache: Cache | None = None
+    undo: UndoPlan | None = None
+    title: str = ""
+    labels: dict[str, str] = {}
+
+    @property
+    def is_async(self) -> bool:
+        """Whether its answer comes later, from outside."""
+        return isinstance(self.way, HttpWay) and self.way.answer == "later"
+
+    @property
+    def drains(self) -> bool:
+        """Whether work of it that is under way must not be interrupted."""
+        return self.undo is not None or self.policy.effect == "irreversible"
+
+    def scripts(self) -> Iterator[tuple[tuple[str, ...], Script, tuple[str, ...]]]:
+        """Every script of it: where it stands, what it says, and the names it may use."""
+        inner = tuple(sorted(inner_name(fact, need) for fact, need in self.needs.items() if need.collect != "none"))
+        if self.when is not None:
+            yield ("when",), self.when, inner
+        for fact, need in self.needs.items():
+            if need.match is not None:
+                yield ("needs", fact, "match"), need.match, ("value",)
+        for fact, give in self.gives.items():
+            if give.mapping is not None:
+                yield ("gives", fact, "mapping"), give.mapping, ("value",)
+        if isinstance(self.way, ScriptWay):
+            yield ("script",), self.way.script, inner
+
+
+def inner_name(fact: str, need: Need) -> str:
+    """Under which name the work is handed a need."""
+    return need.name or fact
+
+
+def give_key(fact: str, give: Give) -> str:
+    """Where in the raw result a give is found."""
+    return give.key or fact
+
+
+def fact_type(definition: StepDef, fact: str) -> Type:
+    """What a step declares a fact to be that it gives; one with an `each` need gives a list of items."""
+    each = [need for need in definition.needs.values() if need.each]
+    if not each:
+        return definition.gives[fact].type
+    return "array" if any(is_array(need.type) for need in each) else "any"
+
+
+def declared_types(definition: StepDef) -> Iterator[tuple[str, Type]]:
+    """Every fact that a step says something about, and what. A const declares nothing."""
+    for fact, need in definition.needs.items():
+        if need.role != "const":
+            yield fact, need.type
+    for fact in definition.gives:
+        yield fact, fact_type(definition, fact)
+
+
+def each_allowed(need: Need) -> bool:
+    """Whether a need can be taken apart: some value of its type is an array."""
+    return need.is_list or may_be_array(need.type)
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+def digest(definition: StepDef) -> str:
+    """A short name for a definition: equal ones have equal digests, on every machine."""
+    return blake2b(_encode(definition), digest_size=12).hexdigest()
+
+
+def work_digest(definition: StepDef) -> str:
+    """The same for what decides a result: not the id, the title, the labels, nor how often it is tried."""
+    bare = msgspec.structs.replace(definition, id="", title="", labels={}, policy=DEFAULT_POLICY, cache=None, width=1)
+    return digest(bare)

@@ -1,0 +1,430 @@
+"""The counts behind a goal run: what each need is, and who is needed at all and now. Kept exact by reference counts.
+
+A *pair* is a step and one of its needs. A pair is wanted while its step is needed and still looks for it; a fact is
+wanted while some pair of it is; a step is needed while a fact that it gives is wanted, or while it is a goal that is
+not settled. The graph of needs has no cycles, so counting is exact, and each pair changes a few times only: all
+settling of a run together costs what its plan is big. Nothing here decides; `evolve` alone calls it, and after a
+restart it is counted again from plan and state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Literal
+
+from weft.core.goal.definitions import Need, StepDef
+from weft.core.goal.outputs import is_deferred
+from weft.core.goal.plan import Plan
+from weft.core.goal.state import NOTHING, OVER_STEP, GoalState, StepRun, Value
+
+NeedState = Literal["open", "met", "dead", "closed"]
+
+
+class FactNode:
+    """A fact of the plan: who gives it, who reads it, and how much of it is known."""
+
+    __slots__ = ("empty", "keeps", "left", "name", "providers", "readers", "values", "wanted", "wanted_now")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.providers: list[StepNode] = []
+        self.readers: list[NeedNode] = []
+        self.keeps = False
+        """Whether anyone reads more than its first value."""
+        self.values = 0
+        self.left = 0
+        """Providers that are not over."""
+        self.empty = 0
+        """Providers that are over and gave nothing."""
+        self.wanted = 0
+        self.wanted_now = 0
+
+
+class NeedNode:
+    """One need of one step."""
+
+    __slots__ = ("broken", "candidates", "fact", "frozen", "gate", "need", "state", "step", "wanted", "wanted_now")
+
+    def __init__(self, step: StepNode, fact: FactNode, need: Need) -> None:
+        self.step = step
+        self.fact = fact
+        self.need = need
+        self.gate = need.is_gate
+        self.state: NeedState = "open"
+        self.candidates = 0
+        self.broken = 0
+        self.frozen = False
+        """An optional that is decided, whatever may still come."""
+        self.wanted = False
+        self.wanted_now = False
+
+    @property
+    def undecided(self) -> bool:
+        return self.state == "open" and not self.frozen
+
+    def count(self, value: Value) -> None:
+        """One more value of its fact."""
+        if self.need.match is None or self.step.id in value.matched:
+            self.candidates += 1
+        elif self.step.id in value.broken:
+            self.broken += 1
+
+    def assess(self) -> NeedState:
+        """The table of GOALS section 3."""
+        fact = self.fact
+        match self.need.collect:
+            case "first":
+                if self.candidates:
+                    return "met"
+                return "open" if fact.left else self._none_matches()
+            case "last" | "some":
+                if fact.left:
+                    return "open"
+                return "met" if self.candidates and not self.broken else self._none_matches()
+            case "all":
+                return self._assess_all()
+            case "none":
+                if self.candidates:
+                    return "closed"
+                if fact.left:
+                    return "open"
+                return "dead" if self.broken else "met"
+
+    def _none_matches(self) -> NeedState:
+        return "closed" if self.fact.values and not self.broken else "dead"
+
+    def _assess_all(self) -> NeedState:
+        fact = self.fact
+        if self.need.match is None and fact.empty:
+            return "dead"
+        if fact.left:
+            return "open"
+        if fact.empty or not fact.values or self.broken:
+            return "dead"
+        return "met" if self.candidates == fact.values else "closed"
+
+
+class StepNode:
+    """A planned step with its counts."""
+
+    __slots__ = (
+        "closed", "dead", "definition", "gives", "goal", "id", "index", "mode", "needed", "needed_now", "needs",
+        "open_gates", "run", "undecided", "unmet",
+    )  # fmt: skip
+
+    def __init__(self, index: int, definition: StepDef, run: StepRun, *, goal: bool) -> None:
+        self.index = index
+        self.id = definition.id
+        self.definition = definition
+        self.run = run
+        self.goal = goal
+        self.needs: list[NeedNode] = []
+        self.gives: list[FactNode] = []
+        self.open_gates = 0
+        self.closed = 0
+        self.dead = 0
+        self.unmet = 0
+        self.undecided = 0
+        self.needed = 0
+        self.needed_now = 0
+        self.mode: tuple[bool, bool, bool, bool] = (False, False, False, False)
+
+    @property
+    def is_fallen(self) -> bool:
+        """It can only be skipped or fail."""
+        return self.run.status == "pending" and (self.closed > 0 or (self.dead > 0 and not self.open_gates))
+
+    @property
+    def is_idle(self) -> bool:
+        """No goal can want anything of it any more."""
+        return self.needed == 0 and self.run.status not in OVER_STEP
+
+    @property
+    def is_waiting(self) -> bool:
+        """It could start, but for optionals."""
+        return self.run.status == "pending" and self.needed_now > 0 and self.unmet == 0
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_waiting and self.undecided == 0
+
+    @property
+    def lacks_window(self) -> bool:
+        """It waits for an optional for a while, and the while has not begun."""
+        return self.is_waiting and self.undecided > 0 and any(self.windows())
+
+    @property
+    def has_work(self) -> bool:
+        """Items can be begun, or all are over."""
+        run = self.run
+        if run.status != "active":
+            return False
+        return run.left == 0 or (run.active < self.definition.width and (bool(run.due) or run.index_next < run.items))
+
+    def is_late(self, index: int) -> bool:
+        """Whether an item's result could not be looked at when it came."""
+        return is_deferred(self.definition, self.run.results[index])
+
+    def windows(self) -> Iterator[NeedNode]:
+        """Optionals whose deadline is still to be set."""
+        for need in self.needs:
+            if isinstance(need.need.deadline, int) and need.undecided and need.fact.name not in self.run.windows:
+                yield need
+
+    def count(self, need: NeedNode, sign: int) -> None:
+        """Take a need into the counts, or out of them."""
+        if need.need.role != "required":
+            self.undecided += sign * need.undecided
+            return
+        state = need.state
+        self.unmet += sign * (state != "met")
+        self.dead += sign * (state == "dead")
+        if need.gate:
+            self.open_gates += sign * (state == "open")
+            self.closed += sign * (state == "closed")
+
+    def next_mode(self) -> tuple[bool, bool, bool, bool]:
+        looking = self.run.status == "pending" and not self.closed
+        return looking and self.needed > 0, looking and self.needed_now > 0, self.dead > 0, self.open_gates > 0
+
+
+class Agenda:
+    """Steps that something may have to be decided for, lowest id first. Asked anew before it is believed."""
+
+    __slots__ = ("heap",)
+
+    def __init__(self) -> None:
+        self.heap: list[int] = []
+
+    def add(self, step: StepNode) -> None:
+        heappush(self.heap, step.index)
+
+
+class Flow:
+    """See the module."""
+
+    def __init__(self, plan: Plan, state: GoalState, *, begins: bool = False) -> None:
+        self.plan = plan
+        self.state = state
+        self.facts: dict[str, FactNode] = {}
+        self.steps: dict[str, StepNode] = {}
+        self.by_index: list[StepNode] = []
+        self.fallen, self.idle, self.waiting, self.ready = Agenda(), Agenda(), Agenda(), Agenda()
+        self.pumping = Agenda()
+        self.goals_left = 0
+        self.goals_failed: list[str] = []
+        self.unjudged: list[tuple[StepNode, int]] = []
+        """Results that could not be looked at when they came."""
+        self.settled_windows: list[tuple[StepRun, str]] = []
+        """Optionals that were waited for and are decided now."""
+        self._changed: dict[str, list[NeedNode]] = {}
+        self._touched: list[StepNode] = []
+        self.judged: dict[str, dict[str, bytes]] = {}
+        """Outputs of steps without items, as they were seen when their results came; only a saving."""
+        self._build(begins=begins)
+
+    # --- building -------------------------------------------------------------------------------------------------
+
+    def _build(self, *, begins: bool) -> None:
+        """Count everything. ``begins``: for the first time, so that optionals are decided too."""
+        goals = frozenset(self.plan.goals)
+        for index, (step_id, definition) in enumerate(self.plan.steps.items()):
+            run = self.state.steps[step_id]
+            step = StepNode(index, definition, run, goal=step_id in goals)
+            self.steps[step_id] = step
+            self.by_index.append(step)
+            for name in sorted(definition.gives):
+                fact = self._fact(name)
+                fact.providers.append(step)
+                step.gives.append(fact)
+            for name, need in sorted(definition.needs.items()):
+                if need.role != "const":
+                    fact = self._fact(name)
+                    node = NeedNode(step, fact, need)
+                    fact.readers.append(node)
+                    step.needs.append(node)
+                    fact.keeps |= need.match is not None or need.collect != "first"
+        for name, values in self.state.facts.items():
+            self._fact(name).values = len(values)
+        for step in self.by_index:
+            self._count_outcome(step)
+        for step in self.by_index:
+            self._count_needs(step)
+        self._touched.extend(self.by_index)
+        self.work_through(decide_optionals=begins)
+
+    def _fact(self, name: str) -> FactNode:
+        fact = self.facts.get(name)
+        if fact is None:
+            fact = self.facts[name] = FactNode(name)
+        return fact
+
+    def _count_outcome(self, step: StepNode) -> None:
+        over = step.run.status in OVER_STEP
+        gave = step.run.gave
+        for fact in step.gives:
+            fact.left += not over
+            fact.empty += over and fact.name not in gave
+        if step.goal:
+            self.goals_left += not over
+            step.needed += not over
+            step.needed_now += not over
+            if step.run.status == "failed":
+                self.goals_failed.append(step.id)
+        if step.run.status == "active":
+            self.pumping.add(step)
+            self.unjudged.extend((step, index) for index in sorted(step.run.results) if step.is_late(index))
+
+    def _count_needs(self, step: StepNode) -> None:
+        for need in step.needs:
+            for value in self.state.facts.get(need.fact.name, ()):
+                need.count(value)
+            need.frozen = need.fact.name in step.run.decided
+            need.state = need.assess()
+            step.count(need, 1)
+
+    # --- what happens ---------------------------------------------------------------------------------------------
+
+    def value_set(self, name: str, value: Value) -> None:
+        """A fact has one more value. What it decides is worked out when its provider is over."""
+        fact = self._fact(name)
+        fact.values += 1
+        for need in fact.readers:
+            need.count(value)
+            self._reassess(need)
+
+    def step_started(self, step: StepNode) -> None:
+        """Its inputs are bound: it looks for nothing more."""
+        self.pumping.add(step)
+        self._touched.append(step)
+        self.work_through(decide_optionals=False)
+
+    def step_over(self, step: StepNode) -> None:
+        """Completed, failed or skipped: what it has not given, it will never give."""
+        gave = step.run.gave
+        for fact in step.gives:
+            fact.left -= 1
+            fact.empty += fact.name not in gave
+            for need in fact.readers:
+                self._reassess(need)
+        if step.goal:
+            self.goals_left -= 1
+            step.needed -= 1
+            step.needed_now -= 1
+            if step.run.status == "failed":
+                self.goals_failed.append(step.id)
+        self._touched.append(step)
+        self.work_through(decide_optionals=True)
+
+    def freeze(self, need: NeedNode, values: int) -> None:
+        """An optional is decided for good, from so many values at most."""
+        step = need.step
+        step.count(need, -1)
+        need.frozen = True
+        step.count(need, 1)
+        step.run.decided[need.fact.name] = values
+        self._note(need)
+
+    def _reassess(self, need: NeedNode) -> None:
+        state = need.assess()
+        if state != need.state:
+            need.step.count(need, -1)
+            need.state = state
+            need.step.count(need, 1)
+            self._note(need)
+
+    def _note(self, need: NeedNode) -> None:
+        if not need.undecided and need.fact.name in need.step.run.windows:
+            self.settled_windows.append((need.step.run, need.fact.name))
+        self._changed.setdefault(need.step.id, []).append(need)
+        self._touched.append(need.step)
+
+    # --- consequences ---------------------------------------------------------------------------------------------
+
+    def work_through(self, *, decide_optionals: bool) -> None:
+        """Bring all counts up to date with what was changed."""
+        touched = self._touched
+        if decide_optionals:
+            for step in list(touched):
+                if step.run.status == "pending" and step.unmet == 0 and step.undecided:
+                    for need in step.needs:
+                        if need.undecided and need.need.role == "optional" and need.need.deadline is None:
+                            self.freeze(need, NOTHING)
+        while touched:
+            step = touched.pop()
+            changed = self._changed.pop(step.id, ())
+            mode = step.next_mode()
+            if mode != step.mode:
+                step.mode = mode
+                changed = step.needs
+            for need in changed:
+                self._want(need)
+            self._enlist(step)
+
+    def _want(self, need: NeedNode) -> None:
+        needed, needed_now, dead, gated = need.step.mode
+        looks = need.state == "open" and not need.frozen and (need.gate or not dead)
+        wanted = needed and looks
+        wanted_now = needed_now and looks and (need.gate or not gated)
+        fact = need.fact
+        if wanted != need.wanted:
+            need.wanted = wanted
+            before = fact.wanted > 0
+            fact.wanted += 1 if wanted else -1
+            if before != (fact.wanted > 0):
+                for provider in fact.providers:
+                    provider.needed += 1 if wanted else -1
+                    self._touched.append(provider)
+        if wanted_now != need.wanted_now:
+            need.wanted_now = wanted_now
+            before = fact.wanted_now > 0
+            fact.wanted_now += 1 if wanted_now else -1
+            if before != (fact.wanted_now > 0):
+                for provider in fact.providers:
+                    provider.needed_now += 1 if wanted_now else -1
+                    self._touched.append(provider)
+
+    def _enlist(self, step: StepNode) -> None:
+        if step.is_fallen:
+            self.fallen.add(step)
+        if step.is_idle:
+            self.idle.add(step)
+        if step.is_ready:
+            self.ready.add(step)
+        elif step.lacks_window:
+            self.waiting.add(step)
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def first_fallen(self) -> StepNode | None:
+        return self._first(self.fallen, "is_fallen")
+
+    def first_working(self) -> StepNode | None:
+        return self._first(self.pumping, "has_work")
+
+    def first_ready(self) -> StepNode | None:
+        return self._first(self.ready, "is_ready")
+
+    def all_idle(self) -> list[StepNode]:
+        """Every step that nobody needs, by id."""
+        return self._all(self.idle, "is_idle")
+
+    def all_waiting(self) -> list[StepNode]:
+        """Every step that begins to wait for optionals for a while, by id."""
+        return self._all(self.waiting, "lacks_window")
+
+    def _first(self, agenda: Agenda, condition: str) -> StepNode | None:
+        heap = agenda.heap
+        while heap:
+            step = self.by_index[heap[0]]
+            if getattr(step, condition):
+                return step
+            heappop(heap)
+        return None
+
+    def _all(self, agenda: Agenda, condition: str) -> list[StepNode]:
+        if self._first(agenda, condition) is None:
+            return []
+        indexes = sorted({index for index in agenda.heap if getattr(self.by_index[index], condition)})
+        return [self.by_index[index] for index in indexes]

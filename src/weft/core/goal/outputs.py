@@ -1,0 +1,122 @@
+"""What a step gives: its declared outputs out of raw results, checked, and put together where there were many. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.decider import Env
+from weft.core.goal import types
+from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef, give_key
+from weft.core.goal.reading import Reader, content, contents, decode_json, decode_parts, encode_json
+from weft.core.graph.opening import opened
+from weft.core.values import is_ref
+from weft.errors import Failure, WeftError
+
+BAD_OUTPUT = "bad_output"
+
+
+class BadOutput(Exception):
+    """A result that is not what its step declares."""
+
+    def __init__(self, fact: str, why: str) -> None:
+        super().__init__(why)
+        self.fact = fact
+        self.why = why
+
+    def failure(self, step: str) -> Failure:
+        """What the step fails with. Final: the same work would give the same."""
+        return Failure(
+            type=BAD_OUTPUT,
+            message=f"{BAD_OUTPUT}: {self.fact}",
+            code=BAD_OUTPUT,
+            step=step,
+            attributes={"why": self.why},
+        )
+
+
+def is_deferred(definition: StepDef, result: bytes) -> bool:
+    """Whether a result can only be looked at with what the shell brings."""
+    if isinstance(definition.way, AskWay) or is_ref(bytes(result)):
+        return True
+    return any(give.mapping is not None and give.mapping.lang != "cel" for give in definition.gives.values())
+
+
+def outputs_of(definition: StepDef, result: bytes, reader: Reader, env: Env) -> dict[str, bytes]:
+    """The declared outputs that a result has, by fact, as JSON. What it does not have is no failure.
+
+    Raises:
+        BadOutput: one of them is not of its type, or cannot be made.
+        Wanting: something must be brought first.
+    """
+    gives = definition.gives
+    if not gives:
+        return {}
+    body = _body(definition, result, env)
+    found: dict[str, bytes] = {}
+    parts: dict[str, Raw] | None = None
+    for fact in sorted(gives):
+        give = gives[fact]
+        if give.mapping is not None:
+            raw = _mapped(fact, give, body, reader)
+        elif give.whole:
+            raw = body
+        else:
+            if parts is None:
+                parts = _split(fact, body)
+            part = parts.get(give_key(fact, give))
+            if part is None:
+                continue
+            raw = bytes(part)
+        if not types.is_any(give.type):
+            why = types.misfit(give.type, decode_json(raw), raw, env.check)
+            if why is not None:
+                raise BadOutput(fact, why)
+        found[fact] = raw
+    return found
+
+
+def _body(definition: StepDef, result: bytes, env: Env) -> bytes:
+    if isinstance(definition.way, AskWay):
+        return encode_json(opened(decode_json(result), env.blob))  # a form inside the answer may be a reference
+    body = content(result, env)
+    if isinstance(definition.way, GoalWay):  # of all that a goal run gives, the goals' own outputs
+        return bytes(decode_parts(body).get("result", Raw(b"null")))
+    return body
+
+
+def _split(fact: str, body: bytes) -> dict[str, Raw]:
+    if body == b"null":
+        return {}
+    try:
+        return decode_parts(body)
+    except msgspec.ValidationError:
+        raise BadOutput(fact, f"the result is {types.kind(decode_json(body))}, not an object with its parts") from None
+
+
+def _mapped(fact: str, give: Give, body: bytes, reader: Reader) -> bytes:
+    assert give.mapping is not None
+    try:
+        return encode_json(reader.value(give.mapping, {"value": decode_json(body)}))
+    except WeftError as error:
+        raise BadOutput(fact, error.message) from error
+
+
+def aggregated(
+    definition: StepDef, results: Mapping[int, Raw], entries: Sequence[Mapping[str, Any]], reader: Reader, env: Env
+) -> dict[str, bytes]:
+    """A fan-out's outputs: each an array of {each facts…, output}, in the order of the items.
+
+    ``entries``: the each values of all items, by index.
+    """
+    order = sorted(results)
+    if not isinstance(definition.way, AskWay):
+        contents((results[index] for index in order), env)  # all that is missing at once
+    lists: dict[str, list[dict[str, Any]]] = {fact: [] for fact in sorted(definition.gives)}
+    for index in order:
+        for fact, raw in outputs_of(definition, results[index], reader, env).items():
+            lists[fact].append({**entries[index], fact: Raw(raw)})
+    return {fact: encode_json(found) for fact, found in lists.items()}

@@ -1,0 +1,176 @@
+"""A plan as text: a tree from the goals to what is given, with reasons. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from weft.core.durations import format_ms
+from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, Need, ScriptWay, StepDef, StepWay, WorkflowWay
+from weft.core.goal.plan import Excluded, Plan
+from weft.core.goal.types import is_any, shown
+from weft.core.values import shown as value_shown
+
+_MID, _LAST, _BAR, _GAP = "├─ ", "└─ ", "│  ", "   "
+INDENT_MAX = 120
+"""A tree that goes further in than this goes on below, at the margin."""
+
+
+def render(plan: Plan) -> str:
+    """The plan for people: what would run, for which fact, from whom; what is missing; what was left out and why."""
+    tree = _Tree(plan)
+    lines = [line for goal in plan.goals for line in tree.goal(goal)]
+    lines += _missing(plan)
+    left_out = {step: why for step, why in plan.excluded.items() if step not in plan.goals}
+    if left_out:
+        lines += ["", "left out:"]
+        lines += [f"  {step}: {_reason(why)}" for step, why in left_out.items()]
+    for note in warnings(plan):
+        lines += ["", f"note: {note}"]
+    return "\n".join(lines)
+
+
+def warnings(plan: Plan) -> list[str]:
+    """What depends on the order in which steps end."""
+    notes = []
+    for step, definition in plan.steps.items():
+        for fact, need in sorted(definition.needs.items()):
+            use = plan.facts.get(fact)
+            if need.role != "optional" or need.deadline == "wait" or use is None or not use.providers:
+                continue
+            if need.collect == "first" and fact in plan.given:
+                continue
+            how = "does not wait for" if need.deadline is None else "waits only a while for"
+            notes.append(f"{step} {how} {fact} (from {', '.join(use.providers)}): it may go on without it.")
+    return notes
+
+
+def _missing(plan: Plan) -> Iterator[str]:
+    for title, names in (("missing:", plan.required), ("missing, should a gate open:", plan.conditional)):
+        if names:
+            yield ""
+            yield title
+            yield from (f"  {name}, needed by {', '.join(plan.missing[name])}" for name in names)
+
+
+def _reason(why: Excluded) -> str:
+    by = ", ".join(why.by)
+    match why.why:
+        case "blocked":
+            return f"it wants nobody to give {by}, and {by} is given"
+        case "missing":
+            return f"it lacks {by}"
+        case "satisfied":
+            return f"{by} is given"
+
+
+class _Tree:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.told: dict[str, None] = {}
+        self.put_off: list[str] = []
+
+    def goal(self, goal: str) -> Iterator[str]:
+        why = self.plan.excluded.get(goal)
+        if why is not None:
+            yield f"{goal}  (goal; {'nothing to do' if why.why == 'satisfied' else why.why}: {_reason(why)})"
+            return
+        yield f"{self._head(goal)}  (goal)"
+        if goal not in self.told:
+            yield from self._below(goal)
+        while self.put_off:
+            step = self.put_off.pop(0)
+            yield ""
+            yield f"{self._head(step)}  (from above)"
+            yield from self._below(step)
+
+    def _head(self, step: str) -> str:
+        definition = self.plan.steps[step]
+        way = _way(definition)
+        gives = f" -> {', '.join(sorted(definition.gives))}" if definition.gives else ""
+        when = f"  when {definition.when.source}" if definition.when is not None else ""
+        return f"{step}{gives}{f'  [{way}]' if way else ''}{when}"
+
+    def _below(self, top: str) -> Iterator[str]:
+        """What a step needs, and below it what these need; depth first, with a stack of its own."""
+        stack = self._needs(top, "")[::-1]
+        while stack:
+            line, step, prefix = stack.pop()
+            yield line
+            if step:
+                stack.extend(reversed(self._needs(step, prefix)))
+
+    def _needs(self, step: str, prefix: str) -> list[tuple[str, str, str]]:
+        """One line per need and per provider of it; a provider's line names the step that goes on below it."""
+        self.told[step] = None
+        needs = sorted(self.plan.steps[step].needs.items())
+        lines: list[tuple[str, str, str]] = []
+        for n, (fact, need) in enumerate(needs):
+            last = n == len(needs) - 1
+            lines.append((f"{prefix}{_LAST if last else _MID}{self._need(step, fact, need)}", "", ""))
+            inner = prefix + (_GAP if last else _BAR)
+            providers = self._providers(fact, need)
+            for m, provider in enumerate(providers):
+                end = m == len(providers) - 1
+                branch = _LAST if end else _MID
+                if provider in self.told:
+                    lines.append((f"{inner}{branch}{provider}  (see above)", "", ""))
+                    continue
+                self.told[provider] = None
+                deep = len(inner) > INDENT_MAX
+                if deep:
+                    self.put_off.append(provider)
+                text = f"{provider}  (see below)" if deep else self._head(provider)
+                lines.append((f"{inner}{branch}{text}", "" if deep else provider, inner + (_GAP if end else _BAR)))
+        return lines
+
+    def _providers(self, fact: str, need: Need) -> list[str]:
+        use = self.plan.facts.get(fact)
+        pruned = need.role == "const" or (need.collect == "first" and fact in self.plan.given)
+        return list(use.providers) if use is not None and not pruned else []
+
+    def _need(self, step: str, fact: str, need: Need) -> str:
+        said = [] if is_any(need.type) else [shown(need.type)]
+        if need.collect != "first":
+            said.append(need.collect)
+        if need.each:
+            said.append("each")
+        if need.match is not None:
+            said.append(f"only if {need.match.source}")
+        what = f"{fact} ({', '.join(said)})" if said else fact
+        return f"{what}: {self._source(step, fact, need)}"
+
+    def _source(self, step: str, fact: str, need: Need) -> str:
+        if need.role == "const":
+            return f"always {value_shown(need.value)}"
+        providers = self._providers(fact, need)
+        parts = ["given"] if fact in self.plan.given else []
+        if providers:
+            parts.append("whichever is first" if len(providers) > 1 and need.collect == "first" else "from")
+        if need.collect == "none":
+            return "nobody may give it" if not parts else "only if nobody gives it"
+        if need.role == "optional":
+            wait = {None: "", "wait": ", waits"}.get(need.deadline, "") if not isinstance(need.deadline, int) else ""
+            wait = f", waits {format_ms(need.deadline)}" if isinstance(need.deadline, int) else wait
+            other = f"else {value_shown(need.default)}" if need.default is not msgspec.UNSET else "or nothing"
+            return f"{' and '.join(parts)} {other}{wait}".strip() if parts else f"{other.removeprefix('else ')}{wait}"
+        if not parts:
+            return f"MISSING, {step} needs it"
+        return " and ".join(parts)
+
+
+def _way(definition: StepDef) -> str:
+    match definition.way:
+        case StepWay(step=name):
+            return "" if name == definition.id else name
+        case HttpWay(url=url, method=method):
+            return f"{method} {url}"
+        case ScriptWay(script=script):
+            return script.lang
+        case GoalWay(goals=goals):
+            return f"goal {', '.join(goals)}"
+        case WorkflowWay(workflow=name):
+            return f"workflow {name}"
+        case AskWay(title=title):
+            return f"ask: {title}"

@@ -1,0 +1,96 @@
+"""What a goal run asks of its shell: scripts are read and values are brought by others. Pure.
+
+A `Reader` evaluates CEL on the spot. What may not run inside a decision (Lua, Ale) it asks of the shell: it raises
+`Wanting` with the `question` below, the shell answers it to the reader, and the same decision is made again. A decision
+asks only from `follow`, never from `decide`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.decider import Env, Question, Wanting
+from weft.core.events import Style
+from weft.core.goal.definitions import Script, StepDef
+from weft.core.values import is_ref, parse_ref, unseal
+
+_canonical = msgspec.json.Encoder(order="sorted").encode
+decode_json = msgspec.json.Decoder().decode
+encode_json = msgspec.json.Encoder().encode
+_parts: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
+decode_parts = _parts.decode
+"""The fields of a JSON object, each still JSON. Raises msgspec.ValidationError."""
+
+
+class Reader(Protocol):
+    """Evaluates what an author wrote. Each method raises a WeftError that says what is wrong, or Wanting."""
+
+    def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
+        """Whether a predicate or match holds."""
+        ...
+
+    def value(self, script: Script, bindings: Mapping[str, Any]) -> Any:
+        """What a mapping makes of its value, as JSON."""
+        ...
+
+    def text(self, template: str, bindings: Mapping[str, Any]) -> str:
+        """A title with its `${…}` filled in."""
+        ...
+
+    def names(self, script: Script) -> frozenset[str]:
+        """The names that a script looks at."""
+        ...
+
+
+class GoalProgram(Protocol):
+    """What a goal run needs beside its plan, which it holds itself."""
+
+    reader: Reader
+
+    def version_of(self, workflow: str) -> tuple[str, Style]:
+        """Which version of a child workflow is started, and its style."""
+        ...
+
+    def body(self, definition: StepDef) -> str:
+        """Under which name a worker finds what performs a step (`step`, `http`, `script`)."""
+        ...
+
+
+def question(script: Script, bindings: Mapping[str, Any]) -> Question:
+    """What a reader asks of the shell for a script that no decision may run."""
+    return Question(script.lang, script.source, _canonical(bindings))
+
+
+def content(raw: bytes, env: Env) -> bytes:
+    """The JSON that a value of the log stands for. Raises Wanting."""
+    stored = bytes(raw)
+    return contents([stored], env)[0] if is_ref(stored) else unseal(stored)
+
+
+def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
+    """The same for many, so that all that is missing is asked for at once."""
+    found: list[bytes] = []
+    missing: list[str] = []
+    for raw in raws:
+        stored = bytes(raw)
+        if not is_ref(stored):
+            found.append(unseal(stored))
+            continue
+        digest = parse_ref(stored).digest
+        blob = env.blob(digest)
+        if blob is None:
+            missing.append(digest)
+        else:
+            found.append(blob)
+    if missing:
+        raise Wanting(blobs=missing)
+    return found
+
+
+def decoded(raw: bytes, env: Env) -> Any:
+    """A value of the log as JSON builtins. Raises Wanting."""
+    return decode_json(content(raw, env))

@@ -1,0 +1,227 @@
+"""Settle: after every command all consequences are worked out, in this order and nowhere else. Pure.
+
+Each call gives the next thing that must happen; it is asked again until nothing must. `GOALS.md` section 4 has the
+rules, numbered as here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import events as e
+from weft.core.decider import Env
+from weft.core.goal.flow import StepNode
+from weft.core.goal.outputs import BadOutput, outputs_of
+from weft.core.goal.plan import Plan
+from weft.core.goal.reading import contents, decode_json, decode_parts, encode_json
+from weft.core.goal.starting import Turn, complete, pump, start, turn_matches
+from weft.core.goal.state import OVER_STEP, StepRun
+from weft.core.goal.types import misfit
+from weft.core.ids import EntryId
+from weft.errors import BadValue, Failure
+
+NOT_MATCHED = "required match did not match"
+NOT_NEEDED = "outputs not needed"
+RUN_OVER = "run is over"
+
+
+def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
+    """What must happen next by itself; nothing, if the run waits. Raises Wanting."""
+    flow = turn.flow
+    late = _judge(turn)
+    if late is not None:
+        return (late,)
+    working = flow.first_working()
+    if working is not None:
+        return complete(turn, working) if working.run.left == 0 else pump(turn, working)
+    fallen = flow.first_fallen()
+    if fallen is not None:  # 1
+        return (_consequence(fallen),)
+    if flow.goals_failed:
+        return (e.CodeEnded(failure=failure_of_run(turn)),)
+    idle = flow.all_idle()
+    if idle:  # 2
+        return [e.StepSkipped(step=step.id, reason=NOT_NEEDED) for step in idle]
+    waiting = flow.all_waiting()
+    if waiting:  # 3
+        return [
+            _deadline(turn, step, need.fact.name, need.need.deadline) for step in waiting for need in step.windows()
+        ]
+    ready = flow.first_ready()
+    if ready is not None:  # 4
+        return start(turn, ready)
+    return _end(turn)
+
+
+def _deadline(turn: Turn, step: StepNode, fact: str, wait_ms: object) -> e.DeadlineSet:
+    assert isinstance(wait_ms, int)
+    return e.DeadlineSet(step=step.id, name=fact, due=turn.env.now + wait_ms)
+
+
+def _judge(turn: Turn) -> e.StepFailed | None:
+    """Look at results that could not be looked at when they came."""
+    unjudged = turn.flow.unjudged
+    while unjudged:
+        step, index = unjudged[-1]
+        if step.run.status == "active" and index in step.run.results:
+            try:
+                outputs_of(step.definition, step.run.results[index], turn.program.reader, turn.env)
+            except BadOutput as bad:
+                return e.StepFailed(step=step.id, failure=bad.failure(step.id))
+        unjudged.pop()
+    return None
+
+
+def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailed:
+    if step.closed:
+        closed = [need.fact.name for need in step.needs if need.gate and need.state == "closed"]
+        return e.StepSkipped(step=step.id, reason=NOT_MATCHED, unsatisfied=closed)
+    dead = [need for need in step.needs if need.need.role == "required" and need.state == "dead"]
+    dead.sort(key=lambda need: not need.gate)
+    lost = dead[0]
+    message = f"required input no longer available: {lost.fact.name}"
+    if lost.broken:
+        message = f"match could not be evaluated: {lost.fact.name}"
+    failure = Failure(type="input_lost", message=message, code="input_lost", step=step.id)
+    return e.StepFailed(step=step.id, failure=failure, unsatisfied=[need.fact.name for need in dead])
+
+
+# --- the end -----------------------------------------------------------------------------------------------------
+
+
+def _end(turn: Turn) -> Sequence[e.AnyEvent]:
+    state = turn.state
+    if state.undo_steps and not state.undoing:
+        newest = state.undo_steps[-1]
+        body = encode_json({"input": newest.input, "result": newest.output})
+        return (e.UndoScheduled(of=EntryId(newest.task), step=newest.plan.step, input=Raw(body)),)
+    if turn.flow.goals_left == 0:
+        # Only what must not be interrupted, and undos, can still be under way.
+        return () if state.tasks or state.parked or state.undo_steps else (result_of_run(turn),)
+    stopping = all(child.cancelled for child in state.children.values())
+    if not (state.tasks or state.parked or state.timers or state.asks) and stopping:
+        waiting = sorted(step.id for step in turn.flow.by_index if step.run.status not in OVER_STEP)
+        message = f"nothing can move: {', '.join(waiting)}"
+        return (e.CodeEnded(failure=Failure(type="deadlock", message=message, code="deadlock")),)
+    return ()
+
+
+def failure_of_run(turn: Turn) -> Failure:
+    """Why the run fails: the first of its goals that has, and the step at the root of it."""
+    state, plan = turn.state, turn.flow.plan
+    goal = next(goal for goal in plan.goals if goal in turn.flow.goals_failed)
+    cause = goal
+    while state.steps[cause].lost:
+        providers = plan.facts[state.steps[cause].lost].providers
+        at_fault = [step for step in providers if state.steps[step].status == "failed"] or providers
+        if not at_fault:
+            break
+        cause = at_fault[0]
+    root = state.steps[cause]
+    dropped = [step for step, run in state.steps.items() if run.status not in OVER_STEP]
+    attributes: dict[str, Any] = {"goal": goal, "cause": cause, "dropped": dropped}
+    if root.failure is not None:
+        attributes["failure"] = root.failure.type
+    return Failure(
+        type="goal_failed",
+        message=f"goal step '{goal}' cannot complete: {state.steps[goal].why}",
+        code="goal_failed",
+        step=cause,
+        attributes=attributes,
+    )
+
+
+def result_of_run(turn: Turn) -> e.RunCompleted:
+    """What the run gives: the goals' own outputs, all facts, and the goals' raw results."""
+    state, plan, env = turn.state, turn.flow.plan, turn.env
+    own: dict[str, Raw] = {}
+    raw_results: dict[str, StepRun] = {}
+    for goal in plan.goals:
+        run = state.steps.get(goal)
+        if run is not None:
+            outputs = run.outputs
+            if run.status == "completed":
+                raw_results[goal] = run
+        else:
+            outputs = {name: state.facts[name][0].value for name in plan.excluded[goal].by if name in state.facts}
+        for name in sorted(outputs):
+            own.setdefault(name, outputs[name])
+    facts = {name: state.facts[name][0].value for name in sorted(state.facts) if state.facts[name]}
+    if state.parent is not None and state.parent.facts:
+        brought = iter(contents(facts.values(), env))
+        return e.RunCompleted(output=env.keep(encode_json({name: Raw(next(brought)) for name in facts})))
+    skipped = [goal for goal in plan.goals if goal in state.steps and state.steps[goal].status == "skipped"]
+    returned = [raw for run in raw_results.values() for raw in run.results.values()]
+    loaded = iter(contents((*own.values(), *facts.values(), *returned), env))
+    body = {
+        "result": {name: Raw(next(loaded)) for name in own},
+        "facts": {name: Raw(next(loaded)) for name in facts},
+        "of": {goal: _returned(run, loaded) for goal, run in raw_results.items()},
+        "skipped": skipped,
+    }
+    return e.RunCompleted(output=env.keep(encode_json(body)))
+
+
+def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:
+    """A step's raw result; of a fan-out a list, with null where an item was refused."""
+    results = {index: next(loaded) for index in run.results}
+    if not run.fan_out:
+        return Raw(results[0])
+    return [Raw(results[index]) if index in results else None for index in range(run.items)]
+
+
+# --- the beginning -----------------------------------------------------------------------------------------------
+
+
+def begin(turn: Turn) -> Sequence[e.AnyEvent]:
+    """Look into what is given, where a plan's matches or a blob make it necessary."""
+    state = turn.state
+    try:
+        given = given_values(contents([state.input], turn.env)[0])
+    except BadValue as error:
+        return (e.CodeEnded(failure=Failure(type="BadValue", message=error.message, code=error.code)),)
+    wrong = misfit_of_given(turn.flow.plan, given, turn.env)
+    if wrong is not None:
+        failure = Failure(type="BadValue", message=wrong, code="value.wrong_type")
+        return (e.CodeEnded(failure=failure),)
+    matched: dict[str, list[str]] = {}
+    broken: dict[str, dict[str, str]] = {}
+    for name, raw in given.items():
+        passes, breaks = turn_matches(turn, name, raw)
+        if passes:
+            matched[name] = passes
+        if breaks:
+            broken[name] = breaks
+    in_state = bool(state.facts) or not given
+    values = {} if in_state else {name: turn.env.keep(raw) for name, raw in given.items()}
+    return (e.FactsGiven(values=values, matched=matched, broken=broken),)
+
+
+def misfit_of_given(plan: Plan, given: Mapping[str, bytes], env: Env) -> str | None:
+    """Which given value is not of its type, and why."""
+    for name, declared in plan.types.items():
+        raw = given.get(name)
+        why = None if raw is None else misfit(declared, decode_json(raw), raw, env.check)
+        if why is not None:
+            return f"the given {name} does not fit: {why}"
+    return None
+
+
+def given_values(body: bytes) -> dict[str, bytes]:
+    """What a run is given, by fact.
+
+    Raises:
+        BadValue: it is no object.
+    """
+    if body == b"null":
+        return {}
+    try:
+        return {name: bytes(raw) for name, raw in decode_parts(body).items()}
+    except msgspec.ValidationError:
+        raise BadValue(
+            "A goal is given facts by name.", hint='Pass an object: {"order_id": "o-1"}.', code="value.wrong_type"
+        ) from None

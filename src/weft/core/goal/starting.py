@@ -1,0 +1,192 @@
+"""How a step begins and goes on: inputs are bound, its predicate is asked, and its items are handed out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Raw
+
+from weft.core import events as e
+from weft.core.code.asks import child_uid
+from weft.core.decider import Env
+from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, seen_by_predicate
+from weft.core.goal.definitions import AskWay, GoalWay, WorkflowWay
+from weft.core.goal.flow import Flow, StepNode
+from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
+from weft.core.goal.reading import GoalProgram, content, decode_json, decoded, encode_json
+from weft.core.goal.state import GoalState, item_token
+from weft.core.ids import EntryId
+from weft.errors import Failure, WeftError
+
+
+class Turn:
+    """One look at a run: all that a decision may use."""
+
+    __slots__ = ("bound", "env", "flow", "program", "state")
+
+    def __init__(self, program: GoalProgram, flow: Flow, env: Env, bound: dict[str, Bound]) -> None:
+        self.program = program
+        self.flow = flow
+        self.state: GoalState = flow.state
+        self.env = env
+        self.bound = bound
+        """Inputs of active steps, taken apart; they can always be read again."""
+
+    def inputs(self, step: StepNode) -> Bound:
+        """The inputs of an active step."""
+        found = self.bound.get(step.id)
+        if found is None:
+            found = self.bound[step.id] = Bound(step.definition, decoded(step.run.inputs, self.env))
+        return found
+
+
+def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
+    """The step begins, or is skipped or fails on the way."""
+    definition = step.definition
+    try:
+        bound = bind(step, turn.state, turn.env)
+    except BadInput as bad:
+        return (e.StepFailed(step=step.id, failure=bad.failure(step.id), unsatisfied=[bad.fact]),)
+    if bound.count > ITEMS_MAX:
+        why = f"{bound.count:,} work items are more than {ITEMS_MAX:,}"
+        return (_failed(step.id, "too_many_items", "too_many_items", why),)
+    apart = definition.when is not None and not bound.names_apart.isdisjoint(turn.program.reader.names(definition.when))
+    if definition.when is not None and not apart:
+        refused = _refused(turn, step, bound.inputs)
+        if refused is not None:
+            return (refused,)
+    turn.bound[step.id] = bound
+    inputs = turn.env.keep(encode_json(bound.inputs))
+    return (e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=bool(bound.arrays)),)
+
+
+def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFailed | e.StepSkipped | None:
+    """What the predicate does to a step, if it does not let it go on."""
+    assert step.definition.when is not None
+    try:
+        if turn.program.reader.holds(step.definition.when, seen_by_predicate(step.definition, inputs)):
+            return None
+    except WeftError as error:
+        return _failed(step.id, "predicate", f"predicate could not be evaluated: {error.message}", error.code)
+    return e.StepSkipped(step=step.id, reason="predicate returned false")
+
+
+def _failed(step: str, kind: str, message: str, why: str) -> e.StepFailed:
+    failure = Failure(type=kind, message=message, code=kind, step=step, attributes={"why": why})
+    return e.StepFailed(step=step, failure=failure)
+
+
+def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
+    """The next item of a step that has a free slot: one whose retry is due, or one that was never begun."""
+    run = step.run
+    if run.due:
+        return (e.WorkResumed(task=EntryId(run.open[run.due[0]])),)
+    index = run.index_next
+    given = run.inputs
+    if run.fan_out:
+        inputs = turn.inputs(step).item(index)
+        if step.definition.when is not None:
+            refused = _refused(turn, step, inputs)
+            if isinstance(refused, e.StepFailed):
+                return (refused,)
+            if refused is not None:
+                token = item_token(turn.state.uid, step.id, index)
+                return (e.WorkSkipped(step=step.id, index=index, token=token),)
+        given = turn.env.keep(encode_json(inputs))
+    try:
+        return (_hand_out(turn, step, index, given),)
+    except WeftError as error:
+        return (_failed(step.id, error.code, error.message, error.hint),)
+
+
+def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
+    definition = step.definition
+    token = item_token(turn.state.uid, step.id, index)
+    match definition.way:
+        case GoalWay() | WorkflowWay():
+            return _child(turn, step, index, given)
+        case AskWay() as ask:
+            inputs = decode_json(content(given, turn.env))
+            timeout = definition.policy.timeout_ms
+            return e.AskOpened(
+                token=token,
+                title=turn.program.reader.text(ask.title, inputs),
+                about=given,
+                form=ask.form,
+                of=ask.of,
+                quorum=ask.quorum,
+                due=turn.env.now + timeout if timeout else 0,
+                on_timeout=ask.on_timeout,
+            )
+    return e.TaskScheduled(
+        token=token,
+        step=turn.program.body(definition),
+        input=given,
+        policy=definition.policy,
+        undo=definition.undo,
+    )
+
+
+def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted:
+    state = turn.state
+    way = step.definition.way
+    timeout = step.definition.policy.timeout_ms
+    workflow, version, style = "", "1", "goal"
+    if isinstance(way, WorkflowWay):
+        version, style = turn.program.version_of(way.workflow)
+        workflow, version = way.workflow, way.version or version
+    elif isinstance(way, GoalWay):
+        workflow = f"goal:{'+'.join(way.goals)}"
+    return e.ChildStarted(
+        token=item_token(state.uid, step.id, index),
+        workflow=workflow,
+        version=version,
+        style=style,  # type: ignore[arg-type]  # one of the styles either way
+        run_id=f"{state.run_id}.{step.id}" + (f".{index}" if step.run.fan_out else ""),
+        uid=child_uid(state.uid, state.seq + 1),
+        input=given,
+        due=turn.env.now + timeout if timeout else 0,
+    )
+
+
+def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
+    """Every item is over: the step gives what it has, fact by fact."""
+    run, definition, reader = step.run, step.definition, turn.program.reader
+    try:
+        if run.fan_out:
+            bound = turn.inputs(step)
+            entries = [bound.each(index) for index in range(run.items)]
+            found = aggregated(definition, run.results, entries, reader, turn.env)
+        else:
+            known = turn.flow.judged.get(step.id)
+            found = known if known is not None else outputs_of(definition, run.results[0], reader, turn.env)
+    except BadOutput as bad:
+        return (e.StepFailed(step=step.id, failure=bad.failure(step.id)),)
+    outputs = {fact: turn.env.keep(raw) for fact, raw in found.items()}
+    events: list[e.AnyEvent] = []
+    for fact, raw in found.items():
+        node = turn.flow.facts[fact]
+        if node.values == 0 or node.keeps:
+            matched, broken = turn_matches(turn, fact, raw)
+            events.append(
+                e.AttributeSet(name=fact, value=outputs[fact], provider=step.id, matched=matched, broken=broken)
+            )
+    return (*events, e.StepCompleted(step=step.id, outputs=outputs))
+
+
+def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str, str]]:
+    """Whose match a value passes, and whose match fails on it, among the steps that still look."""
+    matched: list[str] = []
+    broken: dict[str, str] = {}
+    node = turn.flow.facts.get(fact)
+    readers = [need for need in node.readers if need.need.match is not None] if node is not None else []
+    for need in readers:
+        assert need.need.match is not None
+        if need.step.run.status != "pending":
+            continue
+        try:
+            if turn.program.reader.holds(need.need.match, {"value": decode_json(raw)}):
+                matched.append(need.step.id)
+        except WeftError as error:
+            broken[need.step.id] = error.message
+    return matched, broken

@@ -1,0 +1,107 @@
+"""What a goal run is now: its facts, its steps, and the work items that are open.
+
+The plan is held as it was recorded. Counts that follow from all this are not part of the state: `flow` keeps them
+beside it and can count again.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.events import NULL
+from weft.core.graph.tokens import derive
+from weft.core.state import State, Task, Undo
+from weft.errors import Failure
+
+StepStatus = Literal["pending", "active", "completed", "failed", "skipped"]
+OVER_STEP: frozenset[str] = frozenset({"completed", "failed", "skipped"})
+
+NOTHING = -1
+"""Stands for how many values an optional may take from, where it takes none."""
+
+
+class Value(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One value of a fact; provider "": it was given. Whose match it passes, and whose match failed on it."""
+
+    value: Raw
+    provider: str = ""
+    matched: list[str] = []
+    broken: dict[str, str] = {}
+
+
+class StepRun(msgspec.Struct, omit_defaults=True):
+    """A planned step in a run. Items are numbered from 0; those from ``index_next`` on were never begun."""
+
+    status: StepStatus = "pending"
+    why: str = ""
+    failure: Failure | None = None
+    lost: str = ""
+    """The fact whose loss failed it."""
+    inputs: Raw = NULL
+    items: int = 0
+    fan_out: bool = False
+    index_next: int = 0
+    active: int = 0
+    """How many items hold a slot."""
+    left: int = 0
+    """How many are not over."""
+    open: dict[int, int] = {}
+    """Items under way or waiting for a retry: the number of their task, child or question."""
+    due: list[int] = []
+    """Items whose retry is due, lowest first."""
+    results: dict[int, Raw] = {}
+    """Raw results by item; those of goals are kept to the end."""
+    decided: dict[str, int] = {}
+    """Optionals that were decided while they were open, and from how many values they may take."""
+    windows: dict[str, int] = {}
+    """Optionals that are waited for, and the timer that ends it."""
+    undo: list[Undo] = []
+    gave: list[str] = []
+    """The facts it has given, whether or not their values were kept."""
+    outputs: dict[str, Raw] = {}
+    """A goal's own."""
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """A work item."""
+
+    step: str
+    index: int
+
+
+class Window(msgspec.Struct, frozen=True, array_like=True):
+    """An optional that is waited for."""
+
+    step: str
+    fact: str
+
+
+class GoalState(State, kw_only=True, omit_defaults=True):
+    """A goal run."""
+
+    plan: Raw = NULL
+    begun: bool = False
+    """Every given value is known, and every match on it."""
+    facts: dict[str, list[Value]] = msgspec.field(default_factory=dict)
+    steps: dict[str, StepRun] = msgspec.field(default_factory=dict)
+    places: dict[int, Place] = msgspec.field(default_factory=dict)
+    """Which work item a task, child or question is."""
+    parked: dict[int, Task] = msgspec.field(default_factory=dict)
+    """Tasks in nobody's hands: they wait for their retry, or (``accepted``) for an answer from outside."""
+    accepted: dict[int, int] = msgspec.field(default_factory=dict)
+    deadlines: dict[int, Window] = msgspec.field(default_factory=dict)
+    undo_steps: list[Undo] = msgspec.field(default_factory=list)
+    """What steps that failed or were skipped have done and must take back, newest last."""
+    dropped: list[str] = msgspec.field(default_factory=list)
+    """Steps that were not over when the run failed or was cancelled."""
+    gone: list[int] = msgspec.field(default_factory=list)
+    """Of the last event: tasks, timers and questions that went with their step."""
+    gone_children: list[str] = msgspec.field(default_factory=list)
+
+
+def item_token(uid: str, step: str, index: int) -> str:
+    """The name of a work item to the outside: the same in every attempt."""
+    return derive(uid, step, index)

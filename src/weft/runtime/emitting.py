@@ -1,0 +1,120 @@
+"""Output streams on their way to the store: collected from steps and workflows, written in groups.
+
+Everything that is emitted while one write is under way goes into the next. What a step emits is stored before its
+result is reported; what a workflow emits leaves with the append that it was emitted in, and once more on replay, where
+the store knows it again. Nothing here grows without limit: a thread that is too quick waits, and code on the loop,
+which cannot, is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from weft.core.ids import RunUid
+from weft.errors import LimitExceeded
+from weft.ports.store import NewChunk
+from weft.runtime.insist import insist
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+CHUNKS_PER_WRITE = 500
+WAITING_BYTES_MAX = 16 * 1024 * 1024
+PAUSE_SECONDS = 0.001
+
+Emitted = Callable[[RunUid, str], None]
+
+
+class Emitter:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._waiting: deque[NewChunk] = deque()
+        self._bytes = 0
+        self._taken = 0
+        self._stored = 0
+        """How many chunks were ever taken, and how many of them have left: they leave in the order they came."""
+        self._writing = False
+        self._flushes: list[tuple[int, asyncio.Future[None]]] = []
+        self._watchers: list[Emitted] = []
+
+    def watch(self, watcher: Emitted) -> Callable[[], None]:
+        """Call back with (run, stream) when something new can be read there; the answer ends it."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    def emit(self, chunk: NewChunk) -> None:
+        """Take a chunk, from any thread. Raises LimitExceeded."""
+        here = threading.get_ident() == self._engine.thread
+        while not self._take(chunk):
+            if here:
+                raise LimitExceeded(
+                    f'The stream "{chunk.stream}" grows faster than the store can keep it.',
+                    hint="Emit larger chunks, or await something between them.",
+                )
+            time.sleep(PAUSE_SECONDS)
+        if here:
+            self._engine.soon(self._begin)
+        else:
+            self._engine.from_thread(self._begin)
+
+    def _take(self, chunk: NewChunk) -> bool:
+        with self._lock:
+            if self._bytes > WAITING_BYTES_MAX:
+                return False
+            self._waiting.append(chunk)
+            self._bytes += len(chunk.body)
+            self._taken += 1
+            return True
+
+    async def flush(self) -> None:
+        """Returns when all that was emitted before is stored."""
+        if self._stored < self._taken:
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._flushes.append((self._taken, done))
+            await done
+
+    def _begin(self) -> None:
+        if not self._writing and self._waiting:
+            self._writing = True
+            self._engine.aside(self._write())
+
+    async def _write(self) -> None:
+        try:
+            while batch := self._next():
+                try:
+                    await insist(self._engine, partial(self._engine.store.streams.write, batch))
+                except Exception:
+                    log.exception("weft: %d chunks of output could not be stored", len(batch))
+                self._left(batch)
+        finally:
+            self._writing = False
+
+    def _next(self) -> list[NewChunk]:
+        with self._lock:
+            return [self._waiting.popleft() for _ in range(min(CHUNKS_PER_WRITE, len(self._waiting)))]
+
+    def _left(self, batch: list[NewChunk]) -> None:
+        with self._lock:
+            self._bytes -= sum(len(chunk.body) for chunk in batch)
+        self._stored += len(batch)
+        waiting, self._flushes = self._flushes, []
+        for count, done in waiting:
+            if count > self._stored:
+                self._flushes.append((count, done))
+            elif not done.done():
+                done.set_result(None)
+        for uid, stream in {(chunk.uid, chunk.stream): None for chunk in batch}:
+            for watcher in list(self._watchers):
+                watcher(uid, stream)

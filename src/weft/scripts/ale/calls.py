@@ -1,0 +1,72 @@
+"""Calling things: functions, and keywords, objects, vectors and integers, which look something up when called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.scripts.ale.meter import FRAMES_MAX, Exhausted, Fault, Meter
+from weft.scripts.ale.values import Closure, Keyword, Procedure, kind
+
+
+def apply(meter: Meter, called: Any, arguments: list[Any]) -> Any:
+    """Call anything that can be called."""
+    shape = type(called)
+    if shape is Closure:
+        return _enter(meter, called, arguments)
+    if shape is Procedure:
+        misfit = called.misfit(len(arguments))
+        if misfit:
+            raise Fault(misfit)
+        meter.charge(1)
+        return called.run(meter, *arguments)
+    if not 1 <= len(arguments) <= 2:
+        raise Fault(f"{kind(called)} is called with {len(arguments)} arguments; it takes 1, or 2 with a default")
+    if shape is Keyword:
+        return look_up(arguments[0], called, *arguments[1:])
+    if shape is dict or shape is list:
+        return look_up(called, *arguments)
+    if shape is int:
+        return look_up(arguments[0], called, *arguments[1:])
+    raise Fault(f"{kind(called)} cannot be called")
+
+
+def _enter(meter: Meter, closure: Closure, arguments: list[Any]) -> Any:
+    function = closure.shape
+    given, wanted = len(arguments), function.parameters
+    if function.rest:
+        if given < wanted - 1:
+            raise Fault(f"the function takes at least {wanted - 1} arguments, not {given}")
+        meter.take((given - wanted + 1) * 8)
+        arguments = [*arguments[: wanted - 1], arguments[wanted - 1 :]]
+    elif given != wanted:
+        raise Fault(f"the function takes {wanted} argument{'s' * (wanted != 1)}, not {given}")
+    meter.left -= function.cost
+    if meter.left < 0:
+        meter.refill()
+    meter.bytes_left -= 128
+    if meter.bytes_left < 0:
+        raise Exhausted("memory")
+    meter.frames += function.height
+    if meter.frames > FRAMES_MAX:
+        raise Exhausted("depth")
+    value = function.body([meter, closure.frame, *arguments, *([None] * function.slots)])
+    meter.frames -= function.height
+    return value
+
+
+def look_up(collection: Any, key: Any, default: Any = None) -> Any:
+    """A field of an object or an element of a sequence; the default where there is none."""
+    shape = type(collection)
+    if shape is dict:
+        if type(key) is not Keyword and type(key) is not str:
+            raise Fault(f"the key of an object is a keyword or a string, not {kind(key)}")
+        return collection.get(key, default)
+    if type(key) is not int:
+        if type(key) is Keyword:
+            raise Fault(f"`:{key}` needs an object, not {kind(collection)}")
+        raise Fault(f"the position in a sequence is an integer, not {kind(key)}")
+    if shape is list or shape is str:
+        return collection[key] if 0 <= key < len(collection) else default
+    if collection is None:
+        return default
+    raise Fault(f"position {key} needs a sequence, not {kind(collection)}")

@@ -1,0 +1,268 @@
+"""From forms to Python closures: names resolved, arities checked and costs counted before anything runs.
+
+A compiled form is a function of a frame, `[meter, outer frame, values…]`. What a function's body binds lives in slots
+of the function's own frame: nothing loops inside a body, so a slot is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from weft.scripts.ale.calls import apply, look_up
+from weft.scripts.ale.meter import FRAMES_MAX, Fault
+from weft.scripts.ale.procedures import PROCEDURES, make_object
+from weft.scripts.ale.reader import Form, Group, Literal, Symbol, bad
+from weft.scripts.ale.values import Keyword, Procedure, Shape
+from weft.scripts.failures import did_you_mean
+
+Frame = list[Any]
+Node = Callable[[Frame], Any]
+NESTING_MAX: Final = 80
+_FIRST_SLOT: Final = 2
+_CALL_FRAMES: Final = 4  # of Python, around the body of a function: the call, a procedure such as `map`, two of `apply`
+
+
+class Function:
+    """What is known of the function whose body is being compiled."""
+
+    def __init__(self, outer: Scope | None) -> None:
+        self.outer = outer
+        self.slots = _FIRST_SLOT
+        self.cost = 1
+        self.height = 1
+
+    def slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
+
+
+class Scope:
+    """The names that can be seen, in the function they are seen from."""
+
+    def __init__(self, function: Function, names: dict[str, int]) -> None:
+        self.function = function
+        self.names = names
+
+    def with_names(self, names: dict[str, int]) -> Scope:
+        return Scope(self.function, {**self.names, **names})
+
+    def find(self, name: str) -> tuple[int, int] | None:
+        """How many functions out, and which slot there."""
+        scope: Scope | None = self
+        out = 0
+        while scope is not None:
+            if name in scope.names:
+                return out, scope.names[name]
+            scope = scope.function.outer
+            out += 1
+        return None
+
+    def visible(self) -> set[str]:
+        outer = self.function.outer
+        return set(self.names) | (outer.visible() if outer else set())
+
+
+class Compiler:
+    """Compiles one script. `level` is how deep in the forms it stands."""
+
+    def __init__(self, special: Mapping[str, Callable[[Compiler, Group, Scope], Node]]) -> None:
+        self.level = 0
+        self.special = special
+
+    def function(self, parameters: Sequence[str], body: Sequence[Form], outer: Scope | None, *, rest: bool) -> Shape:
+        """The shape of a function; a closure is made of it for every frame it is made in."""
+        inner = Function(outer)
+        scope = Scope(inner, {name: inner.slot() for name in parameters})
+        level, self.level = self.level, 0
+        shape = Shape(self.sequence(body, scope), len(parameters), rest=rest)
+        self.level = level
+        shape.slots = inner.slots - _FIRST_SLOT - len(parameters)
+        shape.cost = inner.cost
+        shape.height = inner.height + _CALL_FRAMES
+        return shape
+
+    def sequence(self, forms: Sequence[Form], scope: Scope) -> Node:
+        """Several forms; the value is that of the last, null of none."""
+        nodes = [self.compile(form, scope) for form in forms]
+        if not nodes:
+            return lambda _frame: None
+        if len(nodes) == 1:
+            return nodes[0]
+        first, last = nodes[:-1], nodes[-1]
+
+        def run(frame: Frame) -> Any:
+            for node in first:
+                node(frame)
+            return last(frame)
+
+        return run
+
+    def compile(self, form: Form, scope: Scope) -> Node:
+        """One form."""
+        self.level += 1
+        function = scope.function
+        function.cost += 1
+        function.height = max(function.height, self.level * 2)
+        if self.level > NESTING_MAX or function.height > FRAMES_MAX // 2:
+            raise bad("it is nested too deeply", form.line)
+        node = self._compiled(form, scope)
+        self.level -= 1
+        return node
+
+    def _compiled(self, form: Form, scope: Scope) -> Node:
+        if type(form) is Literal:
+            value = form.value
+            return lambda _frame: value
+        if type(form) is Symbol:
+            return self._name(form, scope)
+        assert type(form) is Group
+        if form.kind == "'":
+            quoted = _quoted(form.forms[0])
+            return lambda _frame: quoted
+        if form.kind == "[":
+            return self._vector(form, scope)
+        if form.kind == "{":
+            if len(form.forms) % 2:
+                raise bad("an object needs a value for every key", form.line)
+            return _calling(make_object, [self.compile(part, scope) for part in form.forms], form.line)
+        return self._call(form, scope)
+
+    def _name(self, symbol: Symbol, scope: Scope) -> Node:
+        place = scope.find(symbol.name)
+        if place is not None:
+            return _reading(*place)
+        if symbol.name in PROCEDURES:
+            procedure = PROCEDURES[symbol.name]
+            return lambda _frame: procedure
+        if symbol.name in self.special:
+            raise bad(f"`{symbol.name}` is no value", symbol.line, f"Write `({symbol.name} …)`.")
+        known = sorted(scope.visible() | PROCEDURES.keys() | self.special.keys())
+        raise bad(f"`{symbol.name}` is not known", symbol.line, did_you_mean(symbol.name, known))
+
+    def _vector(self, form: Group, scope: Scope) -> Node:
+        nodes = [self.compile(part, scope) for part in form.forms]
+
+        def run(frame: Frame) -> Any:
+            made = []
+            for node in nodes:
+                made.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
+            frame[0].bytes_left -= 64 + 16 * len(made)
+            return made
+
+        return run
+
+    def _call(self, form: Group, scope: Scope) -> Node:
+        if not form.forms:
+            return lambda _frame: None  # () is null
+        head, *rest = form.forms
+        if type(head) is Symbol:
+            if head.name in self.special:
+                return self.special[head.name](self, form, scope)
+            if head.name in PROCEDURES and scope.find(head.name) is None:
+                return self._procedure(PROCEDURES[head.name], rest, form.line, scope)
+        nodes = [self.compile(part, scope) for part in rest]
+        if type(head) is Literal and type(head.value) is Keyword and len(nodes) == 1:
+            return _field(head.value, nodes[0], form.line)
+        return _applying(self.compile(head, scope), nodes, form.line)
+
+    def _procedure(self, called: Procedure, rest: Sequence[Form], line: int, scope: Scope) -> Node:
+        misfit = called.misfit(len(rest))
+        if misfit:
+            raise bad(misfit, line)
+        return _calling(called.run, [self.compile(part, scope) for part in rest], line)
+
+
+def _reading(out: int, slot: int) -> Node:
+    if out == 0:
+        return lambda frame: frame[slot]
+    if out == 1:
+        return lambda frame: frame[1][slot]
+
+    def run(frame: Frame) -> Any:
+        for _ in range(out):
+            frame = frame[1]
+        return frame[slot]
+
+    return run
+
+
+def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
+    """A call of a procedure that is known now, by number of arguments: this is where scripts spend their time."""
+    if len(nodes) == 1:
+        (one,) = nodes
+
+        def call_one(frame: Frame) -> Any:
+            try:
+                return run(frame[0], one(frame))
+            except Fault as fault:
+                raise _at(fault, line) from None
+
+        return call_one
+    if len(nodes) == 2:
+        left, right = nodes
+
+        def call_two(frame: Frame) -> Any:
+            try:
+                return run(frame[0], left(frame), right(frame))
+            except Fault as fault:
+                raise _at(fault, line) from None
+
+        return call_two
+
+    def call(frame: Frame) -> Any:
+        try:
+            arguments = []
+            for node in nodes:
+                arguments.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
+            return run(frame[0], *arguments)
+        except Fault as fault:
+            raise _at(fault, line) from None
+
+    return call
+
+
+def _applying(head: Node, nodes: list[Node], line: int) -> Node:
+    def call(frame: Frame) -> Any:
+        try:
+            called = head(frame)
+            arguments = []
+            for node in nodes:
+                arguments.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
+            return apply(frame[0], called, arguments)
+        except Fault as fault:
+            raise _at(fault, line) from None
+
+    return call
+
+
+def _field(key: Keyword, node: Node, line: int) -> Node:
+    def call(frame: Frame) -> Any:
+        try:
+            return look_up(node(frame), key)
+        except Fault as fault:
+            raise _at(fault, line) from None
+
+    return call
+
+
+def _at(fault: Fault, line: int) -> Fault:
+    fault.line = fault.line or line
+    return fault
+
+
+def _quoted(form: Form) -> Any:
+    """Data as it stands."""
+    if type(form) is Literal:
+        return form.value
+    if type(form) is Symbol:
+        raise bad(f"the symbol `{form.name}` is no value", form.line, f"Write `:{form.name}` or a string.")
+    assert type(form) is Group
+    if form.kind == "'":
+        raise bad("a quote inside a quote is no value", form.line)
+    parts = [_quoted(part) for part in form.forms]
+    if form.kind != "{":
+        return parts
+    if len(parts) % 2 or not all(type(key) in (str, Keyword) for key in parts[::2]):
+        raise bad("an object needs keywords or strings for keys, and a value for each", form.line)
+    return {str(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}

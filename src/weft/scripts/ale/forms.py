@@ -1,0 +1,295 @@
+"""The forms of Ale that are no calls: what they bind, which of their parts they evaluate, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from weft.scripts.ale.calls import apply
+from weft.scripts.ale.compiler import Compiler, Frame, Node, Scope
+from weft.scripts.ale.meter import Fault
+from weft.scripts.ale.reader import Form, Group, Literal, Symbol, bad
+from weft.scripts.ale.values import Closure, Keyword, Shape, same
+
+Special = Callable[[Compiler, Group, Scope], Node]
+
+
+def _name_of(form: Form) -> str:
+    if type(form) is not Symbol:
+        raise bad("a name is expected", form.line)
+    return form.name
+
+
+def _needs(form: Group, fewest: int, usage: str) -> Sequence[Form]:
+    rest = form.forms[1:]
+    if len(rest) < fewest:
+        raise bad("a part is missing", form.line, f"Write `{usage}`.")
+    return rest
+
+
+# Functions and names
+
+
+def _lambda(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    parameters, *body = _needs(form, 2, "(lambda (a b) …)")
+    if type(parameters) is not Group or parameters.kind not in "([":
+        raise bad("the parameters of a lambda stand in parentheses", form.line, "Write `(lambda (a b) …)`.")
+    names = [_name_of(parameter) for parameter in parameters.forms]
+    rest = len(names) > 1 and names[-2] == "."
+    if rest:
+        del names[-2]
+    if len(set(names)) < len(names) or "." in names:
+        raise bad("a parameter stands there twice", parameters.line)
+    shape = compiler.function(names, body, scope, rest=rest)
+    return lambda frame: _closed(shape, frame)
+
+
+def _closed(shape: Shape, frame: Frame) -> Closure:
+    frame[0].bytes_left -= 128
+    return Closure(shape, frame)
+
+
+def _bindings(form: Group, usage: str) -> list[tuple[str, Form]]:
+    """`([name expr] …)`, or a single `[name expr]`."""
+    binding = _needs(form, 2, usage)[0]
+    if type(binding) is not Group or binding.kind not in "([":
+        raise bad("bindings are expected", binding.line, f"Write `{usage}`.")
+    pairs = (binding,) if binding.kind == "[" and binding.forms and type(binding.forms[0]) is Symbol else binding.forms
+    found = []
+    for pair in pairs:
+        if type(pair) is not Group or pair.kind not in "([" or len(pair.forms) != 2:
+            raise bad("a binding is a name and a value", pair.line, f"Write `{usage}`.")
+        found.append((_name_of(pair.forms[0]), pair.forms[1]))
+    return found
+
+
+def _let_in_order(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    steps: list[tuple[int, Node]] = []
+    scope = scope.with_names({})
+    for name, value in _bindings(form, "(let* ([a 1] [b (+ a 1)]) …)"):
+        node = compiler.compile(value, scope)
+        slot = scope.function.slot()
+        scope.names[name] = slot
+        steps.append((slot, node))
+    return _bound(steps, compiler.sequence(form.forms[2:], scope))
+
+
+def _let(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    pairs = _bindings(form, "(let ([a 1] [b 2]) …)")
+    nodes = [compiler.compile(value, scope) for _, value in pairs]
+    names = {name: scope.function.slot() for name, _ in pairs}
+    if len(names) < len(pairs):
+        raise bad("a name is bound twice", form.line, "Use `let*` to bind one after the other.")
+    steps = list(zip(names.values(), nodes, strict=True))
+    return _bound(steps, compiler.sequence(form.forms[2:], scope.with_names(names)))
+
+
+def _let_rec(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    pairs = _bindings(form, "(let-rec ([f (lambda (n) …)]) …)")
+    inner = scope.with_names({name: scope.function.slot() for name, _ in pairs})
+    steps = [(inner.names[name], compiler.compile(value, inner)) for name, value in pairs]
+    return _bound(steps, compiler.sequence(form.forms[2:], inner))
+
+
+def _bound(steps: list[tuple[int, Node]], body: Node) -> Node:
+    def run(frame: Frame) -> Any:
+        for slot, node in steps:
+            frame[slot] = node(frame)
+        return body(frame)
+
+    return run
+
+
+def _begin(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    return compiler.sequence(form.forms[1:], scope)
+
+
+# Choices. Only `false` is false.
+
+
+def _if(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    rest = _needs(form, 2, "(if test then else)")
+    if len(rest) > 3:
+        raise bad("`if` has a test, a value and another", form.line, "Write `(if test then else)`.")
+    test, then = compiler.compile(rest[0], scope), compiler.compile(rest[1], scope)
+    other = compiler.sequence(rest[2:], scope)
+    return lambda frame: then(frame) if test(frame) is not False else other(frame)
+
+
+def _when(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    rest = _needs(form, 1, "(when test …)")
+    test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
+    return lambda frame: body(frame) if test(frame) is not False else None
+
+
+def _unless(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    rest = _needs(form, 1, "(unless test …)")
+    test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
+    return lambda frame: body(frame) if test(frame) is False else None
+
+
+def _clauses(clauses: Sequence[Form], usage: str) -> list[Group]:
+    for clause in clauses:
+        if type(clause) is not Group or clause.kind not in "([" or not clause.forms:
+            raise bad("a clause is a test and a value in brackets", clause.line, f"Write `{usage}`.")
+    return [clause for clause in clauses if type(clause) is Group]
+
+
+def _cond(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    arms: list[tuple[Node, Node]] = []
+    for clause in _clauses(form.forms[1:], "(cond [test value] [:else value])"):
+        test = clause.forms[0]
+        always = type(test) is Symbol and test.name == "else" and scope.find("else") is None
+        asked = compiler.compile(Literal(True, clause.line) if always else test, scope)
+        arms.append((asked, compiler.sequence(clause.forms[1:], scope)))
+
+    def run(frame: Frame) -> Any:
+        for test, body in arms:
+            if test(frame) is not False:
+                return body(frame)
+        return None
+
+    return run
+
+
+def _case(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    usage = '(case value ["a" 1] [("b" "c") 2] [:else 3])'
+    subject = compiler.compile(_needs(form, 1, usage)[0], scope)
+    arms: list[tuple[list[Node] | None, Node]] = []
+    for clause in _clauses(form.forms[2:], usage):
+        test = clause.forms[0]
+        tests: list[Node] | None = None
+        if type(test) is Group and test.kind == "(":
+            tests = [compiler.compile(part, scope) for part in test.forms]
+        elif not (type(test) is Literal and type(test.value) is Keyword and test.value == "else"):
+            tests = [compiler.compile(test, scope)]
+        arms.append((tests, compiler.sequence(clause.forms[1:], scope)))
+
+    def run(frame: Frame) -> Any:
+        value = subject(frame)
+        for tests, body in arms:
+            if tests is None or any(same(frame[0], value, test(frame)) for test in tests):
+                return body(frame)
+        fault = Fault("no clause of `case` matches")
+        fault.line = form.line
+        raise fault
+
+    return run
+
+
+def _and(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    nodes = [compiler.compile(part, scope) for part in form.forms[1:]]
+
+    def run(frame: Frame) -> Any:
+        value: Any = True
+        for node in nodes:
+            value = node(frame)
+            if value is False:
+                return value
+        return value
+
+    return run
+
+
+def _or(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    nodes = [compiler.compile(part, scope) for part in form.forms[1:]]
+
+    def run(frame: Frame) -> Any:
+        for node in nodes:
+            value = node(frame)
+            if value is not False:
+                return value
+        return False
+
+    return run
+
+
+# Threading: each form gets the value of the one before it, as first or last argument.
+
+
+def _threading(*, first: bool) -> Special:
+    def compiled(compiler: Compiler, form: Group, scope: Scope) -> Node:
+        value, *steps = _needs(form, 1, "(-> value (f 1) (g 2))")
+        for step in steps:
+            parts = step.forms if type(step) is Group and step.kind == "(" and step.forms else (step,)
+            threaded = (parts[0], value, *parts[1:]) if first else (*parts, value)
+            value = Group("(", threaded, step.line)
+        return compiler.compile(value, scope)
+
+    return compiled
+
+
+# Errors. A limit is none: nothing catches it.
+
+
+class _Catch:
+    def __init__(self, slot: int, fits: Node | None, body: Node) -> None:
+        self.slot = slot
+        self.fits = fits
+        self.body = body
+
+
+def _clause_named(form: Form, name: str) -> bool:
+    return type(form) is Group and bool(form.forms) and type(form.forms[0]) is Symbol and form.forms[0].name == name
+
+
+def _catch(compiler: Compiler, clause: Group, scope: Scope) -> _Catch:
+    usage = "(catch [problem] …)"
+    bound = _needs(clause, 1, usage)[0]
+    if type(bound) is not Group or len(bound.forms) not in (1, 2):
+        raise bad("`catch` binds a name", clause.line, f"Write `{usage}`.")
+    fits = compiler.compile(bound.forms[1], scope) if len(bound.forms) == 2 else None
+    slot = scope.function.slot()
+    body = compiler.sequence(clause.forms[2:], scope.with_names({_name_of(bound.forms[0]): slot}))
+    return _Catch(slot, fits, body)
+
+
+def _try(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    body, catches = [], []
+    for part in form.forms[1:]:
+        if type(part) is Group and _clause_named(part, "catch"):
+            catches.append(_catch(compiler, part, scope))
+        else:
+            body.append(part)
+    attempt = compiler.sequence(body, scope)
+
+    def run(frame: Frame) -> Any:
+        meter = frame[0]
+        frames = meter.frames
+        try:
+            return attempt(frame)
+        except Fault as fault:
+            meter.charge(20)
+            meter.frames = frames  # the calls that it left
+            for catch in catches:
+                if catch.fits is None or apply(meter, catch.fits(frame), [fault.message]) is not False:
+                    frame[catch.slot] = fault.message
+                    return catch.body(frame)
+            raise
+
+    return run
+
+
+def _quote(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    rest = _needs(form, 1, "(quote value)")
+    return compiler.compile(Group("'", (rest[0],), form.line), scope)
+
+
+SPECIAL: Final[Mapping[str, Special]] = {
+    "lambda": _lambda,
+    "let": _let,
+    "let*": _let_in_order,
+    "let-rec": _let_rec,
+    "begin": _begin,
+    "if": _if,
+    "when": _when,
+    "unless": _unless,
+    "cond": _cond,
+    "case": _case,
+    "and": _and,
+    "or": _or,
+    "->": _threading(first=True),
+    "->>": _threading(first=False),
+    "try": _try,
+    "quote": _quote,
+}

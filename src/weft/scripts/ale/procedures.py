@@ -1,0 +1,314 @@
+"""The functions every Ale script has. Sequences come back whole, never lazy, so that they can be outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from weft.scripts.ale import numbers
+from weft.scripts.ale.calls import apply, look_up
+from weft.scripts.ale.meter import Fault, Meter
+from weft.scripts.ale.numbers import integer
+from weft.scripts.ale.values import Closure, Keyword, Procedure, kind, same, text
+
+_ITEM: Final = 16  # bytes that an element of a sequence costs
+_NOTHING: Final = object()
+
+
+def items(meter: Meter, value: Any, name: str) -> list[Any]:
+    """The elements of a sequence: of a string its characters, of an object its pairs, of null none."""
+    if type(value) is list:
+        return value
+    if value is None:
+        return []
+    if type(value) is str:
+        meter.take(len(value) * 64)
+        return list(value)
+    if type(value) is dict:
+        meter.take(len(value) * 96)
+        return [[Keyword(key), item] for key, item in value.items()]
+    raise Fault(f"`{name}` needs a sequence, not {kind(value)}")
+
+
+def _made(meter: Meter, made: list[Any]) -> list[Any]:
+    meter.take(len(made) * _ITEM + 64)
+    return made
+
+
+# Text and equality
+
+
+def _str(meter: Meter, *values: Any) -> str:
+    parts = [text(meter, value) for value in values]
+    meter.take(sum(map(len, parts)) * 4)
+    return "".join(parts)
+
+
+def _eq(meter: Meter, first: Any, *others: Any) -> bool:
+    return all(same(meter, first, other) for other in others)
+
+
+def _raise(meter: Meter, *values: Any) -> Any:
+    raise Fault(_str(meter, *values))
+
+
+# Sequences
+
+
+def _length(_meter: Meter, value: Any) -> int:
+    if value is None:
+        return 0
+    if type(value) in (list, str, dict):
+        return len(value)
+    raise Fault(f"`length` needs a sequence, not {kind(value)}")
+
+
+def _first(meter: Meter, value: Any) -> Any:
+    if type(value) is str:
+        return value[:1] or None
+    return next(iter(items(meter, value, "first")), None)
+
+
+def _last(meter: Meter, value: Any) -> Any:
+    found = items(meter, value, "last")
+    return found[-1] if found else None
+
+
+def _rest(meter: Meter, value: Any) -> list[Any]:
+    return _drop(meter, 1, value)
+
+
+def _nth(meter: Meter, value: Any, index: Any, default: Any = _NOTHING) -> Any:
+    found, at = items(meter, value, "nth"), integer(index, "nth")
+    if 0 <= at < len(found):
+        return found[at]
+    if default is _NOTHING:
+        raise Fault(f"there is no element {at} in a sequence of {len(found)}")
+    return default
+
+
+def _take(meter: Meter, count: Any, value: Any) -> list[Any]:
+    return _made(meter, items(meter, value, "take")[: max(integer(count, "take"), 0)])
+
+
+def _drop(meter: Meter, count: Any, value: Any) -> list[Any]:
+    found = items(meter, value, "drop")
+    meter.take(len(found) * _ITEM)
+    return found[max(integer(count, "drop"), 0) :]
+
+
+def _concat(meter: Meter, *values: Any) -> list[Any]:
+    whole: list[Any] = []
+    for value in values:
+        found = items(meter, value, "concat")
+        meter.take(len(found) * _ITEM)
+        whole.extend(found)
+    return whole
+
+
+def _conj(meter: Meter, value: Any, *added: Any) -> Any:
+    if type(value) is dict:
+        pairs = [part for pair in added for part in items(meter, pair, "conj")]
+        return _assoc(meter, value, *pairs)
+    found = items(meter, value, "conj")
+    meter.take((len(found) + len(added)) * _ITEM)
+    return [*found, *added]
+
+
+def _cons(meter: Meter, added: Any, value: Any) -> list[Any]:
+    found = items(meter, value, "cons")
+    meter.take(len(found) * _ITEM)
+    return [added, *found]
+
+
+def _range(meter: Meter, *bounds: Any) -> list[int]:
+    low, high, step = 0, 0, 1
+    whole = [integer(bound, "range") for bound in bounds]
+    if len(whole) == 1:
+        high = whole[0]
+    else:
+        low, high = whole[:2]
+    if len(whole) == 3:
+        step = whole[2]
+    if not step:
+        raise Fault("`range` needs a step other than 0")
+    widest = max(low.bit_length(), high.bit_length()) // 8 + 48
+    meter.take(max(0, (high - low) // step + 1) * widest)
+    return list(range(low, high, step))
+
+
+# Objects
+
+
+def _key(value: Any) -> str:
+    if type(value) is Keyword or type(value) is str:
+        return str(value)
+    raise Fault(f"the key of an object is a keyword or a string, not {kind(value)}")
+
+
+def make_object(meter: Meter, *parts: Any) -> dict[str, Any]:
+    """An object from keys and values in turn."""
+    if len(parts) % 2:
+        raise Fault("an object needs a value for every key")
+    meter.take(len(parts) * 48 + 64)
+    return {_key(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}
+
+
+def _mapping(value: Any, name: str) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if type(value) is dict:
+        return value
+    raise Fault(f"`{name}` needs an object, not {kind(value)}")
+
+
+def _assoc(meter: Meter, value: Any, *parts: Any) -> dict[str, Any]:
+    found = _mapping(value, "assoc")
+    meter.take(len(found) * 96)
+    return {**found, **make_object(meter, *parts)}
+
+
+def _dissoc(meter: Meter, value: Any, *keys: Any) -> dict[str, Any]:
+    found, gone = _mapping(value, "dissoc"), {_key(key) for key in keys}
+    meter.take(len(found) * 96)
+    return {key: item for key, item in found.items() if key not in gone}
+
+
+def _seq_to_object(meter: Meter, value: Any) -> dict[str, Any]:
+    parts: list[Any] = []
+    for pair in items(meter, value, "seq->object"):
+        found = items(meter, pair, "seq->object")
+        if len(found) != 2:
+            raise Fault("`seq->object` needs pairs")
+        meter.take(2 * _ITEM)
+        parts += found
+    return make_object(meter, *parts)
+
+
+def _contains(_meter: Meter, value: Any, key: Any) -> bool:
+    return look_up(value, key, _NOTHING) is not _NOTHING
+
+
+# Functions that call functions. Loops of Python's own: no callback runs below C code, which the depth does not count.
+
+
+def _map(meter: Meter, function: Any, value: Any, *others: Any) -> list[Any]:
+    made: list[Any] = []
+    if not others:
+        for item in items(meter, value, "map"):
+            made.append(apply(meter, function, [item]))
+            meter.take(_ITEM)
+        return made
+    rows = zip(items(meter, value, "map"), *(items(meter, other, "map") for other in others), strict=False)
+    for row in rows:
+        made.append(apply(meter, function, list(row)))
+        meter.take(_ITEM)
+    return made
+
+
+def _filter(meter: Meter, function: Any, value: Any) -> list[Any]:
+    made: list[Any] = []
+    for item in items(meter, value, "filter"):
+        if apply(meter, function, [item]) is not False:
+            made.append(item)
+            meter.take(_ITEM)
+    return made
+
+
+def _reduce(meter: Meter, function: Any, *rest: Any) -> Any:
+    found = iter(items(meter, rest[-1], "reduce"))
+    total = rest[0] if len(rest) == 2 else next(found, _NOTHING)
+    if total is _NOTHING:
+        return apply(meter, function, [])
+    return _folded(meter, function, total, found)
+
+
+def _fold_left(meter: Meter, function: Any, start: Any, value: Any) -> Any:
+    return _folded(meter, function, start, iter(items(meter, value, "fold-left")))
+
+
+def _folded(meter: Meter, function: Any, total: Any, rest: Iterator[Any]) -> Any:
+    for item in rest:
+        total = apply(meter, function, [total, item])
+    return total
+
+
+def _apply(meter: Meter, function: Any, *rest: Any) -> Any:
+    last = items(meter, rest[-1], "apply")
+    meter.take((len(last) + len(rest)) * _ITEM)
+    return apply(meter, function, [*rest[:-1], *last])
+
+
+# Questions; each has its negation, with a `!` before it.
+
+_QUESTIONS: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "null?": lambda value: value is None,
+    "string?": lambda value: type(value) is str,
+    "str?": lambda value: type(value) is str,
+    "boolean?": lambda value: type(value) is bool,
+    "keyword?": lambda value: type(value) is Keyword,
+    "vector?": lambda value: type(value) is list,
+    "list?": lambda value: type(value) is list or value is None,
+    "object?": lambda value: type(value) is dict,
+    "function?": lambda value: type(value) in (Procedure, Closure),
+    "number?": lambda value: kind(value) == "a number",
+    "true?": lambda value: value is True,
+    "false?": lambda value: value is False,
+    "empty?": lambda value: value is None or (type(value) in (list, str, dict) and not value),
+}
+
+
+def _question(name: str, test: Callable[[Any], bool]) -> Procedure:
+    return Procedure(name, lambda _meter, value: test(value), 1, 1)
+
+
+def _negated(asked: Procedure) -> Procedure:
+    run = asked.run
+    return Procedure(f"!{asked.name}", lambda meter, *values: not run(meter, *values), asked.needs, asked.most)
+
+
+_SEQUENCES: Final = (
+    Procedure("list", lambda meter, *values: _made(meter, list(values)), 0, None),
+    Procedure("vector", lambda meter, *values: _made(meter, list(values)), 0, None),
+    Procedure("seq->vector", lambda meter, value: items(meter, value, "seq->vector"), 1, 1),
+    Procedure("seq->list", lambda meter, value: items(meter, value, "seq->list"), 1, 1),
+    Procedure("seq->object", _seq_to_object, 1, 1),
+    Procedure("reverse", lambda meter, value: _made(meter, items(meter, value, "reverse")[::-1]), 1, 1),
+    Procedure("length", _length, 1, 1),
+    Procedure("first", _first, 1, 1),
+    Procedure("rest", _rest, 1, 1),
+    Procedure("last", _last, 1, 1),
+    Procedure("nth", _nth, 2, 3),
+    Procedure("take", _take, 2, 2),
+    Procedure("drop", _drop, 2, 2),
+    Procedure("concat", _concat, 0, None),
+    Procedure("conj", _conj, 1, None),
+    Procedure("cons", _cons, 2, 2),
+    Procedure("range", _range, 1, 3),
+    Procedure("object", make_object, 0, None),
+    Procedure("assoc", _assoc, 3, None),
+    Procedure("dissoc", _dissoc, 2, None),
+    Procedure("get", lambda _meter, value, key, default=None: look_up(value, key, default), 2, 3),
+    Procedure("contains?", _contains, 2, 2),
+    Procedure("map", _map, 2, None),
+    Procedure("filter", _filter, 2, 2),
+    Procedure("reduce", _reduce, 2, 3),
+    Procedure("fold-left", _fold_left, 3, 3),
+    Procedure("apply", _apply, 2, None),
+)
+
+_GENERAL: Final = (
+    Procedure("str", _str, 0, None),
+    Procedure("not", lambda _meter, value: value is False, 1, 1),
+    Procedure("raise", _raise, 0, None),
+)
+_ASKED: Final = (
+    Procedure("eq", _eq, 1, None),
+    *(_question(name, test) for name, test in _QUESTIONS.items()),
+    *(procedure for procedure in numbers.TABLE if procedure.name.endswith("?")),
+    *(procedure for procedure in _SEQUENCES if procedure.name == "contains?"),
+)
+
+PROCEDURES: Final[Mapping[str, Procedure]] = {
+    procedure.name: procedure for procedure in (*numbers.TABLE, *_SEQUENCES, *_GENERAL, *_ASKED, *map(_negated, _ASKED))
+}

@@ -1,0 +1,204 @@
+"""What an Ale script computes with: JSON as Python has it, and keywords, ratios and functions besides.
+
+Vectors and lists are both Python lists, objects are dicts with text for keys (`:name` and "name" are the same key);
+neither is ever changed. Null is the empty sequence. Only `false` is false.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, Final
+
+from weft.scripts.ale.meter import Exhausted, Fault, Meter
+from weft.scripts.limits import DEPTH_MAX, OUTPUT_BYTES_MAX, OUTPUT_NODES_MAX
+
+INT_BITS_MAX: Final = 8_192
+_PRINT_DEPTH_MAX: Final = 60
+_INT64: Final = range(-(2**63), 2**63)
+
+
+class Keyword(str):
+    """`:name`. Equal, as a key, to the text without its colon."""
+
+    __slots__ = ()
+
+
+class Procedure:
+    """A function of the language: `run(meter, *arguments)`."""
+
+    __slots__ = ("most", "name", "needs", "run")
+
+    def __init__(self, name: str, run: Callable[..., Any], needs: int, most: int | None) -> None:
+        self.name = name
+        self.run = run
+        self.needs = needs
+        self.most = most
+
+    def misfit(self, given: int) -> str:
+        """What is wrong with that number of arguments, or nothing."""
+        if given >= self.needs and (self.most is None or given <= self.most):
+            return ""
+        wanted = f"at least {self.needs}" if self.most is None else f"{self.needs} to {self.most}"
+        if self.needs == self.most:
+            wanted = str(self.needs)
+        return f"`{self.name}` takes {wanted} argument{'s' * (wanted != '1')}, not {given}"
+
+
+class Shape:
+    """What the compiler knows of a function: one for each `lambda` in the text."""
+
+    __slots__ = ("body", "cost", "height", "parameters", "rest", "slots")
+
+    def __init__(self, body: Callable[[list[Any]], Any], parameters: int, *, rest: bool) -> None:
+        self.body = body
+        self.parameters = parameters
+        self.rest = rest  # the last parameter takes all that is left
+        self.slots = 0  # further ones, for what the body binds
+        self.cost = 1  # steps
+        self.height = 1  # frames of Python
+
+
+class Closure:
+    """A function of the script: its shape, and the frame it was made in."""
+
+    __slots__ = ("frame", "shape")
+
+    def __init__(self, shape: Shape, frame: list[Any] | None) -> None:
+        self.shape = shape
+        self.frame = frame
+
+
+def kind(value: Any) -> str:
+    """What a message calls it."""
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", str: "a string", Keyword: "a keyword", list: "a sequence", dict: "an object"}
+    if type(value) in names:
+        return names[type(value)]
+    return "a function" if type(value) in (Procedure, Closure) else "a number"
+
+
+def same(meter: Meter, one: Any, other: Any) -> bool:
+    """Structural equality, strict about types: 5 is not 5.0."""
+    pairs = [(one, other)]
+    while pairs:
+        meter.charge(1)
+        a, b = pairs.pop()
+        if type(a) is not type(b):
+            return False
+        if type(a) is list:
+            if len(a) != len(b):
+                return False
+            meter.take(len(a) * 64)
+            pairs.extend(zip(a, b, strict=True))
+        elif type(a) is dict:
+            meter.take(len(a) * 64)
+            if a.keys() != b.keys():
+                return False
+            pairs.extend((a[key], b[key]) for key in a)
+        else:
+            if type(a) in (str, Keyword):
+                meter.charge(len(a) >> 6)
+            if a != b:
+                return False
+    return True
+
+
+def text(meter: Meter, value: Any) -> str:
+    """The value as `str` shows it: strings bare, null as nothing."""
+    if type(value) is str:
+        return value
+    if value is None:
+        return ""
+    return _printed(meter, value, 0)
+
+
+def _printed(meter: Meter, value: Any, depth: int) -> str:
+    meter.charge(1)
+    shape = type(value)
+    if shape is bool:
+        return "#t" if value else "#f"
+    if shape is int or shape is float or shape is Fraction:
+        return str(value)
+    if value is None:
+        return "null"
+    if shape is str:
+        meter.take(len(value) * 8)
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        return f'"{escaped}"'
+    if shape is Keyword:
+        return f":{value}"
+    if shape is not list and shape is not dict:
+        return "function"
+    if depth >= _PRINT_DEPTH_MAX:
+        raise Exhausted("depth")
+    if shape is list:
+        parts = [_printed(meter, item, depth + 1) for item in value]
+    else:
+        parts = [f":{key} {_printed(meter, item, depth + 1)}" for key, item in value.items()]
+    whole = " ".join(parts)
+    meter.take(len(whole) * 4)
+    return f"[{whole}]" if shape is list else f"{{{whole}}}"
+
+
+class _Output:
+    """What the outputs have used; they may share parts, so a small value can be large when written out."""
+
+    __slots__ = ("bytes_left", "nodes_left")
+
+    def __init__(self) -> None:
+        self.nodes_left = OUTPUT_NODES_MAX
+        self.bytes_left = OUTPUT_BYTES_MAX
+
+
+def to_json(value: Any) -> Any:
+    """The value as JSON: keywords as text, ratios as decimals, integers beyond 64 bits as text.
+
+    Raises:
+        Fault: a function, or a number that is infinite or none.
+        Exhausted: too big or too deep.
+    """
+    return _written(value, 0, _Output())
+
+
+def _written(value: Any, depth: int, output: _Output) -> Any:
+    shape = type(value)
+    output.nodes_left -= 1
+    output.bytes_left -= 8
+    if shape is str or shape is Keyword:
+        output.bytes_left -= len(value)
+    if output.nodes_left < 0 or output.bytes_left < 0:
+        raise Exhausted("size")
+    if shape is bool or value is None or shape is str:
+        return value
+    if shape is Keyword:
+        return str(value)
+    if shape is int:
+        return value if value in _INT64 else str(value)
+    if shape is float or shape is Fraction:
+        return _decimal(value)
+    if depth >= DEPTH_MAX - 1:
+        raise Exhausted("depth")
+    if shape is list:
+        return [_written(item, depth + 1, output) for item in value]
+    if shape is dict:
+        return {key: _written(item, depth + 1, output) for key, item in _counted(value, output)}
+    raise Fault("it returns a function, which is no value for others")
+
+
+def _counted(value: dict[str, Any], output: _Output) -> Any:
+    for key, item in value.items():
+        output.bytes_left -= len(key)
+        yield key, item
+
+
+def _decimal(value: float | Fraction) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise Fault(f"it returns {number}, which JSON does not have")
+    return number

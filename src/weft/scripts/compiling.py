@@ -1,0 +1,53 @@
+"""From text to a script that can be called: checked, compiled and cached, the same for every language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from weft.scripts.ale import compile_ale
+from weft.scripts.failures import bad_script, did_you_mean
+from weft.scripts.limits import CACHE_MAX, INPUTS_MAX, SOURCE_CHARS_MAX
+from weft.scripts.lua import compile_lua
+from weft.scripts.script import Script
+
+# Failures are not kept: whoever corrects a script compiles it again anyway.
+COMPILERS: Final[Mapping[str, Callable[[str, tuple[str, ...]], Script]]] = {
+    "ale": lru_cache(CACHE_MAX)(compile_ale),
+    "lua": lru_cache(CACHE_MAX)(compile_lua),
+}
+
+
+def compile_script(language: str, source: str, inputs: Sequence[str]) -> Script:
+    """Compile a script that uses these inputs, or find it compiled.
+
+    Raises:
+        BadScript: language, text or an input's name is wrong; `line` and `reason` say where and why.
+        UsageError: the language is not installed.
+    """
+    compiler = COMPILERS.get(language)
+    if compiler is None:
+        hint = did_you_mean(language, COMPILERS) or f"Languages are {' and '.join(sorted(COMPILERS))}."
+        raise bad_script(language, f"there is no language {language!r}", hint=hint)
+    if len(source) > SOURCE_CHARS_MAX:
+        raise bad_script(language, f"it has {len(source):,} characters; the limit is {SOURCE_CHARS_MAX:,}")
+    if not source.strip():
+        raise bad_script(language, "it is empty")
+    try:
+        source.encode()
+    except UnicodeEncodeError:
+        raise bad_script(language, "it holds half of a surrogate pair, which is no character") from None
+    names = tuple(sorted(set(inputs)))
+    if len(names) > INPUTS_MAX:
+        raise bad_script(language, f"it has {len(names)} inputs; the limit is {INPUTS_MAX}")
+    return compiler(source, names)
+
+
+def evaluate_predicate(language: str, source: str, values: Mapping[str, Any]) -> bool:
+    """Whether the predicate holds for these values, which are all the names it may use.
+
+    Raises:
+        BadScript, ScriptFailed, LimitExceeded, BadValue, UsageError: as `compile_script` and `Script.holds` do.
+    """
+    return compile_script(language, source, tuple(values)).holds(values)

@@ -1,0 +1,107 @@
+"""What can be wrong with a script: its text when it is compiled, its values or its appetite when it runs.
+
+    BadScript        `compile_script`: language, line, reason; nothing was stored
+    ScriptFailed     a call: the script raised, or gave what JSON cannot hold
+    LimitExceeded    a call: steps, time, memory or size ran out (`script.limit`)
+
+None of them depends on the machine, except time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from weft.errors import BadValue, LimitExceeded, WeftError
+
+REASON_CHARS_MAX: Final = 500
+_TITLES: Final = {"lua": "Lua", "ale": "Ale"}
+_LIMITS: Final = {
+    "steps": ("it takes too many steps", "Scripts are for small decisions: loop over less, or do it in a step."),
+    "time": ("it takes too long", "Scripts are for small decisions: do it in a step."),
+    "memory": ("it needs too much memory", "Build less at once, or do it in a step."),
+    "size": ("it takes or returns too much", "Store it elsewhere and pass its address."),
+    "depth": ("its calls or values are nested too deeply", "Does it call or contain itself without an end?"),
+}
+
+
+class BadScript(BadValue):
+    """A script that cannot be compiled. `line` counts from 1; it is None where no line is to blame."""
+
+    code = "script.invalid"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        language: str = "",
+        line: int | None = None,
+        reason: str = "",
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.language = language
+        self.line = line
+        self.reason = reason
+
+
+class ScriptFailed(WeftError):
+    """A script raised, or these values do not fit it; the same values will fail again."""
+
+    code = "script.failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        language: str = "",
+        line: int | None = None,
+        reason: str = "",
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.language = language
+        self.line = line
+        self.reason = reason
+
+
+def bad_script(language: str, reason: str, *, line: int | None = None, hint: str = "") -> BadScript:
+    """The refusal of a text, told with its line."""
+    said = cut(reason)
+    return BadScript(_told(language, said, line), language=language, line=line, reason=said, hint=hint)
+
+
+def failed(language: str, reason: str, *, line: int | None = None, hint: str = "") -> ScriptFailed:
+    """The failure of a call, told with its line."""
+    said = cut(reason)
+    return ScriptFailed(_told(language, said, line), language=language, line=line, reason=said, hint=hint)
+
+
+def too_much(language: str, limit: str, *, line: int | None = None) -> LimitExceeded:
+    """The end of a call that wanted more than it may have: steps, time, memory, size or depth."""
+    reason, hint = _LIMITS[limit]
+    return LimitExceeded(
+        _told(language, reason, line), hint=hint, code="script.limit", language=language, limit=limit, line=line
+    )
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint for a misspelt word, or nothing."""
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"Did you mean `{close[0]}`?" if close else ""
+
+
+def cut(text: str) -> str:
+    """A reason on one line that a log can keep, without its full stop."""
+    line = " ".join(text[: 2 * REASON_CHARS_MAX].split())
+    return (line if len(line) <= REASON_CHARS_MAX else f"{line[: REASON_CHARS_MAX - 3]}...").rstrip(".")
+
+
+def _told(language: str, reason: str, line: int | None) -> str:
+    where = f", line {line}" if line else ""
+    return f"{_TITLES.get(language, language)} script{where}: {reason}."

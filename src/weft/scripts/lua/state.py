@@ -1,0 +1,180 @@
+"""One Lua machine with the sandbox in it, and the pool that lends machines to threads.
+
+A machine runs one call at a time, from JSON to JSON: no Lua object ever reaches Python, so no conversion can run
+out of memory outside of Lua's protection, where it would end the process. A machine that ran out of memory is
+thrown away, and so is one that has compiled much; a new one takes about a millisecond.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from time import thread_time
+from typing import Any, Final, NamedTuple
+
+from weft.errors import UsageError
+from weft.scripts import limits
+
+STATES_MAX: Final = 10
+_CHUNK_CHARS_MAX: Final = 262_144
+
+
+class Patterns(StrEnum):
+    """Which string patterns run: those whose worst case is short, or all, in a process that somebody may kill."""
+
+    BOUNDED = "bounded"
+    ALL = "all"
+
+
+class Outcome(NamedTuple):
+    """How a call ended: `ok` with JSON, `failed` with a reason, `limit` with its name; and the line, 0 if unknown."""
+
+    status: str
+    text: bytes
+    line: int
+
+
+class State:
+    """One machine. Not for two threads at once."""
+
+    __slots__ = ("_chars", "_compile", "_ids", "_run", "spent")
+
+    def __init__(self, patterns: Patterns) -> None:
+        machine = _lua().LuaRuntime(
+            encoding=None,
+            register_eval=False,
+            register_builtins=False,
+            attribute_filter=_refuse_attribute,
+            max_memory=limits.LUA_MEMORY_MAX,
+        )
+        values = machine.execute(
+            _source("values.lua"), limits.OUTPUT_BYTES_MAX, limits.OUTPUT_NODES_MAX, limits.DEPTH_MAX
+        )
+        numbers = (limits.LUA_STEPS_MAX, limits.TIME_S_MAX, limits.LUA_LIVE_KB_MAX, limits.OUTPUT_BYTES_MAX)
+        told = machine.execute("local a, b, c, d = ... return function() return a, b, c, d end", *numbers)
+        self._compile, self._run = machine.execute(
+            _source("sandbox.lua"), thread_time, patterns.value.encode(), told, *values
+        )
+        self._ids: dict[str, int] = {}
+        self._chars = 0
+        self.spent = False
+
+    def compile(self, text: str) -> str:
+        """Compile a chunk unless it is known; what is wrong with it, or nothing."""
+        if text in self._ids:
+            return ""
+        id_next = len(self._ids) + 1
+        problem = self._compile(id_next, text.encode())
+        if problem is not None:
+            self.spent = self.spent or problem == b"memory"
+            return str(problem.decode(errors="replace"))
+        self._ids[text] = id_next
+        self._chars += len(text)
+        return ""
+
+    def run(self, text: str, given: bytes, *, truth: bool) -> Outcome:
+        """Call a chunk with a JSON array; `truth` asks only whether its value is true.
+
+        A chunk that does not compile in a machine of its own size has no room left in this one.
+        """
+        if text not in self._ids and self.compile(text):
+            self.spent = True
+            return Outcome("limit", b"memory", 0)
+        self.spent = True  # unless it comes back from here in order
+        try:
+            status, said, line = self._run(self._ids[text], given, truth, thread_time())
+        except _lua().LuaMemoryError:
+            return Outcome("limit", b"memory", 0)
+        except _lua().LuaError as error:
+            # Only what Lua itself raises while it reports another error comes here.
+            return Outcome("failed", str(error).encode(errors="replace"), 0)
+        self.spent = said == b"memory" or self._chars > _CHUNK_CHARS_MAX
+        return Outcome(status.decode(), said, line)
+
+
+class States:
+    """Machines at rest and in use; at most `STATES_MAX` threads run Lua at once, the others wait.
+
+    `borrow` and `give_back` take the lock only where a machine has to be made or somebody waits.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[State] = []
+        self._freed = threading.Condition()
+        self._count = 0
+        self._waiting = 0
+
+    def borrow(self) -> State:
+        """A machine for one call, with `Patterns.BOUNDED`."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._made_or_awaited()
+
+    def give_back(self, state: State) -> None:
+        """Let others have it, or a new one if it is spent."""
+        if state.spent:
+            with self._freed:
+                self._count -= 1
+                self._freed.notify()
+            return
+        self._idle.append(state)
+        if self._waiting:
+            with self._freed:
+                self._freed.notify()
+
+    def _made_or_awaited(self) -> State:
+        with self._freed:
+            self._waiting += 1
+            try:
+                while not self._idle and self._count >= STATES_MAX:
+                    self._freed.wait()
+                if self._idle:
+                    return self._idle.pop()
+                self._count += 1
+            finally:
+                self._waiting -= 1
+        try:
+            return State(Patterns.BOUNDED)
+        except BaseException:
+            with self._freed:
+                self._count -= 1
+                self._freed.notify()
+            raise
+
+
+_shared = [States()]
+
+
+def states() -> States:
+    """The machines of this process."""
+    return _shared[0]
+
+
+def _begin_again() -> None:
+    """After a fork: a lock may be held by a thread that does not exist here."""
+    _shared[0] = States()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)
+
+
+def _lua() -> Any:
+    try:
+        from lupa import lua54  # type: ignore[import-untyped]  # noqa: PLC0415  # an extra
+    except ImportError:
+        raise UsageError("Scripts in Lua need an extra.", hint="pip install 'weft[lua]'") from None
+    return lua54
+
+
+@cache
+def _source(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _refuse_attribute(_object: object, _name: object, _is_setting: object) -> Any:
+    raise AttributeError("not for scripts")

@@ -1,0 +1,140 @@
+"""Worker processes for the patterns that nothing else can stop: started when first needed, kept warm, killed late.
+
+A worker belongs to one call at a time. One that does not answer in `WALL_S_MAX` is killed and the call ends with a
+typed error; one that died by other hands is replaced and the call begun again, once. A forked child starts its own.
+They end with the interpreter.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import BinaryIO, Final, cast
+
+import msgspec
+
+from weft.errors import WeftError
+from weft.scripts.failures import failed
+from weft.scripts.limits import WALL_S_MAX
+from weft.scripts.lua.state import Outcome
+from weft.scripts.lua.worker import Question, read_frame, write_frame
+
+WORKERS_MAX: Final = 2
+_START_S_MAX: Final = 30.0
+# The module is found as here, and the user's main module is not run again, as multiprocessing would do.
+_BEGIN: Final = (
+    "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from weft.scripts.lua.worker import serve; serve()"
+)
+
+
+class Worker:
+    """One process and its two pipes."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(  # noqa: S603  # our own interpreter and module
+            [sys.executable, "-c", _BEGIN, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self.killed = False
+        if self._answer(None, _START_S_MAX) is None:
+            self.close()
+            raise failed("lua", "the process for long patterns does not start")
+
+    def ask(self, question: bytes) -> bytes | None:
+        """The answer, or None if the worker is gone; then `killed` says whether it was for its time."""
+        return self._answer(question, WALL_S_MAX)
+
+    def close(self) -> None:
+        """Kill it and leave nothing behind."""
+        self.process.kill()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with suppress(OSError):  # a question that was never read
+                cast("BinaryIO", pipe).close()
+        self.process.wait()
+
+    def _answer(self, question: bytes | None, seconds: float) -> bytes | None:
+        watch = threading.Timer(seconds, self._kill)
+        watch.daemon = True
+        watch.start()
+        try:
+            if question is not None:
+                write_frame(cast("BinaryIO", self.process.stdin), question)
+            return read_frame(cast("BinaryIO", self.process.stdout))
+        except OSError:
+            return None
+        finally:
+            watch.cancel()
+
+    def _kill(self) -> None:
+        self.killed = True
+        self.process.kill()
+
+
+class _Pool:
+    def __init__(self) -> None:
+        self.slots = threading.BoundedSemaphore(WORKERS_MAX)
+        self.idle: list[Worker] = []
+
+
+_pools = [_Pool()]
+
+
+def run_killable(text: str, given: bytes, *, truth: bool) -> Outcome:
+    """Call a chunk in a worker, within `WALL_S_MAX`."""
+    question = msgspec.msgpack.encode(Question(text, given, truth))
+    pool = _pools[0]
+    with pool.slots:
+        for _ in range(2):
+            try:
+                worker = pool.idle.pop()
+            except IndexError:
+                worker = Worker()
+            answer = _ask(pool, worker, question)
+            if answer is not None:
+                return msgspec.msgpack.decode(answer, type=Outcome)
+            if worker.killed:
+                return Outcome("limit", b"time", 0)
+    raise _lost()
+
+
+def _ask(pool: _Pool, worker: Worker, question: bytes) -> bytes | None:
+    """Ask, and put the worker back if it can be asked again."""
+    answer = None
+    try:
+        answer = worker.ask(question)
+    finally:
+        if answer is None or worker.killed:
+            worker.close()
+        else:
+            pool.idle.append(worker)
+    return answer
+
+
+def _lost() -> WeftError:
+    return failed("lua", "the process that ran it died", hint="Was it killed from outside?")
+
+
+def close_workers() -> None:
+    """End the workers at rest; the next call that needs one starts it."""
+    idle, _pools[0].idle = _pools[0].idle, []
+    for worker in idle:
+        worker.close()
+
+
+def _begin_again() -> None:
+    """After a fork: the workers are the parent's, and a lock may be held by a thread that does not exist here."""
+    for worker in _pools[0].idle:
+        worker.process.returncode = 0  # not ours to wait for, and no reason to warn about it
+    _pools[0] = _Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_again)
+atexit.register(close_workers)

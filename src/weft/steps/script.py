@@ -1,0 +1,34 @@
+"""Scripts as steps of a goal: JSON in, the script's outputs out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.core.goal.definitions import ScriptWay, StepDef, inner_name
+from weft.core.values import encode
+from weft.errors import UsageError
+from weft.scripts import compile_script
+from weft.steps.base import Executor
+
+
+class ScriptStep:
+    """Performs the script of one definition, in a thread: it has limits of its own."""
+
+    __slots__ = ("_names", "_way", "name")
+
+    def __init__(self, definition: StepDef) -> None:
+        if not isinstance(definition.way, ScriptWay):
+            raise UsageError(f"{definition.id} is no script.")
+        self.name = definition.id
+        self._way = definition.way
+        self._names = tuple(sorted(inner_name(fact, need) for fact, need in definition.needs.items()))
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        script = compile_script(self._way.script.lang, self._way.script.source, self._names)
+        values = msgspec.json.decode(given)
+        outputs = await executor.in_thread(lambda: script.call(values))
+        return encode(outputs, what=f"{self.name} returned")
+
+    def is_final(self, error: BaseException) -> bool:
+        """A script has no moods: what it does once it does again."""
+        return True

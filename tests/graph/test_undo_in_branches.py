@@ -1,0 +1,44 @@
+"""What a node's ``undo.with`` may look at: all that the node itself could, as it was then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import weft
+from tests.patterns.kit import Bench
+
+SEEN_LATER = pytest.mark.xfail(
+    reason="undo.with is evaluated when the run fails, without the token: its item, branch and nodes are gone by then"
+)
+
+
+def taken_back(given: str) -> list[Any]:
+    """What `u` is given for each of two branches, newest first, if the graph says so."""
+    document = {
+        "nodes": {
+            "first": {"step": "first", "next": [{"to": "b", "for_each": "${input.xs}", "as": "x"}]},
+            "b": {"step": "b", "with": {"input": "${x}"}, "undo": {"step": "u", "with": {"input": given}}, "next": "j"},
+            "j": {"join": "all", "next": "z"},
+            "z": {"step": "z"},
+        }
+    }
+    bench = Bench(document, {"b": lambda x: f"done {x}", "z": weft.Critical("no")})
+    with pytest.raises(weft.RunFailed, match="no in z"):
+        bench.run(xs=["one", "two"])
+    return sorted(bench.given("u"))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("${output}", ["done one", "done two"]),
+        ("${size(input.xs)}", [2, 2]),
+        pytest.param("${x}", ["one", "two"], marks=SEEN_LATER),
+        pytest.param("${branch.index}", [0, 1], marks=SEEN_LATER),
+        pytest.param("${nodes.first.output}", ["first", "first"], marks=SEEN_LATER),
+    ],
+)
+def test_an_undo_sees_what_its_node_saw(given: str, expected: list[Any]) -> None:
+    assert taken_back(given) == expected
