@@ -18,9 +18,9 @@ from weft.graphs import load_graph
 
 PARTS = 6
 GRAPHS = range(520)
-EARLY = range(120)
+EARLY = range(100)
 PLANTED = range(150)
-WILD = range(1500)
+WILD = range(1200)
 FAILING = (0.0, 0.1, 0.3)
 
 

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-CODE_PROGRAMS = ["p0[1-7]_*.py", "test_p13_order.py", "demo.py"]
+PROGRAMS = ["p0[1-9]_*.py", "test_p13_order.py", "demo.py"]
 MARK = "# wrong: "
 
 Complaints = Mapping[str, Mapping[int, str]]
@@ -24,7 +24,7 @@ Complaints = Mapping[str, Mapping[int, str]]
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("typed")
-    for pattern in CODE_PROGRAMS:
+    for pattern in PROGRAMS:
         for path in (ROOT / "examples").glob(pattern):
             shutil.copy(path, folder)
     for path in [*Path(__file__).parent.glob("right_*.py"), *Path(__file__).parent.glob("wrong_*.py")]:
@@ -75,7 +75,7 @@ def test_each_checker_reports_the_planted_mistakes_and_nothing_else(project: Pat
 
 def test_the_checked_files_are_the_ones_that_are_meant() -> None:
     """A wrong pattern would let the test above pass with nothing looked at."""
-    programs = [path.name for pattern in CODE_PROGRAMS for path in (ROOT / "examples").glob(pattern)]
-    assert len(programs) == 9
+    programs = [path.name for pattern in PROGRAMS for path in (ROOT / "examples").glob(pattern)]
+    assert len(programs) == 11
     planted = sum(path.read_text().count(MARK) for path in Path(__file__).parent.glob("wrong_*.py"))
     assert planted >= 90

@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar, overload
@@ -29,7 +30,7 @@ from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.plan import Plan
 from weft.core.graph.starting import GOAL
 from weft.core.ids import Millis, RunId
-from weft.errors import LoopRunning, RunAtImport, UnknownWorkflow, UsageError
+from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError
 from weft.ports.store import Definition, RunQuery, Store
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door, Started
@@ -80,6 +81,25 @@ class App(Group):
     def url(self, url: str) -> None:
         """Keep runs elsewhere than the code says: the command line's ``--url``."""
         self._url = url
+
+    def blob_content(self, reference: str) -> bytes | None:
+        """What a reference in a document (``cas://sha256:…``) stands for, read from the store; None if it is not there.
+
+        Only documents with references cost this: the store is opened for it, on a thread of its own.
+        """
+
+        async def read() -> bytes | None:
+            store = open_store(self.url)
+            await store.open()
+            try:
+                return await store.blobs.get(reference.removeprefix("cas://sha256:"))
+            except (NotFound, Corrupt):
+                return None
+            finally:
+                await store.close()
+
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(asyncio.run, read()).result()
 
     # --- the catalogue, as the engine sees it ---------------------------------------------------------------------
 

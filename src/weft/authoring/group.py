@@ -189,7 +189,13 @@ class Group:
         return graph
 
     def _surroundings(self) -> Surroundings:
-        return Surroundings(types={name: found.schema() for name, found in node_types().items()})
+        types = {name: found.schema() for name, found in node_types().items()}
+        return Surroundings(types=types, resolve=self.root().blob_content)
+
+    def blob_content(self, reference: str) -> bytes | None:
+        """What a reference in a document stands for; a group by itself has no store to look into."""
+        del reference
+        return None
 
     def _keep_graph(self, graph: Graph) -> None:
         known = self._graphs.get(graph.name)

@@ -44,7 +44,7 @@ def _step(node: Node, name: str, group: Group) -> list[Finding]:
     if step is None:
         return unknown
     given = node.input.source if node.input is not None else None
-    if not isinstance(given, dict):
+    if not isinstance(given, dict) or (isinstance(node.work, StepWork) and node.work.config_ref):
         return []
     return _arguments(node, name, given, step.signature)
 

@@ -40,6 +40,8 @@ class Task(msgspec.Struct, omit_defaults=True):
     """An undo's: where the task stood that it takes back."""
     place: str = ""
     """Where it stands, if what it works for may be gone before it is."""
+    kept: Raw = NULL
+    """What its undo must know of where it stands."""
     takes: list[str] | None = None
     """An undo's: which of the recorded values it is given."""
     inline: bool = False
@@ -103,6 +105,7 @@ class Undo(msgspec.Struct, frozen=True):
     input: Raw
     output: Raw
     location: str
+    kept: Raw = NULL
 
 
 class Held(msgspec.Struct, frozen=True):

@@ -112,7 +112,8 @@ def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None
 def remember_undo(state: State, number: int, task: Task, output: Raw, location: str) -> None:
     """What can be taken back goes onto the stack, newest last."""
     if task.undo is not None:
-        state.undo.append(Undo(task=number, plan=task.undo, input=task.input, output=output, location=location))
+        undo = Undo(task=number, plan=task.undo, input=task.input, output=output, location=location, kept=task.kept)
+        state.undo.append(undo)
 
 
 def evolve_lost(state: State, event: TaskLost) -> None:

@@ -51,6 +51,8 @@ log = logging.getLogger("weft")
 
 SNAPSHOT_BYTES_MIN = 64 * 1024
 MAIL_SEEN_MAX = 20_000
+MOVES_PER_TURN = 500
+"""How many things a run may do by itself before others get their turn."""
 DEAD_LETTERS = "weft.dead_letters"
 """The attribute of runs that have some."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
@@ -103,9 +105,10 @@ class Actor:
         self.snapshot_bytes = 0
         self.ready = False
         self.reloading = False
-        self.fetched: dict[str, bytes] = {}
+        self.fetched: dict[str, bytes | WeftError] = {}
         """Blobs that the next decision needs: they may not leave memory before it is made."""
         self.fetching = False
+        """Something must be brought, or is put off, before the run can go on."""
         self.died = False
         """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
         self.idle_since = engine.clock.monotonic()
@@ -248,13 +251,28 @@ class Actor:
             if self.driver is driver and driver.lacks:
                 self.engine.fetch_blobs(self, driver.lacks)
         try:
-            while events := self.machine.follow(self._env()):
+            env = self._env()
+            for _ in range(MOVES_PER_TURN):
+                events = self.machine.follow(env)
+                if not events:
+                    self.fetched.clear()
+                    return
                 self._record(events)
-            self.fetched.clear()
+            self._move_later()
         except Wanting as wanting:
             if not self.fetching:
                 self.fetching = True
                 self.engine.fetch(self, wanting)
+
+    def _move_later(self) -> None:
+        """It has much to do by itself: others get their turn between."""
+        if not self.fetching:
+            self.fetching = True
+            self.engine.soon(self._moved_on)
+
+    def _moved_on(self) -> None:
+        self.fetching = False
+        self.go_on()
 
     def _take_up_code(self) -> None:
         machine = self.machine
@@ -367,7 +385,10 @@ class Actor:
         return Raw(values.ref_for(digest, len(raw)))
 
     def blob(self, digest: str) -> bytes | None:
-        return self.fetched.get(digest) or self.engine.blob_cache.get(digest) or self._unwritten(digest)
+        found = self.fetched.get(digest)
+        if isinstance(found, WeftError):
+            raise found
+        return found or self.engine.blob_cache.get(digest) or self._unwritten(digest)
 
     def _unwritten(self, digest: str) -> bytes | None:
         """What was decided and is not durable yet can have left the cache, and is not in the store."""

@@ -466,10 +466,11 @@ class Engine:
         self.aside(self._fetch(actor, wanting))
 
     async def _fetch(self, actor: Actor, wanting: Wanting) -> None:
-        found = await self._blobs(actor, wanting.blobs)
-        if found is None:
-            return
-        actor.fetched.update(found)
+        for digest in wanting.blobs:
+            try:
+                actor.fetched[digest] = await self._blob(digest)
+            except (Corrupt, NotFound) as error:
+                actor.fetched[digest] = error  # a document may name what is not there: that is for the run to judge
         for question in wanting.questions:
             await self._executor.in_thread(partial(LANGUAGE.answer, question))
         actor.fetching = False

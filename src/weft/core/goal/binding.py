@@ -11,7 +11,7 @@ import msgspec
 from weft.core.decider import Env
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
-from weft.core.goal.flow import NeedNode, StepNode
+from weft.core.goal.nodes import NeedNode, StepNode
 from weft.core.goal.reading import contents, decode_json
 from weft.core.goal.state import NOTHING, GoalState, Value
 from weft.errors import Failure

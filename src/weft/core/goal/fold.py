@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, tasks, waits
-from weft.core.goal.flow import Flow, StepNode
-from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
+from weft.core import life
+from weft.core.goal.flow import Flow
+from weft.core.goal.items import Items
+from weft.core.goal.nodes import StepNode
 from weft.core.goal.plan import Plan, decode_plan
 from weft.core.goal.settle import RUN_OVER, given_values
-from weft.core.goal.state import OVER_STEP, GoalState, Place, StepRun, Value, Window, item_token
-from weft.core.state import Child, Held, Question, Task
+from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
+from weft.core.state import Held
 from weft.core.values import is_ref, seal, unseal
 
 
-class Fold:
-    """Takes events in. ``flow`` is there from the plan on."""
+class Fold(Items):
+    """Takes events in."""
 
     def __init__(self, state: GoalState) -> None:
-        self.state = state
-        self.flow: Flow | None = None
+        super().__init__(state)
         if bytes(state.plan) != b"null":
             self.flow = Flow(decode_plan(state.plan), state)
 
@@ -34,7 +33,7 @@ class Fold:
         state.at = at
         if state.gone or state.gone_children:
             state.gone, state.gone_children = [], []
-        _EVOLVE[type(event)](self, event, at)
+        self.EVOLVE[type(event)](self, event, at)
         flow = self.flow
         if flow is not None and flow.settled_windows:
             for run, fact in flow.settled_windows:
@@ -196,253 +195,28 @@ class Fold:
         self._close_window(node.run, event.name)
         self.flow.work_through(decide_optionals=True)
 
-    def _close_window(self, run: StepRun, fact: str) -> None:
-        number = run.windows.get(fact, 0)
-        if self.state.deadlines.pop(number, None) is not None:
-            self.state.timers.pop(number, None)
-            self.state.gone.append(number)
-
-    # --- work items -----------------------------------------------------------------------------------------------
-
-    def _begin_item(self, token: str) -> Place:
-        """The item that the next token belongs to: steps hand out their items in order."""
-        state = self.state
-        place = self._next_place(token)
-        run = state.steps[place.step]
-        run.index_next = place.index + 1
-        run.active += 1
-        run.open[place.index] = state.seq
-        state.places[state.seq] = place
-        return place
-
-    def _next_place(self, token: str) -> Place:
-        assert self.flow is not None
-        first = self.flow.first_working()
-        for step in (*([first] if first is not None else []), *self.flow.by_index):
-            if item_token(self.state.uid, step.id, step.run.index_next) == token:
-                return Place(step.id, step.run.index_next)
-        raise AssertionError(token)
-
-    def _task_scheduled(self, event: e.TaskScheduled, at: int) -> None:
-        place = self._begin_item(event.token)
-        self.state.tasks[self.state.seq] = Task(
-            step=event.step,
-            input=event.input,
-            since=at,
-            policy=event.policy,
-            undo=event.undo,
-            place=self.shown(place),
-        )
-
-    def shown(self, place: Place) -> str:
-        """A work item for people, and as the end of idempotency keys."""
-        return f"{place.step}[{place.index}]" if self.state.steps[place.step].fan_out else place.step
-
-    def _work_skipped(self, event: e.WorkSkipped, at: int) -> None:
-        run = self.state.steps[event.step]
-        run.index_next = event.index + 1
-        run.left -= 1
-        self._look_again(event.step)
-
-    def _work_resumed(self, event: e.WorkResumed, at: int) -> None:
-        state = self.state
-        place = state.places[event.task]
-        run = state.steps[place.step]
-        run.due.remove(place.index)
-        run.active += 1
-        task = state.parked.pop(event.task)
-        task.due = 0
-        task.since = at
-        state.tasks[event.task] = task
-
-    def _work_accepted(self, event: e.WorkAccepted, at: int) -> None:
-        state = self.state
-        state.parked[event.task] = state.tasks.pop(event.task)
-        state.accepted[event.task] = event.due
-        state.timers[event.task] = event.due
-
-    def _timer_fired(self, event: e.TimerFired, at: int) -> None:
-        self.state.timers.pop(event.timer, None)
-        place = self.state.places.get(event.timer)
-        if place is not None and event.timer in self.state.parked:
-            insort(self.state.steps[place.step].due, place.index)
-            self._look_again(place.step)
-
-    def _look_again(self, step: str) -> None:
-        assert self.flow is not None
-        self.flow.pumping.add(self.flow.steps[step])
-
-    def _unpark(self, number: int) -> None:
-        """An answer came for a task that was in nobody's hands."""
-        state = self.state
-        task = state.parked.pop(number, None)
-        if task is None:
-            return
-        state.tasks[number] = task
-        if state.timers.pop(number, None) is not None:
-            state.gone.append(number)
-        if state.accepted.pop(number, None) is None:  # it had given up its slot
-            place = state.places[number]
-            run = state.steps[place.step]
-            run.active += 1
-            if place.index in run.due:
-                run.due.remove(place.index)
-
-    def _task_succeeded(self, event: e.TaskSucceeded, at: int) -> None:
-        self._unpark(event.task)
-        place = self.state.places.get(event.task)
-        task = tasks.evolve_succeeded(self.state, event, self.shown(place) if place is not None else f"!{event.task}")
-        if place is not None and not task.undo_of:
-            self._file_undo(place, task)
-            self._item_done(event.task, event.output)
-
-    def _file_undo(self, place: Place, task: Task) -> None:
-        """What can be taken back goes to its step, until that is over."""
-        state = self.state
-        if task.undo is None or state.ended:
-            return
-        run = state.steps[place.step]
-        (run.undo if run.status == "active" else state.undo_steps).append(state.undo.pop())
-
-    def _item_done(self, number: int, result: Raw) -> None:
-        place = self._end_item(number)
-        assert self.flow is not None
-        node = self.flow.steps[place.step]
-        if node.run.status == "active":
-            node.run.results[place.index] = result
-            if is_deferred(node.definition, bytes(result)):
-                self.flow.unjudged.append((node, place.index))
-
-    def _end_item(self, number: int) -> Place:
-        """The item is over, one way or the other."""
-        place = self.state.places.pop(number)
-        run = self.state.steps[place.step]
-        run.open.pop(place.index, None)
-        if run.status == "active":
-            run.active -= 1
-            run.left -= 1
-            self._look_again(place.step)
-        return place
-
-    def _task_failed(self, event: e.TaskFailed, at: int) -> None:
-        state = self.state
-        self._unpark(event.task)
-        place = state.places.get(event.task)
-        where = self.shown(place) if place is not None else f"!{event.task}"
-        task = tasks.evolve_failed(state, event, where)
-        if place is None:
-            return
-        if task is None:
-            state.parked[event.task] = state.tasks.pop(event.task)
-            state.timers[event.task] = event.retry_at
-            state.steps[place.step].active -= 1
-            self._look_again(place.step)
-            return
-        if event.failure.code == BAD_OUTPUT:
-            tasks.remember_undo(state, event.task, task, e.NULL, where)
-        if event.failure.code in (tasks.UNKNOWN, BAD_OUTPUT):
-            self._file_undo(place, task)
-        self._end_item(event.task)
-
-    def _task_lost(self, event: e.TaskLost, at: int) -> None:
-        tasks.evolve_lost(self.state, event)
-
-    def _undo_scheduled(self, event: e.UndoScheduled, at: int) -> None:
-        state = self.state
-        if state.undo_steps:
-            state.undo.append(state.undo_steps.pop())
-        tasks.evolve_undo(state, event, at=at)
-
-    def _ask_opened(self, event: e.AskOpened, at: int) -> None:
-        self._begin_item(event.token)
-        self.state.asks[self.state.seq] = Question(
-            title=event.title,
-            since=at,
-            form=event.form,
-            about=event.about,
-            of=event.of,
-            quorum=event.quorum,
-            due=event.due,
-            on_timeout=event.on_timeout,
-            escalate=event.escalate,
-        )
-
-    def _ask_answered(self, event: e.AskAnswered, at: int) -> None:
-        answer = waits.evolve_answer(self.state, event, at)
-        if answer is not None:
-            self._item_done(event.ask, answer)
-
-    def _ask_escalated(self, event: e.AskEscalated, at: int) -> None:
-        waits.evolve_escalated(self.state, event)
-
-    def _wait_timed_out(self, event: e.WaitTimedOut, at: int) -> None:
-        state = self.state
-        state.asks.pop(event.wait, None)
-        child = state.children.get(event.wait)
-        if child is not None:
-            child.cancelled = True
-        if event.wait in state.places:
-            self._end_item(event.wait)
-
-    def _child_started(self, event: e.ChildStarted, at: int) -> None:
-        self._begin_item(event.token)
-        self.state.children[self.state.seq] = Child(
-            uid=event.uid, run_id=event.run_id, workflow=event.workflow, since=at, due=event.due
-        )
-
-    def _child_ended(self, event: e.ChildEnded, at: int) -> None:
-        self.state.children.pop(event.child, None)
-        if event.child not in self.state.places:
-            return
-        if event.status == "completed":
-            self._item_done(event.child, event.output)
-        else:
-            self._end_item(event.child)
-
-    def _nothing(self, event: e.AnyEvent, at: int) -> None:
-        """An event that tells something and changes nothing here."""
-
-    def _message(self, event: e.MessageReceived, at: int) -> None:
-        waits.evolve_message(self.state, event, at)
-
-    # --- dropping -------------------------------------------------------------------------------------------------
-
-    def _drop(self, step: str, run: StepRun, at: int) -> None:
-        """Nobody reads what a step has under way. What must not be interrupted drains; the rest is told to stop."""
-        state = self.state
-        for fact in list(run.windows):
-            self._close_window(run, fact)
-        for index, number in list(run.open.items()):
-            if self._drains(number, at):
-                continue
-            del run.open[index]
-            place = state.places.pop(number)
-            state.gone.append(number)
-            task = state.tasks.pop(number, None) or state.parked.pop(number, None)
-            state.timers.pop(number, None)
-            state.accepted.pop(number, None)
-            state.asks.pop(number, None)
-            child = state.children.get(number)
-            if child is not None and not child.cancelled:
-                child.cancelled = True
-                state.gone_children.append(child.uid)
-            if task is not None and task.lost and task.undo is not None:
-                # A hand-out that was lost may have happened.
-                tasks.remember_undo(state, number, task, e.NULL, self.shown(place))
-                if not state.ended:
-                    state.undo_steps.append(state.undo.pop())
-        run.active, run.due = 0, []
-
-    def _drains(self, number: int, at: int) -> bool:
-        state = self.state
-        task = state.tasks.get(number)
-        under_way = task is not None and task.due <= at
-        if task is None and number in state.accepted:
-            task, under_way = state.parked[number], True
-        if task is None or not under_way or (task.undo is None and task.policy.effect != "irreversible"):
-            return False
-        task.draining = True
-        return True
+    EVOLVE: ClassVar[dict[type, Callable[..., None]]] = {
+        **Items.EVOLVE_ITEMS,
+        e.RunStarted: _started,
+        e.GoalPlanned: _planned,
+        e.FactsGiven: _given,
+        e.CancelRequested: _cancel_requested,
+        e.RunTimedOut: _timed_out,
+        e.CodeEnded: _code_ended,
+        e.RunCompleted: _completed,
+        e.RunFailed: _run_failed,
+        e.RunCancelled: _cancelled,
+        e.RunPaused: _paused,
+        e.RunResumed: _resumed,
+        e.RunHeld: _held,
+        e.StepStarted: _step_started,
+        e.AttributeSet: _attribute_set,
+        e.StepCompleted: _step_completed,
+        e.StepFailed: _step_failed,
+        e.StepSkipped: _step_skipped,
+        e.DeadlineSet: _deadline_set,
+        e.DeadlinePassed: _deadline_passed,
+    }
 
 
 def _looks_into(plan: Plan, state: GoalState) -> bool:
@@ -452,43 +226,3 @@ def _looks_into(plan: Plan, state: GoalState) -> bool:
             if need.match is not None and fact in state.facts:
                 return True
     return False
-
-
-_EVOLVE: dict[type, Callable[[Fold, Any, int], None]] = {
-    e.RunStarted: Fold._started,
-    e.GoalPlanned: Fold._planned,
-    e.FactsGiven: Fold._given,
-    e.CancelRequested: Fold._cancel_requested,
-    e.RunTimedOut: Fold._timed_out,
-    e.CodeEnded: Fold._code_ended,
-    e.RunCompleted: Fold._completed,
-    e.RunFailed: Fold._run_failed,
-    e.RunCancelled: Fold._cancelled,
-    e.RunPaused: Fold._paused,
-    e.RunResumed: Fold._resumed,
-    e.RunHeld: Fold._held,
-    e.StepStarted: Fold._step_started,
-    e.AttributeSet: Fold._attribute_set,
-    e.StepCompleted: Fold._step_completed,
-    e.StepFailed: Fold._step_failed,
-    e.StepSkipped: Fold._step_skipped,
-    e.DeadlineSet: Fold._deadline_set,
-    e.DeadlinePassed: Fold._deadline_passed,
-    e.WorkSkipped: Fold._work_skipped,
-    e.WorkResumed: Fold._work_resumed,
-    e.WorkAccepted: Fold._work_accepted,
-    e.WorkRecalled: Fold._nothing,
-    e.TaskScheduled: Fold._task_scheduled,
-    e.TaskSucceeded: Fold._task_succeeded,
-    e.TaskFailed: Fold._task_failed,
-    e.TaskLost: Fold._task_lost,
-    e.UndoScheduled: Fold._undo_scheduled,
-    e.TimerFired: Fold._timer_fired,
-    e.MessageReceived: Fold._message,
-    e.AskOpened: Fold._ask_opened,
-    e.AskAnswered: Fold._ask_answered,
-    e.AskEscalated: Fold._ask_escalated,
-    e.WaitTimedOut: Fold._wait_timed_out,
-    e.ChildStarted: Fold._child_started,
-    e.ChildEnded: Fold._child_ended,
-}

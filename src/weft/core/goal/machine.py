@@ -27,7 +27,7 @@ from weft.core.goal.starting import Turn
 from weft.core.goal.state import GoalState
 from weft.core.ids import CANCEL, EntryId
 from weft.core.values import is_ref, parse_ref, unseal
-from weft.errors import BadPlan, BadValue, Failure, NotAllowed, UsageError
+from weft.errors import BadPlan, BadValue, Failure, UsageError
 
 _decoder: msgspec.json.Decoder[GoalState] = msgspec.json.Decoder(GoalState)
 _encode = msgspec.json.Encoder().encode

@@ -49,7 +49,8 @@ class Reader(Protocol):
 class GoalProgram(Protocol):
     """What a goal run needs beside its plan, which it holds itself."""
 
-    reader: Reader
+    @property
+    def reader(self) -> Reader: ...
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
         """Which version of a child workflow is started, and its style."""

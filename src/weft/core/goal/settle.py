@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.decider import Env
-from weft.core.goal.flow import StepNode
+from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, outputs_of
 from weft.core.goal.plan import Plan
 from weft.core.goal.reading import contents, decode_json, decode_parts, encode_json

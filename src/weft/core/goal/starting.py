@@ -11,7 +11,8 @@ from weft.core.code.asks import child_uid
 from weft.core.decider import Env
 from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, seen_by_predicate
 from weft.core.goal.definitions import AskWay, GoalWay, WorkflowWay
-from weft.core.goal.flow import Flow, StepNode
+from weft.core.goal.flow import Flow
+from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
 from weft.core.goal.reading import GoalProgram, content, decode_json, decoded, encode_json
 from weft.core.goal.state import GoalState, item_token

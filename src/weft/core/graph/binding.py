@@ -14,9 +14,12 @@ from msgspec import Raw
 
 from weft.core.decider import Env
 from weft.core.graph.model import Expr, Graph
-from weft.core.graph.opening import open_raw, opened
+from weft.core.graph.opening import composed, leaf, open_raw, opened
 from weft.core.graph.tokens import Frame, GraphState, Seg, Token, innermost_branch
 from weft.errors import Failure
+
+_LASTING = frozenset({"input", "state", "output", "error"})
+"""Names that do not depend on where a token is."""
 
 
 class View(msgspec.Struct):
@@ -31,10 +34,25 @@ class View(msgspec.Struct):
     """The state, with what this very hop writes."""
     branch_writes: Mapping[str, Any] | None = None
     error: Failure | None = None
+    kept: Mapping[str, Any] | None = None
+    """What the token's place meant while it was there, for an expression that is evaluated when it is gone."""
+
+    composing: bool = False
+    """Values stay as the log has them, to be put into others."""
 
     def bind(self, expr: Expr) -> dict[str, Any]:
         """The names that an expression uses."""
-        return {name: self._name(name, expr.nodes) for name in expr.names}
+        if self.kept is None:
+            return {name: self._name(name, expr.nodes) for name in expr.names}
+        return {
+            name: opened(self.kept[name], self.env.blob) if name in self.kept else self._name(name, expr.nodes)
+            for name in expr.names
+        }
+
+    def keep(self, expr: Expr) -> Raw:
+        """What the place means to an expression, for later: nothing is loaded for it."""
+        self.composing = True
+        return composed({name: self._name(name, expr.nodes) for name in expr.names if name not in _LASTING})
 
     def _name(self, name: str, nodes: Sequence[str]) -> Any:
         match name:
@@ -64,7 +82,7 @@ class View(msgspec.Struct):
         return {node: {"output": self._open(seen[node].output)} for node in wanted if node in seen}
 
     def _open(self, raw: Raw) -> Any:
-        return open_raw(raw, self.env.blob)
+        return leaf(raw) if self.composing else open_raw(raw, self.env.blob)
 
     def _branch(self, seg: Seg | None, *, own: bool) -> Any:
         frame = self.state.frames.get(seg.id) if seg is not None else None
@@ -77,7 +95,7 @@ class View(msgspec.Struct):
             "index": seg.n,
             "total": frame.total,
             "item": self._open(branch.item),
-            "output": opened(dict(writes), self.env.blob) if writes else {},
+            "output": dict(writes or {}) if self.composing else opened(dict(writes or {}), self.env.blob),
             "parent": self._branch(around, own=False),
         }
 

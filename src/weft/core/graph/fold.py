@@ -10,12 +10,17 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core import life, tasks, waits
+from weft.core.decider import Env
+from weft.core.graph.binding import View
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
 from weft.core.graph.tokens import GraphState, Letter, Seen, Token, derive
 from weft.core.state import Child, Held, Question, Task
 from weft.errors import Failure
+
+_NOWHERE = Env(now=0, check=lambda *_: None)
+"""Nothing is loaded or checked while an event is taken in."""
 
 
 def _token_of(state: GraphState, number: int) -> Token | None:
@@ -195,9 +200,14 @@ def _discarded(_: Graph, state: GraphState, event: e.LetterDiscarded, at: int) -
 # --- work --------------------------------------------------------------------------------------------------------
 
 
-def _task_scheduled(_: Graph, state: GraphState, event: e.TaskScheduled, at: int) -> None:
+def _task_scheduled(graph: Graph, state: GraphState, event: e.TaskScheduled, at: int) -> None:
     token = _attach(state, event.token)
     token.input = event.input
+    undo = graph.nodes[token.node].undo
+    kept = e.NULL
+    if event.undo is not None and event.undo.takes is None and undo is not None and undo.input is not None:
+        view = View(graph=graph, state=state, token=token, output=e.NULL, env=_NOWHERE, data=state.data)
+        kept = view.keep(undo.input)
     state.tasks[state.seq] = Task(
         step=event.step,
         input=event.input,
@@ -205,6 +215,7 @@ def _task_scheduled(_: Graph, state: GraphState, event: e.TaskScheduled, at: int
         policy=event.policy,
         undo=event.undo,
         place=f"{token.node}/{token.id}",
+        kept=kept,
     )
 
 

@@ -21,7 +21,7 @@ from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformT
 from weft.core.graph import fold, starting
 from weft.core.graph.binding import View
 from weft.core.graph.model import START, Graph
-from weft.core.graph.opening import is_plain, open_raw
+from weft.core.graph.opening import is_plain, items, leaf, open_raw
 from weft.core.graph.routing import Reader, route, route_failure
 from weft.core.graph.tokens import GraphState, Token
 from weft.core.ids import CANCEL, EntryId
@@ -163,7 +163,9 @@ class GraphMachine:
         token = Token(id="", node=node, path=[])
         of = EntryId(newest.task)
         try:
-            given = starting.undo_input(self.program, self.view(token, newest.output, env))
+            view = self.view(token, newest.output, env)
+            view.kept = items(leaf(newest.kept))
+            given = starting.undo_input(self.program, view)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code, step=newest.plan.step)
             scheduled = e.UndoScheduled(of=of, step=newest.plan.step, input=e.NULL)

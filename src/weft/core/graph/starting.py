@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.code.asks import child_uid
+from weft.core.decider import Wanting
 from weft.core.graph.binding import View
 from weft.core.graph.model import (
     AskWork,
@@ -25,7 +26,7 @@ from weft.core.graph.model import (
 from weft.core.graph.opening import open_raw
 from weft.core.graph.routing import arriving, check_field, route
 from weft.core.values import encode
-from weft.errors import Failure, LimitExceeded, WeftError
+from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 if TYPE_CHECKING:
     from weft.core.graph.machine import GraphProgram
@@ -101,7 +102,10 @@ def _task(program: GraphProgram, node: Node, view: View, step: str, given: Raw) 
 
 def _arguments(program: GraphProgram, node: Node, view: View, given: Raw) -> Raw:
     """What arrived, as a step's arguments: by name those it takes, whole if it takes just an ``input``."""
-    takes = program.takes(node.work.step) if isinstance(node.work, StepWork) else None
+    assert isinstance(node.work, StepWork)
+    if node.work.config_ref:
+        return _with_config(node, view, node.work.config_ref, given)
+    takes = program.takes(node.work.step)
     if takes is None:
         return given
     if takes == ["input"]:
@@ -117,8 +121,30 @@ def _arguments(program: GraphProgram, node: Node, view: View, given: Raw) -> Raw
     return view.env.keep(encode({name: value[name] for name in takes if name in value}))
 
 
+def _with_config(node: Node, view: View, reference: str, given: Raw) -> Raw:
+    """A configuration in a blob brings arguments; what the node says itself comes first."""
+    config = _referenced(reference, view)
+    said = open_raw(given, view.env.blob) if node.input is not None else {}
+    if not isinstance(config, dict) or not isinstance(said, dict):
+        raise BadValue(f"{reference} holds no object of arguments for {node.id}.", code="value.wrong_type")
+    arguments = {key: value for key, value in config.items() if key != "action"} | said
+    return view.env.keep(encode(arguments))
+
+
+def _referenced(reference: str, view: View) -> Any:
+    """The JSON in a blob. Raises Wanting, BadValue."""
+    digest = reference.removeprefix("cas://sha256:")
+    content = view.env.blob(digest)
+    if content is None:
+        raise Wanting(blobs=[digest])
+    try:
+        return msgspec.json.decode(content)
+    except msgspec.DecodeError as error:
+        raise BadValue(f"{reference} holds no JSON: {error}.", code="value.wrong_type") from None
+
+
 def _configured(program: GraphProgram, work: TypeWork, view: View) -> Raw:
-    config = None
+    config = _referenced(work.config_ref, view) if work.config_ref else None
     if work.config is not None:
         config = program.reader.template(work.config.source, view.bind(work.config))
     given = open_raw(arriving(view, program.graph.nodes[view.token.node].input, program.reader), view.env.blob)

@@ -15,8 +15,8 @@ from weft.core.graph.soundness.judging import judge
 from weft.core.graph.soundness.play import Play
 from weft.core.graph.soundness.position import Key, Position, key_of
 
-WORK_MAX = 120_000
-"""What the search may cost: one for each thing in each position that is copied, and a tenth for each that is played.
+WORK_MAX = 150_000
+"""What the search may cost: one for each thing in each position that is copied, and a little for each that is played.
 """
 WORK_AFTER_DEADLOCK = 12_000
 """What it may still cost once it is clear that something is wrong. Tokens that are stuck make ever more positions."""
@@ -70,7 +70,7 @@ class Search:
     def _go_on(self, position: Position) -> None:
         """Follow a position to where there is something to choose, and keep that."""
         while self._work_left > 0:
-            self._work_left -= 1 + position.size // 10
+            self._work_left -= 1 + position.size // 100
             moves = [] if position.over else self.play.moves(position)
             if not moves:
                 self._end(position)

@@ -1,0 +1,183 @@
+"""The parts of a goal run's counts: facts, needs and steps of the plan, each with what is known of it.
+
+A need is *met*, *open*, *dead* or *closed*, and this follows from facts and step statuses alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from weft.core.goal.definitions import Need, StepDef
+from weft.core.goal.outputs import is_deferred
+from weft.core.goal.state import OVER_STEP, StepRun, Value
+
+NeedState = Literal["open", "met", "dead", "closed"]
+
+
+class FactNode:
+    """A fact of the plan: who gives it, who reads it, and how much of it is known."""
+
+    __slots__ = ("empty", "keeps", "left", "name", "providers", "readers", "values", "wanted", "wanted_now")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.providers: list[StepNode] = []
+        self.readers: list[NeedNode] = []
+        self.keeps = False
+        """Whether anyone reads more than its first value."""
+        self.values = 0
+        self.left = 0
+        """Providers that are not over."""
+        self.empty = 0
+        """Providers that are over and gave nothing."""
+        self.wanted = 0
+        self.wanted_now = 0
+
+
+class NeedNode:
+    """One need of one step."""
+
+    __slots__ = ("broken", "candidates", "fact", "frozen", "gate", "need", "state", "step", "wanted", "wanted_now")
+
+    def __init__(self, step: StepNode, fact: FactNode, need: Need) -> None:
+        self.step = step
+        self.fact = fact
+        self.need = need
+        self.gate = need.is_gate
+        self.state: NeedState = "open"
+        self.candidates = 0
+        self.broken = 0
+        self.frozen = False
+        """An optional that is decided, whatever may still come."""
+        self.wanted = False
+        self.wanted_now = False
+
+    @property
+    def undecided(self) -> bool:
+        return self.state == "open" and not self.frozen
+
+    def count(self, value: Value) -> None:
+        """One more value of its fact."""
+        if self.need.match is None or self.step.id in value.matched:
+            self.candidates += 1
+        elif self.step.id in value.broken:
+            self.broken += 1
+
+    def assess(self) -> NeedState:
+        """The table of GOALS section 3."""
+        fact = self.fact
+        match self.need.collect:
+            case "first":
+                if self.candidates:
+                    return "met"
+                return "open" if fact.left else self._none_matches()
+            case "last" | "some":
+                if fact.left:
+                    return "open"
+                return "met" if self.candidates and not self.broken else self._none_matches()
+            case "all":
+                return self._assess_all()
+            case "none":
+                if self.candidates:
+                    return "closed"
+                if fact.left:
+                    return "open"
+                return "dead" if self.broken else "met"
+
+    def _none_matches(self) -> NeedState:
+        return "closed" if self.fact.values and not self.broken else "dead"
+
+    def _assess_all(self) -> NeedState:
+        fact = self.fact
+        if self.need.match is None and fact.empty:
+            return "dead"
+        if fact.left:
+            return "open"
+        if fact.empty or not fact.values or self.broken:
+            return "dead"
+        return "met" if self.candidates == fact.values else "closed"
+
+
+class StepNode:
+    """A planned step with its counts."""
+
+    __slots__ = (
+        "closed", "dead", "definition", "gives", "goal", "id", "index", "mode", "needed", "needed_now", "needs",
+        "open_gates", "run", "undecided", "unmet",
+    )  # fmt: skip
+
+    def __init__(self, index: int, definition: StepDef, run: StepRun, *, goal: bool) -> None:
+        self.index = index
+        self.id = definition.id
+        self.definition = definition
+        self.run = run
+        self.goal = goal
+        self.needs: list[NeedNode] = []
+        self.gives: list[FactNode] = []
+        self.open_gates = 0
+        self.closed = 0
+        self.dead = 0
+        self.unmet = 0
+        self.undecided = 0
+        self.needed = 0
+        self.needed_now = 0
+        self.mode: tuple[bool, bool, bool, bool] = (False, False, False, False)
+
+    @property
+    def is_fallen(self) -> bool:
+        """It can only be skipped or fail."""
+        return self.run.status == "pending" and (self.closed > 0 or (self.dead > 0 and not self.open_gates))
+
+    @property
+    def is_idle(self) -> bool:
+        """No goal can want anything of it any more."""
+        return self.needed == 0 and self.run.status not in OVER_STEP
+
+    @property
+    def is_waiting(self) -> bool:
+        """It could start, but for optionals."""
+        return self.run.status == "pending" and self.needed_now > 0 and self.unmet == 0
+
+    @property
+    def is_ready(self) -> bool:
+        return self.is_waiting and self.undecided == 0
+
+    @property
+    def lacks_window(self) -> bool:
+        """It waits for an optional for a while, and the while has not begun."""
+        return self.is_waiting and self.undecided > 0 and any(self.windows())
+
+    @property
+    def has_work(self) -> bool:
+        """Items can be begun, or all are over."""
+        run = self.run
+        if run.status != "active":
+            return False
+        return run.left == 0 or (run.active < self.definition.width and (bool(run.due) or run.index_next < run.items))
+
+    def is_late(self, index: int) -> bool:
+        """Whether an item's result could not be looked at when it came."""
+        return is_deferred(self.definition, self.run.results[index])
+
+    def windows(self) -> Iterator[NeedNode]:
+        """Optionals whose deadline is still to be set."""
+        for need in self.needs:
+            if isinstance(need.need.deadline, int) and need.undecided and need.fact.name not in self.run.windows:
+                yield need
+
+    def count(self, need: NeedNode, sign: int) -> None:
+        """Take a need into the counts, or out of them."""
+        if need.need.role != "required":
+            self.undecided += sign * need.undecided
+            return
+        state = need.state
+        self.unmet += sign * (state != "met")
+        self.dead += sign * (state == "dead")
+        if need.gate:
+            self.open_gates += sign * (state == "open")
+            self.closed += sign * (state == "closed")
+
+    def next_mode(self) -> tuple[bool, bool, bool, bool]:
+        looking = self.run.status == "pending" and not self.closed
+        return looking and self.needed > 0, looking and self.needed_now > 0, self.dead > 0, self.open_gates > 0

@@ -1,0 +1,91 @@
+"""Check a graph document: everything the compiler says, and if it compiles, everything its runs can get into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from weft.core.graph.findings import Finding
+from weft.core.graph.soundness import Flaw, check_soundness
+from weft.errors import BadGraph
+from weft.graphs.load import Loaded, Surroundings, load_graph
+from weft.graphs.text import Text, Unreadable, read_text
+
+Outcome = Literal["refused", "sound", "unsound", "unknown"]
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """``findings``: all there is to say, the compiler's words first; ``flaws``: those that the search found."""
+
+    name: str
+    outcome: Outcome
+    findings: list[Finding]
+    flaws: list[Flaw]
+    nodes: int = 0
+    positions: int = 0
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome in ("sound", "unknown")
+
+
+def check_document(source: str | Path | Mapping[str, Any], surroundings: Surroundings | None = None) -> Checked:
+    """Whether runs of the graph in a file or a dict can get stuck. A document that does not compile is ``refused``.
+
+    Raises:
+        NotFound: there is no such file.
+    """
+    try:
+        loaded = load_graph(source, surroundings)
+    except BadGraph as error:
+        found: Any = error.context["findings"]
+        name = Path(source).name if isinstance(source, str | Path) else str(source.get("name", ""))
+        return Checked(name, "refused", list(found), [])
+    return check_loaded(loaded, None if isinstance(source, Mapping) else Path(source))
+
+
+def check_loaded(loaded: Loaded, file: Path | None = None) -> Checked:
+    """Whether runs of a graph that compiled can get stuck; ``file`` is where its document stands."""
+    verdict = check_soundness(loaded.graph)
+    # The search says of every node that never runs that it does not.
+    findings = [warning for warning in loaded.warnings if warning.code != "graph.unreachable"]
+    found = verdict.findings()
+    if file is not None:
+        lines = _Lines(file)
+        found = [msgspec.structs.replace(each, file=file.name, line=lines.of(each.path)) for each in found]
+    graph = loaded.graph
+    return Checked(graph.name, verdict.outcome, [*findings, *found], verdict.flaws, len(graph.nodes), verdict.positions)
+
+
+class _Lines:
+    """Where the nodes of a document stand."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            self._text = read_text(file.read_bytes().decode("utf-8-sig"))
+        except (OSError, UnicodeDecodeError, Unreadable):
+            self._text = Text(None, None)
+
+    def of(self, path: str) -> int:
+        name = path.removeprefix("nodes.")
+        nodes = self._text.data.get("nodes") if isinstance(self._text.data, dict) else None
+        if not path or nodes is None:
+            return 0
+        if isinstance(nodes, dict):
+            return self._text.line(("nodes", name))
+        return self._text.line(("nodes", _index(nodes, name)))
+
+
+def _index(nodes: Sequence[Any], name: str) -> int:
+    """The place of a node in a list."""
+    return next(
+        (
+            index
+            for index, node in enumerate(nodes)
+            if isinstance(node, dict) and name in (node.get("id"), node.get("node_id"), node.get("ref"))
+        ),
+        len(nodes),
+    )
