@@ -128,6 +128,17 @@ def test_what_makes_no_sense_is_refused(sorting: Weft, words: list[str], complai
     assert complaint in refused.err
 
 
+def test_a_graph_is_checked_before_anything_runs(sorting: Weft, folder: Path) -> None:
+    assert "sorting  3 nodes  sound" in sorting("check", "sorting.py").out
+    (folder / "bad.yaml").write_text("weft: graph/1\nname: bad\nnodes:\n  a: {step: x, nxt: b}\n")
+
+    refused = sorting("check", "bad.yaml")
+
+    assert refused.code == 1
+    assert 'Did you mean "next"?' in refused.out
+    assert "cannot be read" in sorting("check", "nothing.yaml").err
+
+
 def test_versions_are_listed_and_tagged(sorting: Weft, folder: Path) -> None:
     (folder / "sorting.py").write_text(APP.replace("output == 0", "output == 1"))
     assert sorting("run", "sorting.py", "sorting", "n=1").code == 0

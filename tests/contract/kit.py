@@ -1,6 +1,7 @@
 """Short words for what the contract's tests say over and over."""
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
@@ -17,8 +18,15 @@ NOBODY = RunUid("run-0")
 FLOW = ("order", "1")
 
 
+_here = threading.local()
+
+
 def go(coroutine: Coroutine[Any, Any, T]) -> T:
-    return asyncio.run(coroutine)
+    """Run to the end, on one loop per thread: a connection to a server belongs to the loop that opened it."""
+    if not hasattr(_here, "runner"):
+        _here.runner = asyncio.Runner()
+    done: T = _here.runner.run(coroutine)
+    return done
 
 
 def new(uid: str = RUN, **fields: Any) -> NewRun:

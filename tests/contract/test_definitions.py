@@ -86,3 +86,18 @@ def test_a_tag_for_what_is_not_there_is_refused(store: Store) -> None:
         go(store.definitions.tag("order", "live", "2"))
 
     assert go(store.definitions.get("order", "live")) is None
+
+
+def test_tags_are_listed_with_what_they_mean(store: Store, peer: Store) -> None:
+    if not hasattr(store.definitions, "tags"):
+        pytest.skip("this store cannot list tags yet")
+    go(store.definitions.put(definition(version="1")))
+    go(store.definitions.put(definition(version="2")))
+    assert go(store.definitions.tags("order")) == {}
+
+    go(store.definitions.tag("order", "live", "1"))
+    go(store.definitions.tag("order", "next", "2"))
+    go(store.definitions.tag("order", "live", "2"))
+
+    assert go(peer.definitions.tags("order")) == {"live": "2", "next": "2"}
+    assert go(store.definitions.tags("refund")) == {}

@@ -1,4 +1,4 @@
-"""Steps as a document has them, just enough of it for the golden cases, and the languages as the real program has them."""
+"""Steps as a document has them, as far as the golden cases go, and the languages that they are written in."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def naive_plan(steps: Sequence[StepDef], goals: Sequence[str], given: Iterable[s
     grown = True
     while grown:
         grown = False
-        for step in table:
-            if step not in satisfiable and step not in blocked:
-                if not _lacks(table[step], given, providers, satisfiable, blocked):
-                    satisfiable.add(step)
-                    grown = True
+        for step, definition in table.items():
+            could = step in blocked or _lacks(definition, given, providers, satisfiable, blocked)
+            if step not in satisfiable and not could:
+                satisfiable.add(step)
+                grown = True
     lacks = {s: _lacks(table[s], given, providers, satisfiable, blocked) for s in table}
-    walk = _Walk(table, providers, given, blocked, satisfiable, lacks)
-    return walk.run(goals)
+    known = {"given": given, "blocked": blocked, "satisfiable": satisfiable, "lacks": lacks}
+    return _Walk(table, providers, known).run(goals)
 
 
 def _blocked(step: StepDef, given: set[str]) -> list[str]:
@@ -56,9 +56,10 @@ def _lacks(
 
 
 class _Walk:
-    def __init__(self, table: Any, providers: Any, given: Any, blocked: Any, satisfiable: Any, lacks: Any) -> None:
-        self.table, self.providers, self.given = table, providers, given
-        self.blocked, self.satisfiable, self.lacks = blocked, satisfiable, lacks
+    def __init__(self, table: dict[str, StepDef], providers: dict[str, list[str]], known: dict[str, Any]) -> None:
+        self.table, self.providers = table, providers
+        self.given, self.blocked = known["given"], known["blocked"]
+        self.satisfiable, self.lacks = known["satisfiable"], known["lacks"]
         self.steps: set[str] = set()
         self.met: dict[str, dict[str, list[str]]] = {"blocked": {}, "missing": {}, "satisfied": {}}
         self.missing: dict[str, set[str]] = {}

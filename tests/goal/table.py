@@ -108,8 +108,8 @@ class Table:
             self.program.reader.answers[asked] = found
 
     def take(self, events: Sequence[e.AnyEvent]) -> None:
-        for event in events:
-            event = e.decode(e.encode(event))
+        for decided in events:
+            event = e.decode(e.encode(decided))
             self.machine.evolve(event, at=self.now)
             self.log.append((event, self.now))
             self._answered(event)
@@ -223,8 +223,7 @@ class Table:
     def report(self, effect: PerformTask, reply: Mapping[str, Any]) -> int:
         at = (effect.task, effect.attempt, effect.delivery)
         if "never" in reply:
-            told = self.tell(c.ReportWorkAccepted(*at))
-            return told
+            return self.tell(c.ReportWorkAccepted(*at))
         if "error" in reply or "retry" in reply:
             text = reply.get("error") or reply["retry"]
             failure = Failure(type="Error", message=text, attributes=dict(reply.get("attributes", {})))

@@ -159,7 +159,8 @@ def test_two_declarations_of_a_fact_agree_or_not(one: Any, other: Any, agrees: b
     ("declared", "value", "fits"),
     [
         ("number", 1, True), ("number", 1.5, True), ("number", True, False), ("integer", 2.0, True),
-        ("integer", 2.5, False), ("string[]", ["a"], True), ("string[]", ["a", 1], False), ("string[][]", [["a"]], True),
+        ("integer", 2.5, False), ("string[]", ["a"], True), ("string[]", ["a", 1], False),
+        ("string[][]", [["a"]], True),
         ("null", None, True), ("object", {}, True), ("array", {}, False), ("any", None, True), (None, 1, True),
         ("boolean", True, True), ("boolean", 1, False), (SCHEMA, {"a": "x"}, True), (SCHEMA, {"a": 1}, False),
     ],
@@ -288,7 +289,8 @@ def test_health_is_an_event_only_when_it_changes() -> None:
 
 def test_a_catalogue_folded_again_from_its_events_is_the_same() -> None:
     rng = random.Random(7)
-    live, log = Catalogue(), []
+    live = Catalogue()
+    log: list[cat.AnyCatalogueEvent] = []
     for number in range(200):
         definition = rng.choice(random_steps(random.Random(number), ALL))
         try:

@@ -11,6 +11,7 @@ import pytest
 from tests.goal.reference import need_states, needed
 from tests.goal.table import Table
 from tests.goal.worlds import ALL, Traits, planned, random_behaviour, random_steps
+from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.flow import Flow
 from weft.core.goal.machine import GoalMachine
@@ -170,17 +171,14 @@ def test_a_cancel_anywhere_ends_the_run_and_drops_the_rest() -> None:
         if table.state.over or table.state.ended:
             continue
         table.run(["cancel"], behaviour)
-        drained += not table.state.over
-        while not table.state.over:
-            table.run(draw.choice(table.open_commands()), behaviour)
+        drained += len(table.open_commands()) > 0
+        table.play(behaviour, seed=seed)
         assert table.state.status == "cancelled"
         assert_lived_well(table)
     assert drained > 5
 
 
 def test_a_pause_anywhere_loses_nothing() -> None:
-    from weft.core import commands as c
-
     for seed, plan, given, behaviour in worlds(ALL, 80, first=100_000):
         table, plain = Table(plan, given), Table(plan, given)
         draw = random.Random(seed)
@@ -196,6 +194,30 @@ def test_a_pause_anywhere_loses_nothing() -> None:
             table.run(command if command[0] != "undo" else _undo_of(table), behaviour)
         names = [n for n in table.names if n]
         assert (names, table.state.status) == (plain.names, plain.state.status), f"seed {seed}"
+
+
+def test_what_comes_in_a_pause_is_recorded_and_acted_on_afterwards() -> None:
+    late = 0
+    for seed, plan, given, behaviour in worlds(ALL, 150, first=110_000):
+        table = Table(plan, given)
+        draw = random.Random(seed)
+        while not table.state.over:
+            if table.state.status == "running" and draw.random() < 0.5:
+                in_hand = list(table.tasks.values())
+                table.tell(c.PauseRun())
+                quiet = len(table.log)
+                for effect in draw.sample(in_hand, min(2, len(in_hand))):
+                    table.report(effect, draw.choice([{"output": {}}, {"retry": "busy"}, {"error": "boom"}]))
+                if table.open_commands() and draw.random() < 0.5:
+                    table.run(draw.choice(table.open_commands()), behaviour)
+                since = [type(event) for event, _ in table.log[quiet:]]
+                assert not {e.StepStarted, e.TaskScheduled, e.WorkResumed, e.UndoScheduled} & set(since)
+                late += bool(since)
+                table.tell(c.ResumeRun())
+            else:
+                table.run(draw.choice(table.open_commands()), behaviour)
+        assert_lived_well(table)
+    assert late > 50
 
 
 def _undo_of(table: Table) -> Any:

@@ -1,4 +1,4 @@
-"""Random catalogues and behaviours: facts have a rank, steps need lower ranks than they give, so nothing is circular."""
+"""Random catalogues and behaviours: a step needs facts of lower rank than it gives, so nothing is circular."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from tests.goal.documents import Program
 from weft.core.events import Policy, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, HttpWay, Need, Script, StepDef, StepWay
@@ -119,7 +118,3 @@ def _behaviour(rng: random.Random, traits: Traits, definition: StepDef) -> Any:
         return {"output": {fact: rng.choice(VALUES) for fact in gives}}
 
     return {"items": [[once() for _ in range(3)] for _ in range(3)]}
-
-
-def fresh_program() -> Program:
-    return Program()

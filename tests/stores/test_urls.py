@@ -1,5 +1,7 @@
 """URLs: each names one store, or says what to write instead."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,27 @@ def test_three_slashes_are_relative_and_four_are_absolute(tmp_path: Path, monkey
     go(absolute.close())
 
 
-@pytest.mark.parametrize("url", ["postgresql://localhost/weft", "postgres://x", "redis://localhost", "rediss://x"])
+@pytest.mark.parametrize("url", ["postgresql://localhost/weft", "postgres://localhost/weft"])
+def test_postgres_is_there_and_not_asked_yet(url: str) -> None:
+    store = open_store(url)
+
+    assert (type(store).__name__, store.url) == ("PostgresStore", url)
+
+
+def test_without_its_library_postgres_says_what_to_install() -> None:
+    """In a process of its own, where the library cannot be imported."""
+    program = (
+        "import sys; sys.modules['asyncpg'] = None\n"
+        "import weft.stores, weft.errors\n"
+        "try:\n    weft.stores.open_store('postgresql://localhost/weft')\n"
+        "except weft.errors.UsageError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert 'pip install "weft[postgres]"' in done.stdout
+
+
+@pytest.mark.parametrize("url", ["redis://localhost", "rediss://x"])
 def test_databases_that_are_not_there_yet_are_named_plainly(url: str) -> None:
     with pytest.raises(UsageError, match="yet") as caught:
         open_store(url)

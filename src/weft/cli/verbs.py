@@ -374,6 +374,21 @@ def dlq(
 # --- more ---------------------------------------------------------------------------------------------------------
 
 
+@verb(OTHER)
+def check(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Graph documents, or the app.py that has them.")
+    ],
+    *,
+    json: Json = False,
+) -> None:
+    """Look for what a graph's runs could run into: deadlocks, joins that never fill, loops without exit."""
+    from weft.cli.checking import check_documents
+
+    if check_documents(files, json=json):
+        raise typer.Exit(1)
+
+
 @verb(OTHER, "help")
 def help_(
     code: Annotated[str | None, typer.Argument(metavar="[CODE]", help="The code that an error named.")] = None,

@@ -9,9 +9,14 @@ from weft.stores.memory import MemoryStore
 __all__ = ["open_store"]
 
 
-def open_store(url: str, *, durability: str = "full") -> Store:
-    """The store that a URL names, not connected yet. Raises UsageError, with what to write instead."""
+def open_store(url: str, *, durability: str = "full", blobs: str | None = None) -> Store:
+    """The store that a URL names, not connected yet. Raises UsageError, with what to write instead.
+
+    ``blobs``: the URL of a place for large values, of a Postgres store; None: they are in the database.
+    """
     scheme, separator, _ = url.partition("://")
+    if blobs is not None and scheme not in {"postgresql", "postgres"}:
+        raise UsageError(f"{url} keeps blobs itself.", hint="Leave out blobs, or keep runs in Postgres.")
     match scheme if separator else "":
         case "memory":
             return MemoryStore(url)
@@ -20,12 +25,27 @@ def open_store(url: str, *, durability: str = "full") -> Store:
             from weft.stores.sqlite import SqliteStore  # noqa: PLC0415
 
             return SqliteStore(url, durability=durability)
-        case "postgresql" | "postgres" | "redis" | "rediss":
+        case "postgresql" | "postgres":
+            return _postgres(url, durability, blobs)
+        case "redis" | "rediss":
             raise UsageError(
-                f"Weft cannot keep runs in {scheme} yet.", hint='Use "sqlite:///weft.db": one file, several processes.'
+                f"Weft cannot keep runs in {scheme} yet.",
+                hint='Use "postgresql://user@host/database" or "sqlite:///weft.db".',
             )
         case _:
             raise UsageError(
                 f"{url!r} names no store.",
-                hint='Use "sqlite:///weft.db", "sqlite:////absolute/path.db" or "memory://".',
+                hint='Use "sqlite:///weft.db", "sqlite:////absolute/path.db", "postgresql://user@host/database" or "memory://".',
             )
+
+
+def _postgres(url: str, durability: str, blobs: str | None) -> Store:
+    try:
+        # An extra: those who keep a file do not need it.
+        from weft.stores.blobs import open_content  # noqa: PLC0415
+        from weft.stores.postgres import PostgresStore  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise UsageError("Runs in Postgres need asyncpg.", hint='Install it: pip install "weft[postgres]"') from None
+    return PostgresStore(url, durability=durability, content=None if blobs is None else open_content(blobs))

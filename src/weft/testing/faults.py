@@ -25,13 +25,13 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from weft.errors import Unavailable
-from weft.ports.store import Blobs, Definitions, Directory, Hosts, RunLog, TaskQueue
+from weft.ports.store import Blobs, Definitions, Directory, Hosts, RunLog, Streams, TaskQueue
 from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop
 
 WRITES = frozenset({
     "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "blobs.put", "hosts.beat",
-    "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "definitions.put",
+    "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "definitions.put", "streams.write",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """What a process does before it has anything to lose, or after."""
@@ -107,6 +107,7 @@ class WiredStore:
         self.blobs = cast("Blobs", _Port("blobs", inner.blobs, carry))
         self.tasks = cast("TaskQueue", _Port("tasks", inner.tasks, carry))
         self.definitions = cast("Definitions", _Port("definitions", inner.definitions, carry))
+        self.streams = cast("Streams", _Port("streams", inner.streams, carry))
 
     async def open(self) -> None:
         """Nothing to connect to."""

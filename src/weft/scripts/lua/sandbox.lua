@@ -254,7 +254,8 @@ end
 
 function lists.unpack(list, from, to)
   expect("table", list, "unpack", 1)
-  charge(#list // 8 + 1)
+  local count = (tonumber(to) or #list) - (tonumber(from) or 1)
+  charge(count > 0 and count // 8 or 1)
   return unpack(list, from, to)
 end
 

@@ -12,6 +12,7 @@ from weft.stores.memory.definitions import MemoryDefinitions
 from weft.stores.memory.directory import MemoryDirectory
 from weft.stores.memory.hosts import MemoryHosts
 from weft.stores.memory.log import MemoryLog
+from weft.stores.memory.streams import MemoryStreams
 from weft.stores.memory.tasks import MemoryTasks
 
 __all__ = ["MemoryStore"]
@@ -32,6 +33,7 @@ class MemoryStore:
         self.blobs = MemoryBlobs(content)
         self.tasks = MemoryTasks(content)
         self.definitions = MemoryDefinitions(content)
+        self.streams = MemoryStreams(content)
 
     def share(self) -> MemoryStore:
         """The same content as another process sees it: with an idea of its own of who is alive."""

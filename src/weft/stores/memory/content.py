@@ -13,6 +13,7 @@ import msgspec
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.store import (
     OPEN_STATUSES,
+    Chunk,
     Definition,
     KeyRow,
     Mail,
@@ -99,6 +100,13 @@ class Blob(msgspec.Struct):
     touched: Millis | None = None
 
 
+class Stream(msgspec.Struct):
+    """An output stream: its chunks, and the keys that they came under."""
+
+    chunks: list[Chunk] = []
+    keys: set[str] = set()
+
+
 class Content:
     """Everything in one memory store."""
 
@@ -113,6 +121,7 @@ class Content:
         self.refs: dict[str, set[RunUid]] = {}
         self.definitions: dict[tuple[str, str], Definition] = {}
         self.tags: dict[tuple[str, str], str] = {}
+        self.streams: dict[tuple[RunUid, str], Stream] = {}
 
     def add(self, new: NewRun, id: RunId) -> Run:
         """Make the row of a new run under this id, which must be free."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from weft.errors import Conflict, NotFound
 from weft.ports.store import Definition
@@ -38,3 +38,6 @@ class MemoryDefinitions:
         if (name, version) not in self._content.definitions:
             raise NotFound(f"{name} has no version {version}.", name=name, version=version)
         self._content.tags[name, tag] = version
+
+    async def tags(self, name: str) -> Mapping[str, str]:
+        return {tag: version for (known, tag), version in sorted(self._content.tags.items()) if known == name}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import apsw
 
@@ -62,6 +62,10 @@ class SqliteDefinitions:
             )
 
         await self._writer.small(work)
+
+    async def tags(self, name: str) -> Mapping[str, str]:
+        text = "SELECT tag, version FROM tags WHERE name = ? ORDER BY tag"
+        return self._reader.here(lambda connection: dict(connection.execute(text, (name,))))
 
 
 def _one(connection: apsw.Connection, name: str, version: str) -> Definition | None:

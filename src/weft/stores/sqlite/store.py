@@ -21,6 +21,7 @@ from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.log import SqliteLog
 from weft.stores.sqlite.reader import Reader
 from weft.stores.sqlite.schema import migrate
+from weft.stores.sqlite.streams import SqliteStreams
 from weft.stores.sqlite.tasks import SqliteTasks
 from weft.stores.sqlite.writer import Writer
 
@@ -36,6 +37,7 @@ class SqliteStore:
     blobs: SqliteBlobs
     tasks: SqliteTasks
     definitions: SqliteDefinitions
+    streams: SqliteStreams
 
     def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
         if durability not in _SYNCHRONOUS:
@@ -84,3 +86,4 @@ class SqliteStore:
         self.blobs = SqliteBlobs(writer, reader)
         self.tasks = SqliteTasks(writer, reader)
         self.definitions = SqliteDefinitions(writer, reader)
+        self.streams = SqliteStreams(writer, reader)

@@ -1,0 +1,39 @@
+"""Blobs whose content is kept outside the database: in a directory, or in S3. The database keeps who needs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from weft.errors import UsageError
+from weft.stores.blobs.content import Content
+from weft.stores.blobs.directory import DirectoryContent
+from weft.stores.blobs.indexed import Index, IndexedBlobs
+
+__all__ = ["Content", "Index", "IndexedBlobs", "open_content"]
+
+
+def open_content(url: str) -> Content:
+    """Where a URL says that content is kept. Raises UsageError, with what to write instead."""
+    parts = urlsplit(url)
+    match parts.scheme:
+        case "file" if parts.path not in {"", "/"} and not parts.netloc:
+            return DirectoryContent(Path(unquote(parts.path)))
+        case "s3" if parts.netloc:
+            return _s3(url)
+        case _:
+            raise UsageError(
+                f"{url!r} names no place for blobs.",
+                hint='Use "file:///absolute/path" or "s3://bucket/prefix"; without one they are in the database.',
+            )
+
+
+def _s3(url: str) -> Content:
+    try:
+        # An extra: those who keep blobs elsewhere do not need it.
+        from weft.stores.blobs.s3 import S3Content  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name != "obstore":
+            raise
+        raise UsageError("Blobs in S3 need obstore.", hint='Install it: pip install "weft[s3]"') from None
+    return S3Content(url)

@@ -1,0 +1,88 @@
+"""Content in a directory: a file each, under the first two digits of its name. On one machine, or on a shared disk."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from weft.errors import Full, Unavailable
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class DirectoryContent:
+    """See the module."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    async def write(self, digest: str, data: bytes) -> None:
+        await asyncio.to_thread(self._write, digest, data)
+
+    async def read(self, digest: str) -> bytes | None:
+        return await asyncio.to_thread(self._read, digest)
+
+    async def has(self, digest: str) -> bool:
+        return await asyncio.to_thread(self._path(digest).exists)
+
+    async def delete(self, digest: str) -> None:
+        await asyncio.to_thread(self._delete, digest)
+
+    def _path(self, digest: str) -> Path:
+        return self._folder / digest[:2] / digest
+
+    def _write(self, digest: str, data: bytes) -> None:
+        path = self._path(digest)
+        # Under a name of its own until it is whole: whoever sees the right name sees all of it.
+        draft = path.with_name(f"{digest}.{secrets.token_hex(4)}")
+        with self._speaking():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with draft.open("xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.rename(path)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
+            # The name must survive a loss of power too, and so must that of a new directory.
+            for folder in (path.parent, self._folder):
+                _sync(folder)
+
+    def _read(self, digest: str) -> bytes | None:
+        with self._speaking():
+            try:
+                return self._path(digest).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def _delete(self, digest: str) -> None:
+        path = self._path(digest)
+        with self._speaking(), contextlib.suppress(FileNotFoundError):
+            path.unlink()
+            _sync(path.parent)
+
+    @contextlib.contextmanager
+    def _speaking(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise Full(f"There is no room left in {self._folder}.", hint="Make room; Weft goes on.") from error
+            raise Unavailable(
+                f"{self._folder} cannot be used for blobs ({error}).", hint="Look at the directory and its rights."
+            ) from error
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

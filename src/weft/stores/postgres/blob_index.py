@@ -1,0 +1,47 @@
+"""Which blobs there are, for content that is kept outside the database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.ids import Millis
+from weft.stores.postgres.blobs import COUNT
+from weft.stores.postgres.lines import Lines, fetch, fetch_value
+
+_TOUCH = (
+    "INSERT INTO blobs (hash) VALUES ($1) "
+    "ON CONFLICT (hash) DO UPDATE SET touched = NULL WHERE blobs.doomed IS NULL RETURNING 1"
+)
+_DOOMED = "SELECT extract(epoch FROM clock_timestamp() - doomed) FROM blobs WHERE hash = $1 AND doomed IS NOT NULL"
+_DOOM = (
+    "UPDATE blobs SET doomed = clock_timestamp() WHERE (doomed IS NULL AND touched <= $1 "
+    "AND NOT EXISTS (SELECT 1 FROM refs WHERE refs.hash = blobs.hash)) "
+    "OR doomed <= clock_timestamp() - $2::float8 * interval '1 second' RETURNING hash"
+)
+
+
+class PostgresIndex:
+    """The rows of blobs in Postgres."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    async def touch(self, digest: str) -> float | None:
+        while not await fetch_value(self._lines, _TOUCH, digest):
+            seconds = await fetch_value(self._lines, _DOOMED, digest)
+            if seconds is not None:
+                return float(seconds)
+            # It was struck between the two looks.
+        return None
+
+    async def data(self, digest: str) -> bytes | None:
+        data: bytes | None = await fetch_value(self._lines, "SELECT data FROM blobs WHERE hash = $1", digest)
+        return data
+
+    async def doom(self, *, now: Millis, untouched_ms: int, abandoned_seconds: float) -> Sequence[str]:
+        await fetch(self._lines, COUNT, now)
+        rows = await fetch(self._lines, _DOOM, now - untouched_ms, abandoned_seconds)
+        return [str(digest) for (digest,) in rows]
+
+    async def strike(self, digest: str) -> None:
+        await fetch(self._lines, "DELETE FROM blobs WHERE hash = $1 AND doomed IS NOT NULL", digest)

@@ -1,0 +1,55 @@
+"""Blobs in the database itself. Deleting one is a single statement."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+
+from weft.core.ids import Millis
+from weft.errors import Corrupt, NotFound
+from weft.stores.postgres.lines import Lines, fetch, fetch_value
+
+NEAR_BYTES_MAX = 64 * 1024
+"""Larger ones are hashed on another thread."""
+
+_TOUCH = "UPDATE blobs SET touched = NULL WHERE hash = $1 RETURNING 1"
+_PUT = "INSERT INTO blobs (hash, data) VALUES ($1, $2) ON CONFLICT (hash) DO UPDATE SET touched = NULL"
+COUNT = "UPDATE blobs SET touched = $1 WHERE touched IS NULL"
+_SWEEP = (
+    "WITH gone AS (DELETE FROM blobs WHERE touched <= $1 "
+    "AND NOT EXISTS (SELECT 1 FROM refs WHERE refs.hash = blobs.hash) RETURNING 1) SELECT count(*) FROM gone"
+)
+
+
+class PostgresBlobs:
+    """The blobs of a Postgres store."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    async def put(self, data: bytes) -> str:
+        digest = await digest_of(data)
+        # Known content is not sent again.
+        if not await fetch_value(self._lines, _TOUCH, digest):
+            await fetch(self._lines, _PUT, digest, data)
+        return digest
+
+    async def get(self, digest: str) -> bytes:
+        data: bytes | None = await fetch_value(self._lines, "SELECT data FROM blobs WHERE hash = $1", digest)
+        if data is None:
+            raise NotFound(f"No blob has the digest {digest}.", digest=digest)
+        if await digest_of(data) != digest:
+            raise Corrupt(f"The content of blob {digest} does not match its name.", digest=digest)
+        return data
+
+    async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
+        """A put knows no time, so the first sweep after it starts the count: kept rather too long than too short."""
+        await fetch(self._lines, COUNT, now)
+        return int(await fetch_value(self._lines, _SWEEP, now - untouched_ms))
+
+
+async def digest_of(data: bytes) -> str:
+    """The name of some content."""
+    if len(data) <= NEAR_BYTES_MAX:
+        return hashlib.sha256(data).hexdigest()
+    return await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())

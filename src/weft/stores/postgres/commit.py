@@ -1,0 +1,118 @@
+"""A batch as one call of the function ``commit_batch``: judged and written in the server, without a pause for us.
+
+The server judges all appends of a call by what was there before it. Where one append may change how a later one is
+judged (its mail, its children), the later one goes into a second call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from weft.core.ids import HostId
+from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome
+from weft.stores.postgres.rows import json_text, mail_values, new_fields, snapshot_columns
+from weft.stores.sqlite.rows import event_crc, uid_crc
+
+COMMIT = f"SELECT commit_batch({', '.join(f'${n}' for n in range(1, 23))})"
+
+Placed = list[tuple[int, Append]]
+"""Appends with their places in the batch."""
+
+
+def rounds(batch: Sequence[Append]) -> Iterator[Placed]:
+    """The batch in as few calls as the order of its judgement allows; nearly always one."""
+    touched: set[str] = set()
+    current: Placed = []
+    for place, append in enumerate(batch):
+        names = {append.uid} if append.create is None else {append.uid, append.create.id}
+        if current and touched & names and _is_sensitive(append):
+            yield current
+            touched, current = set(), []
+        current.append((place, append))
+        touched.update(mail.to for mail in append.mail)
+        for child in append.children:
+            touched.update((child.uid, child.id))
+    if current:
+        yield current
+
+
+def _is_sensitive(append: Append) -> bool:
+    """Whether mail or children of others matter to how it is judged."""
+    return append.status in OVER_STATUSES or bool(append.keys) or append.create is not None or append.epoch == 1
+
+
+def values_of(appends: Sequence[Append], host: HostId) -> list[Any]:
+    """The parameters of ``COMMIT``."""
+    over = [append.status in OVER_STATUSES for append in appends]
+    heads: list[Any] = [
+        host,
+        [append.uid for append in appends],
+        [append.epoch for append in appends],
+        [append.seq for append in appends],
+        [append.events[-1].seq if append.events else append.seq for append in appends],
+        [append.events[-1].at if append.events else None for append in appends],
+        [append.status for append in appends],
+        [append.mail_taken if ends else 0 for append, ends in zip(appends, over, strict=True)],
+        [append.reopen for append in appends],
+        [append.create is not None for append in appends],
+    ]
+    snapshots = snapshot_columns([(append.uid, append.snapshot) for append in appends])
+    targets = [mail.to for append in appends for mail in append.mail]
+    return [*heads, *_events(appends), *snapshots, targets, _parts(appends)]
+
+
+def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int], list[int], list[str]]:
+    places, seqs, ats, crcs, bodies = [], [], [], [], []
+    for place, append in enumerate(appends, 1):
+        of_uid = uid_crc(append.uid)
+        for event in append.events:
+            places.append(place)
+            seqs.append(int(event.seq))
+            ats.append(int(event.at))
+            crcs.append(event_crc(of_uid, event.seq, event.at, event.body))
+            bodies.append(event.body.decode())
+    return places, seqs, ats, crcs, bodies
+
+
+def _parts(appends: Sequence[Append]) -> str | None:
+    """What only some appends have. None: nothing."""
+    parts: dict[str, list[Any]] = {}
+    for place, append in enumerate(appends, 1):
+        if append.create is not None:
+            parts.setdefault("births", []).append(_birth(append, append.create))
+        if append.taken:
+            parts.setdefault("taken", []).extend({"of": place, "id": name} for name in append.taken)
+        if append.keys:
+            parts.setdefault("keys", []).extend(
+                {"of": place, "key": row.key, "digest": row.digest, "seq": row.seq} for row in append.keys
+            )
+        if append.attributes is not None:
+            parts.setdefault("attributes", []).append({"of": place, "changes": append.attributes})
+        if append.refs:
+            parts.setdefault("refs", []).extend({"of": place, "hash": digest} for digest in set(append.refs))
+        if append.children:
+            parts.setdefault("children", []).extend(
+                {"of": place, "child": new_fields(child)} for child in append.children
+            )
+        for mail in append.mail:
+            names = ("target", "id", "at", "key", "digest", "body")
+            parts.setdefault("mail", []).append({"of": place, **dict(zip(names, mail_values(mail), strict=True))})
+    return json_text(parts) if parts else None
+
+
+def _birth(append: Append, new: NewRun) -> dict[str, Any]:
+    """A run that is made with its first events, and perhaps ends with them."""
+    fields = new_fields(new)
+    if append.events:
+        fields |= {"seq": append.events[-1].seq, "updated_at": append.events[-1].at}
+    if append.status is not None:
+        fields["status"] = append.status
+        if append.status in OVER_STATUSES:
+            fields["ended_at"] = fields["updated_at"]
+    return fields
+
+
+def outcomes_of(answer: Sequence[str]) -> list[Outcome]:
+    """What the server said of each append."""
+    return [Outcome(word) for word in answer]

@@ -1,0 +1,192 @@
+"""Connections to one Postgres database, and what its errors mean.
+
+A connection is only handed out when the server keeps what it acknowledges: the settings are read back, and anything
+less than what was asked for is refused. Its time limits are below the lease of a host, so that whoever was cut off
+holds no lock when others take over.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg  # type: ignore[import-untyped]
+import msgspec
+
+from weft.errors import Corrupt, Full, StoreError, Unavailable, UsageError
+
+# asyncpg says nothing of its types.
+Connection: TypeAlias = Any
+Record: TypeAlias = Any
+
+SCHEMA = "weft"
+CONNECT_SECONDS = 5.0
+LEASE_MS = 10_000
+"""Of hosts that say nothing else."""
+ANSWER_LEASES = 3
+"""How many leases an answer may take. Without locks a slow server is no danger, only slow."""
+
+_SYNCHRONOUS = ("on", "local", "remote_write", "remote_apply")
+_TRANSIENT = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where a database is, and how durable a commit to it must be."""
+
+    url: str
+    durability: str = "full"
+
+    @property
+    def shown(self) -> str:
+        """The URL without its password."""
+        parts = urlsplit(self.url)
+        if parts.password is None:
+            return self.url
+        user, _, place = parts.netloc.rpartition("@")
+        return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{place}"))
+
+
+def address_of(url: str, durability: str) -> Address:
+    """What a URL means. Raises UsageError."""
+    if durability not in {"full", "fast"}:
+        raise UsageError(f"durability is {durability!r}.", hint='Use "full" (the default) or "fast".')
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise UsageError(f"{url!r} names no database: {error}.", hint=_EXAMPLE) from None
+    if parts.scheme not in {"postgresql", "postgres"}:
+        raise UsageError(f"{url!r} names no Postgres database.", hint=_EXAMPLE)
+    return Address(url, durability)
+
+
+_EXAMPLE = 'Write "postgresql://user:password@host:5432/database".'
+
+
+async def connect(address: Address) -> Connection:
+    """A session that is as durable as asked. Raises Unavailable, UsageError."""
+    settings = {
+        "search_path": SCHEMA,
+        "application_name": "weft",
+        "TimeZone": "UTC",
+        "jit": "off",
+        **session_limits(LEASE_MS),
+    }
+    if address.durability == "fast":
+        settings["synchronous_commit"] = "off"
+    with speaking_of(address):
+        connection: Connection = await asyncpg.connect(
+            address.url,
+            timeout=CONNECT_SECONDS,
+            command_timeout=ANSWER_LEASES * LEASE_MS / 1000,
+            server_settings=settings,
+        )
+        try:
+            await _check_settings(connection, address)
+        except BaseException:
+            connection.terminate()
+            raise
+    _notice_silence(connection)
+    return connection
+
+
+def session_limits(lease_ms: int) -> dict[str, str]:
+    """Time limits of a session whose host has this lease, in Postgres' own words."""
+    third = max(100, lease_ms // 3)
+    return {
+        "lock_timeout": f"{third}ms",
+        "idle_in_transaction_session_timeout": f"{third}ms",
+        "tcp_user_timeout": f"{third}ms",
+        "tcp_keepalives_idle": str(max(1, third // 1000)),
+        "tcp_keepalives_interval": "1",
+        "tcp_keepalives_count": "2",
+    }
+
+
+def _notice_silence(connection: Connection) -> None:
+    """Let a server that is gone without a word be noticed, as the server's settings do for a client."""
+    transport = connection._transport  # noqa: SLF001  # asyncpg shows its socket nowhere else
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_USER_TIMEOUT"):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LEASE_MS // 2)
+
+
+async def _check_settings(connection: Connection, address: Address) -> None:
+    found = await connection.fetchrow(
+        "SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous, "
+        "current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS standby"
+    )
+    assert found is not None
+    if found["encoding"] != "UTF8":
+        raise Unavailable(
+            f"{address.shown} has the encoding {found['encoding']}.", hint="Create it with ENCODING 'UTF8'."
+        )
+    if found["standby"]:
+        raise Unavailable(f"{address.shown} is a standby and cannot be written.", hint="Name the primary.")
+    if address.durability == "fast":
+        return
+    if found["fsync"] != "on":
+        raise Unavailable(
+            f"{address.shown}: Postgres says fsync = {found['fsync']}, so a loss of power may destroy the database.",
+            hint='Set fsync = on, or choose durability="fast".',
+        )
+    if found["synchronous"] not in _SYNCHRONOUS:
+        # The server's default is a matter of taste, ours is not: a commit that is acknowledged is on disk.
+        await connection.execute("SET synchronous_commit = on")
+
+
+@contextmanager
+def speaking_of(address: Address) -> Iterator[None]:
+    """Turn Postgres' errors into Weft's, naming the database."""
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        failure = meaning(error, address)
+        if failure is None:
+            raise
+        raise failure from error
+
+
+def meaning(error: BaseException, address: Address) -> StoreError | UsageError | None:
+    """What an error tells the one who catches it. None: the value was at fault, not the store."""
+    where = address.shown
+    match error:
+        case asyncpg.DataError():
+            return None
+        case asyncpg.InvalidCatalogNameError():
+            return Unavailable(f"{where}: {error}.", hint="Create the database: createdb NAME")
+        case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InsufficientPrivilegeError():
+            return Unavailable(f"{where}: {error}.", hint="Look at the user, the password and its rights.")
+        case asyncpg.DiskFullError():
+            return Full(f"{where} has no room left.", hint="Make room; Weft goes on without a restart.")
+        case asyncpg.DataCorruptedError() | asyncpg.IndexCorruptedError():
+            return Corrupt(f"{where} is damaged ({error}).", hint="Restore it from a backup.")
+        case asyncpg.ReadOnlySQLTransactionError():
+            return Unavailable(f"{where} cannot be written ({error}).", hint="Name the primary.")
+        case asyncpg.ClientConfigurationError():
+            return UsageError(f"{where}: {error}.", hint=_EXAMPLE)
+        case TimeoutError():
+            return Unavailable(f"{where} did not answer in time.", hint="Look at the server and the network.")
+        case OSError():
+            return Unavailable(f"{where} cannot be reached ({error}).", hint="Is Postgres running there?")
+        case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError():
+            return Unavailable(f"{where}: another session held a lock for too long ({error}).")
+        case _ if isinstance(error, _TRANSIENT):
+            return Unavailable(f"{where} did not answer ({_told(error)}).", hint="Look at the server and the network.")
+        case _:
+            return StoreError(f"{where}: {_told(error)}")
+
+
+def _told(error: BaseException) -> Any:
+    return str(error) or type(error).__name__

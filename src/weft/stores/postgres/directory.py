@@ -1,0 +1,143 @@
+"""Finding runs in Postgres."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.ports.store import OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
+from weft.stores.postgres.lines import Lines, fetch, fetch_row, fetch_value
+from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, json_text, run_row
+from weft.stores.rules import cursor_of, plain, position
+
+_LAST_CHARACTER = "\U0010ffff"
+
+_OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
+_WANTED = (
+    "(r.workflow, r.version) IN (SELECT * FROM unnest($1::text[], $2::text[])) "
+    f"AND r.fault IS NULL AND r.status IN ({_OPEN})"
+)
+_UNLESS_HELD = "(r.status <> 'held' OR r.mail_at IS NOT NULL)"
+
+# Three ways to wait for a claim, each with its index: not one condition with OR, so that each stops at LIMIT.
+_OF_THE_DEAD = (
+    f"SELECT r.updated_at AS since, {OF_RUNS} FROM runs r "
+    f"WHERE r.owner = ANY ($3::text[]) AND {_WANTED} AND {_UNLESS_HELD} "
+    "ORDER BY r.updated_at, r.created_at, r.uid LIMIT $5"
+)
+_DUE = (
+    f"SELECT r.wake_at AS since, {OF_RUNS} FROM runs r WHERE r.wake_at <= $4 AND r.owner IS NULL "
+    f"AND {_WANTED} AND {_UNLESS_HELD} ORDER BY r.wake_at, r.created_at, r.uid LIMIT $5"
+)
+_WITH_MAIL = (
+    f"SELECT r.mail_at AS since, {OF_RUNS} FROM runs r WHERE r.mail_at IS NOT NULL AND r.owner IS NULL "
+    # A start that was put off: its own mail does not bring it forward.
+    f"AND (r.seq > 0 OR r.wake_at IS NULL OR r.wake_at <= $4) AND {_WANTED} "
+    "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
+)
+CLAIMABLE = (
+    f"SELECT * FROM (SELECT DISTINCT ON (uid) * FROM (({_OF_THE_DEAD}) UNION ALL ({_DUE}) UNION ALL ({_WITH_MAIL})) "
+    "AS reasons ORDER BY uid, since) AS waiting ORDER BY since, created_at, uid LIMIT $5"
+)
+NEXT_WAKE = (
+    "SELECT r.wake_at FROM runs r WHERE r.wake_at IS NOT NULL AND r.owner IS NULL "
+    f"AND {_WANTED} AND r.status <> 'held' ORDER BY r.wake_at LIMIT 1"
+)
+OWN_MAIL = "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = $1 ORDER BY mail_at, uid LIMIT $2"
+
+
+class PostgresDirectory:
+    """The directory of a Postgres store."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    async def find(self, id: RunId) -> RunRow | None:
+        return await self._one("id", id)
+
+    async def row(self, uid: RunUid) -> RunRow | None:
+        return await self._one("uid", uid)
+
+    async def search(self, query: RunQuery) -> Page:
+        conditions = _Conditions()
+        conditions.add_query(query)
+        limit = conditions.bind(query.limit + 1)
+        text = (
+            f"SELECT {RUN_COLUMNS} FROM runs WHERE {conditions.text} "
+            f"ORDER BY created_at DESC, uid DESC LIMIT {limit}::bigint"
+        )
+        rows = [run_row(row) for row in await fetch(self._lines, text, *conditions.values)]
+        page = rows[: query.limit]
+        return Page(page, cursor_of(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
+
+    async def key(self, uid: RunUid, key: str) -> KeyRow | None:
+        text = "SELECT k.key, k.digest, k.seq FROM runs r JOIN keys k ON k.run = r.num WHERE r.uid = $1 AND k.key = $2"
+        row = await fetch_row(self._lines, text, uid, key)
+        return None if row is None else KeyRow(*row)
+
+    async def claimable(
+        self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
+    ) -> Sequence[RunRow]:
+        names, versions = _columns(workflows)
+        rows = await fetch(self._lines, CLAIMABLE, names, versions, list(dead), now, limit)
+        return [run_row(row) for row in rows]
+
+    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
+        return [RunUid(uid) for (uid,) in await fetch(self._lines, OWN_MAIL, host, limit)]
+
+    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
+        found = await fetch_value(self._lines, NEXT_WAKE, *_columns(workflows))
+        return None if found is None else Millis(found)
+
+    async def counts(self) -> Mapping[str, int]:
+        rows = await fetch(self._lines, "SELECT status, count(*) FROM runs GROUP BY status")
+        return {str(status): int(count) for status, count in rows}
+
+    async def _one(self, column: str, value: str) -> RunRow | None:
+        row = await fetch_row(self._lines, f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = $1", value)
+        return None if row is None else run_row(row)
+
+
+def _columns(workflows: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    return [name for name, _ in workflows], [version for _, version in workflows]
+
+
+class _Conditions:
+    """What a search asks for, as a text and its values."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self.values: list[Any] = []
+
+    @property
+    def text(self) -> str:
+        return " AND ".join(self._parts) or "true"
+
+    def bind(self, value: Any) -> str:
+        self.values.append(value)
+        return f"${len(self.values)}"
+
+    def add_query(self, query: RunQuery) -> None:
+        for column in ("workflow", "status", "parent"):
+            value = getattr(query, column)
+            if value is not None:
+                self._parts.append(f"{column} = {self.bind(value)}")
+        if query.since is not None:
+            self._parts.append(f"created_at >= {self.bind(query.since)}")
+        if query.id_prefix is not None:
+            # A range, not LIKE: the id's index finds it, and its characters mean themselves.
+            first, last = self.bind(query.id_prefix), self.bind(query.id_prefix + _LAST_CHARACTER)
+            self._parts.append(f"id >= {first} AND id < {last}")
+        for name, value in plain(query.where).items():
+            self._add_attribute(name, value)
+        if query.after is not None:
+            created_at, uid = position(query.after)
+            self._parts.append(f"(created_at, uid) < ({self.bind(created_at)}::bigint, {self.bind(uid)}::text)")
+
+    def _add_attribute(self, name: str, value: Any) -> None:
+        """Containment is what the index finds; but a list contains its parts, so equality decides."""
+        contained = self.bind(json_text({name: value}))
+        self._parts.append(f"attributes @> {contained}::text::jsonb")
+        self._parts.append(f"attributes -> {self.bind(name)}::text = {self.bind(json_text(value))}::text::jsonb")

@@ -1,0 +1,56 @@
+"""The plain append of one run, in one statement: the hop that decides how fast a single run goes.
+
+Whatever is not plain, or is refused, goes the long way (``commit.py``), which judges it by the same guard.
+"""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.ids import HostId
+from weft.ports.store import Append
+from weft.stores.postgres.connection import Connection
+from weft.stores.sqlite.hop import is_plain
+from weft.stores.sqlite.rows import event_crc, uid_crc
+
+EVENTS_MAX = 4
+"""More are rare in a hop, and cost more than the long way."""
+
+
+def _text(events: int) -> str:
+    rows = ", ".join(
+        f"(${first}::bigint, ${first + 1}::bigint, ${first + 2}::bigint, ${first + 3}::text)"
+        for first in range(7, 7 + 4 * events, 4)
+    )
+    return (
+        "WITH head AS (UPDATE runs SET seq = $5, updated_at = $6 "
+        "WHERE uid = $1 AND epoch = $2 AND seq = $3 AND owner = $4 RETURNING num) "
+        f"INSERT INTO events (run, seq, at, crc, body) SELECT num, e.* FROM head, (VALUES {rows}) AS e"
+    )
+
+
+_TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
+
+
+def hop_of(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
+    """The statement and its values. None: not plain, or numbered wrongly."""
+    events = append.events
+    count = len(events)
+    if not 0 < count <= EVENTS_MAX or not is_plain(append):
+        return None
+    of_uid = uid_crc(append.uid)
+    seq = int(append.seq)
+    values: list[Any] = [append.uid, append.epoch, seq, host, seq + count, events[-1].at]
+    for event in events:
+        seq += 1
+        if event.seq != seq:
+            return None
+        values += (seq, event.at, event_crc(of_uid, seq, event.at, event.body), event.body.decode())
+    return _TEXTS[count - 1], values
+
+
+async def try_hop(connection: Connection, text: str, values: list[Any]) -> bool:
+    """Commit a plain append. False: nothing was written; take the long way."""
+    done: str = await connection.execute(text, *values)
+    return done != "INSERT 0 0"

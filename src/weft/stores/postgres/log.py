@@ -1,0 +1,208 @@
+"""The logs in Postgres. Every write is one statement, so every answer is that of a whole transaction."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.store import (
+    OPEN_STATUSES,
+    OVER_STATUSES,
+    Append,
+    Loaded,
+    Mail,
+    NewRun,
+    Outcome,
+    Release,
+    RunRow,
+    Sent,
+    Snapshot,
+    StoredEvent,
+)
+from weft.stores.postgres.commit import COMMIT, outcomes_of, rounds, values_of
+from weft.stores.postgres.connection import Record
+from weft.stores.postgres.hints import Hints
+from weft.stores.postgres.hop import hop_of, try_hop
+from weft.stores.postgres.lines import Line, Lines, fetch, fetch_row, fetch_value
+from weft.stores.postgres.rows import (
+    OF_RUNS,
+    RUN_COLUMNS,
+    json_text,
+    mail_of,
+    mail_values,
+    new_fields,
+    run_row,
+    snapshot_columns,
+)
+from weft.stores.rules import check_numbering
+from weft.stores.sqlite.rows import check_end, checked_events, snapshot_crc, uid_crc
+
+EVENTS_PER_READ = 5_000
+"""A longer tail is read in several answers; events do not change, so it is one log all the same."""
+
+_OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
+_CLAIM_ONE = (
+    f"UPDATE runs SET owner = $3, epoch = epoch + 1, wake_at = NULL "
+    f"WHERE uid = $1 AND epoch = $2 AND status IN ({_OPEN}) RETURNING {RUN_COLUMNS}"
+)
+# What another one is just claiming or writing is not waited for: hosts that start together share the runs.
+_CLAIM_MANY = (
+    "WITH free AS (SELECT r.num FROM unnest($1::text[], $2::bigint[]) AS w (uid, epoch) "
+    f"JOIN runs r ON r.uid = w.uid AND r.epoch = w.epoch WHERE r.status IN ({_OPEN}) "
+    "ORDER BY r.uid FOR NO KEY UPDATE OF r SKIP LOCKED) "
+    "UPDATE runs r SET owner = $3, epoch = r.epoch + 1, wake_at = NULL FROM free WHERE r.num = free.num "
+    f"RETURNING {OF_RUNS}"
+)
+_LOAD = (
+    f"SELECT {OF_RUNS}, r.num, s.seq AS s_seq, s.crc AS s_crc, s.body AS s_body, e.*, i.* FROM runs r "
+    "LEFT JOIN snapshots s ON s.run = r.num AND s.fold = $2 "
+    "CROSS JOIN LATERAL (SELECT array_agg(t.seq) AS e_seq, array_agg(t.at) AS e_at, array_agg(t.crc) AS e_crc, "
+    "array_agg(t.body) AS e_body FROM (SELECT seq, at, crc, body FROM events "
+    "WHERE run = r.num AND seq > $3 ORDER BY seq LIMIT $4) AS t) AS e "
+    "CROSS JOIN LATERAL (SELECT array_agg(t.id) AS i_id, array_agg(t.body) AS i_body, array_agg(t.at) AS i_at, "
+    "array_agg(t.key) AS i_key, array_agg(t.digest) AS i_digest FROM (SELECT * FROM inbox "
+    "WHERE run = r.num ORDER BY n) AS t) AS i WHERE r.uid = $1"
+)
+_LOAD_AFTER_SNAPSHOT = _LOAD.replace("seq > $3", "seq > coalesce(s.seq, $3)")
+_EVENTS = (
+    "SELECT e.seq, e.at, e.body, e.crc FROM runs r JOIN events e ON e.run = r.num "
+    "WHERE r.uid = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3"
+)
+_INBOX = (
+    "SELECT i.id, i.body, i.at, i.key, i.digest FROM runs r JOIN inbox i ON i.run = r.num WHERE r.uid = $1 ORDER BY i.n"
+)
+_RELEASE = f"SELECT release_runs({', '.join(f'${n}' for n in range(1, 11))})"
+
+
+class PostgresLog:
+    """The run log of a Postgres store."""
+
+    def __init__(self, writer: Line, lines: Lines, hints: Hints) -> None:
+        self._writer = writer
+        self._lines = lines
+        self._hints = hints
+
+    async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
+        if len(batch) == 1:
+            hop = hop_of(batch[0], host)
+            if hop is not None and await self._writer.ask(lambda connection: try_hop(connection, *hop)):
+                return [Outcome.ACCEPTED]
+        check_numbering(batch)
+        outcomes = [Outcome.STALE_EPOCH] * len(batch)
+        for placed in rounds(batch):
+            values = values_of([append for _, append in placed], host)
+            answer = await fetch_value(self._writer, COMMIT, *values)
+            for (place, _), outcome in zip(placed, outcomes_of(answer), strict=True):
+                outcomes[place] = outcome
+        if any(_concerns_others(append) for append in batch):
+            self._hints.give()
+        return outcomes
+
+    async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
+        found = await fetch_row(self._lines, _LOAD_AFTER_SNAPSHOT, uid, fold, 0, EVENTS_PER_READ)
+        if found is None:
+            return None
+        snapshot = _snapshot(uid, fold, found)
+        if snapshot is None and found["s_seq"] is not None:
+            # A snapshot is a cache: a damaged one is no damage, the log has everything.
+            found = await fetch_row(self._lines, _LOAD, uid, fold, 0, EVENTS_PER_READ)
+            if found is None:
+                return None
+        row = run_row(found)
+        after = Seq(0) if snapshot is None else snapshot.seq
+        events = checked_events(uid, after, _columns(found, "e_seq", "e_at", "e_body", "e_crc"))
+        while len(events) >= EVENTS_PER_READ and after + len(events) < row.seq:
+            left = row.seq - after - len(events)
+            more = await self.events(uid, after=Seq(after + len(events)), limit=min(left, EVENTS_PER_READ))
+            if not more:
+                break
+            events.extend(more)
+        check_end(uid, after + len(events), row.seq)
+        inbox = mail_of(uid, _columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest"))
+        return Loaded(row=row, snapshot=snapshot, events=events, inbox=inbox)
+
+    async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
+        rows = await fetch(self._lines, _EVENTS, uid, after, limit)
+        return checked_events(uid, after, ((seq, at, body.encode(), crc) for seq, at, body, crc in rows))
+
+    async def claim(
+        self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
+    ) -> Sequence[RunRow]:
+        wanted = [uid for uid in uids if uid in expected]
+        if len(wanted) == 1:
+            # Waits for a commit that is on its way, which is then in the log: a lost one is fenced by this.
+            rows = await fetch(self._lines, _CLAIM_ONE, wanted[0], expected[wanted[0]], host)
+        elif wanted:
+            rows = await fetch(self._lines, _CLAIM_MANY, wanted, [expected[uid] for uid in wanted], host)
+        else:
+            rows = []
+        claimed = {row["uid"]: run_row(row) for row in rows}
+        return [claimed[uid] for uid in wanted if uid in claimed]
+
+    async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
+        if not releases:
+            return []
+        values = [
+            [release.uid for release in releases],
+            [release.epoch for release in releases],
+            [release.seq for release in releases],
+            [release.mail_taken for release in releases],
+            [release.wake_at for release in releases],
+        ]
+        snapshots = snapshot_columns([(release.uid, release.snapshot) for release in releases])
+        return outcomes_of(await fetch_value(self._lines, _RELEASE, *values, *snapshots))
+
+    async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
+        if not mail:
+            return []
+        if len(mail) == 1:
+            values = mail_values(mail[0])
+            answers = [await fetch_value(self._lines, "SELECT deliver($1, $2, $3, $4, $5, $6)", *values)]
+        else:
+            columns = zip(*(mail_values(piece) for piece in mail), strict=True)
+            answers = await fetch_value(self._lines, "SELECT send_mail($1, $2, $3, $4, $5, $6)", *map(list, columns))
+        sent = [Sent(answer) for answer in answers]
+        if Sent.ACCEPTED in sent:
+            self._hints.give()
+        return sent
+
+    async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
+        if not runs:
+            return []
+        rows = await fetch(self._lines, "SELECT made FROM make_runs($1)", json_text([new_fields(new) for new in runs]))
+        made = {made for (made,) in rows}
+        if made:
+            self._hints.give()
+        outcomes = []
+        for new in runs:
+            outcomes.append(Outcome.ACCEPTED if new.uid in made else Outcome.ID_TAKEN)
+            # A second row of the same uid was not made.
+            made.discard(new.uid)
+        return outcomes
+
+    async def inbox(self, uid: RunUid) -> Sequence[Mail]:
+        return mail_of(uid, await fetch(self._lines, _INBOX, uid))
+
+    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
+        await fetch(self._lines, "UPDATE runs SET fault = $2 WHERE uid = $1", uid, fault)
+
+
+def _concerns_others(append: Append) -> bool:
+    """Whether another host may have to act on it, or waits for it."""
+    return bool(append.mail or append.children) or append.status in OVER_STATUSES or append.reopen is not None
+
+
+def _snapshot(uid: RunUid, fold: int, found: Record) -> Snapshot | None:
+    if found["s_seq"] is None:
+        return None
+    snapshot = Snapshot(found["s_seq"], fold, found["s_body"])
+    return snapshot if snapshot_crc(uid_crc(uid), snapshot) == found["s_crc"] else None
+
+
+def _columns(found: Record, *names: str) -> list[tuple[object, ...]]:
+    """Rows again, from arrays of one value per row; bodies of events are bytes."""
+    arrays = [found[name] or [] for name in names]
+    if "e_body" in names:
+        arrays[names.index("e_body")] = [body.encode() for body in arrays[names.index("e_body")]]
+    return list(zip(*arrays, strict=True))

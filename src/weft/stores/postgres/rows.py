@@ -1,0 +1,85 @@
+"""How rows become the port's values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from weft.core.ids import RunUid
+from weft.ports.store import Mail, NewRun, RunRow, Snapshot
+from weft.stores.postgres.connection import Record
+from weft.stores.sqlite.rows import snapshot_crc, uid_crc
+
+RUN_COLUMNS = (
+    "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, format, parent, "
+    "created_at, updated_at, ended_at, attributes, fault"
+)
+NAMES = tuple(RUN_COLUMNS.split(", "))
+OF_RUNS = ", ".join(f"r.{name}" for name in NAMES)
+
+Snapshots = tuple[list[int], list[int], list[int], list[int], list[bytes]]
+"""Of several runs, by column: the place of its run, fold, number, checksum, body."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def run_row(record: Record) -> RunRow:
+    """A row that has ``RUN_COLUMNS``, and perhaps others."""
+    fields = {name: record[name] for name in NAMES}
+    text = fields["attributes"]
+    fields["attributes"] = {} if text == "{}" else msgspec.json.decode(text)
+    return RunRow(**fields)
+
+
+def json_text(value: Any) -> str:
+    """A value as a parameter of type json."""
+    return _encode(value).decode()
+
+
+def new_fields(new: NewRun) -> dict[str, Any]:
+    """What ``make_runs`` is told of a run that has no events yet."""
+    return {
+        "uid": new.uid,
+        "id": new.id,
+        "workflow": new.workflow,
+        "version": new.version,
+        "style": new.style,
+        "status": "running",
+        "seq": 0,
+        "updated_at": new.created_at,
+        "owner": new.owner,
+        "wake_at": new.wake_at,
+        "format": new.format,
+        "parent": new.parent,
+        "created_at": new.created_at,
+        "attributes": dict(new.attributes),
+        "start": None if new.start is None else new.start.decode(),
+    }
+
+
+def mail_values(mail: Mail) -> tuple[Any, ...]:
+    """The parameters of ``deliver``."""
+    return mail.to, mail.id, mail.at, mail.key, mail.digest, mail.body.decode()
+
+
+def mail_of(uid: RunUid, rows: Sequence[Sequence[Any]]) -> list[Mail]:
+    """Mail selected by ``id, body, at, key, digest``."""
+    return [
+        Mail(id=name, to=uid, body=body.encode(), at=at, key=key, digest=digest) for name, body, at, key, digest in rows
+    ]
+
+
+def snapshot_columns(snapshots: Sequence[tuple[RunUid, Snapshot | None]]) -> Snapshots:
+    """The snapshots that there are; places count from 1, as Postgres' arrays do."""
+    columns: Snapshots = ([], [], [], [], [])
+    places, folds, seqs, crcs, bodies = columns
+    for place, (uid, snapshot) in enumerate(snapshots, 1):
+        if snapshot is not None:
+            places.append(place)
+            folds.append(snapshot.fold)
+            seqs.append(snapshot.seq)
+            crcs.append(snapshot_crc(uid_crc(uid), snapshot))
+            bodies.append(snapshot.body)
+    return columns

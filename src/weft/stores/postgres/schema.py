@@ -1,0 +1,100 @@
+"""The schema: numbered files in ``migrations/``, applied in order under a lock, all in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from weft.errors import Corrupt, NewerSchema
+from weft.stores.postgres.connection import SCHEMA, Address, Connection, address_of, connect, speaking_of
+from weft.stores.postgres.lines import hang_up
+
+LOCK = 0x57454654
+"""Held by whoever changes the schema ("WEFT")."""
+
+
+class Migration(msgspec.Struct, frozen=True):
+    """One numbered step of the schema."""
+
+    number: int
+    name: str
+    sql: str
+
+
+def _read(file: Path) -> Migration:
+    number, _, name = file.stem.partition("_")
+    return Migration(int(number), name, file.read_text("utf-8"))
+
+
+MIGRATIONS = [_read(file) for file in sorted((Path(__file__).parent / "migrations").glob("*.sql"))]
+NEWEST = MIGRATIONS[-1].number
+
+_LEDGER = (
+    f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; "
+    "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL)"
+)
+
+
+async def pending(url: str) -> Sequence[Migration]:
+    """What ``migrate`` would apply to the database, without changing it. Raises NewerSchema, Corrupt, Unavailable."""
+    address = address_of(url, "fast")
+    connection = await connect(address)
+    try:
+        with speaking_of(address):
+            return _after(await _version(connection, address), address)
+    finally:
+        await hang_up(connection)
+
+
+async def migrate(url: str) -> Sequence[Migration]:
+    """Bring the database to this version's schema; what was applied. Raises as ``pending`` does."""
+    address = address_of(url, "full")
+    connection = await connect(address)
+    try:
+        return await bring_up(connection, address)
+    finally:
+        await hang_up(connection)
+
+
+async def bring_up(connection: Connection, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
+    """As ``migrate``, in a session that is open, and no further than ``upto``."""
+    with speaking_of(address):
+        if not _after(await _version(connection, address), address):
+            return []
+        async with connection.transaction():
+            # Hosts that start together wait for the first of them, however long its migration takes.
+            await connection.execute("SET LOCAL lock_timeout = 0")
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=None)
+            # Another host may have done it meanwhile: what was read without the lock says nothing yet.
+            version = await _version(connection, address)
+            wanted = [one for one in _after(version, address) if one.number <= upto]
+            if version == 0 and wanted:
+                await connection.execute(_LEDGER)
+            for one in wanted:
+                await connection.execute(one.sql)
+                await connection.execute("INSERT INTO migrations VALUES ($1, $2, now())", one.number, one.name)
+        return wanted
+
+
+def _after(version: int, address: Address) -> list[Migration]:
+    if version > NEWEST:
+        raise NewerSchema(
+            f"{address.shown} was written by a newer Weft (schema {version}; this one knows {NEWEST}).",
+            hint="Upgrade Weft here: pip install -U weft",
+        )
+    return [one for one in MIGRATIONS if one.number > version]
+
+
+async def _version(connection: Connection, address: Address) -> int:
+    """The number of the last migration; 0: there is nothing. Raises Corrupt if another program has tables here."""
+    if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migrations") is not None:
+        return int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
+    foreign = await connection.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)
+    if foreign:
+        raise Corrupt(
+            f'{address.shown} has a schema "{SCHEMA}" that is not Weft\'s.',
+            hint="Name another database; this one was left as it is.",
+        )
+    return 0

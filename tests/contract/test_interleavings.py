@@ -1,0 +1,94 @@
+"""Two hosts, every order of their steps: no append under an old epoch, and never two lives in one log."""
+
+import asyncio
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from tests.contract.kit import HERE, THERE, append, event, go, new
+from weft.core.ids import Epoch, HostId, RunUid
+from weft.ports.store import OVER_STATUSES, Outcome, RunRow, Store
+
+STEPS = 4
+
+
+class Actor:
+    """A host that claims a run, reads it, writes one event and ends it, by what it last knew."""
+
+    def __init__(self, store: Store, uid: str, host: HostId, seen: RunRow) -> None:
+        self.store, self.uid, self.host = store, RunUid(uid), host
+        self.epoch, self.seq = seen.epoch, seen.seq
+        self.accepted: list[tuple[Epoch, int]] = []
+        self.steps = iter([self._claim, self._load, self._append, self._complete])
+
+    def step(self) -> None:
+        next(self.steps)()
+
+    def _claim(self) -> None:
+        rows = go(self.store.log.claim([self.uid], self.host, expected={self.uid: self.epoch}))
+        if rows:
+            self.epoch = rows[0].epoch
+
+    def _load(self) -> None:
+        loaded = go(self.store.log.load(self.uid, fold=1))
+        assert loaded is not None
+        self.seq = loaded.row.seq
+
+    def _append(self, **fields: Any) -> None:
+        body = b'{"by":"%s","epoch":%d}' % (self.host.encode(), self.epoch)
+        change = append(self.uid, seq=self.seq, epoch=self.epoch, events=[event(self.seq + 1, body)], **fields)
+        (outcome,) = go(self.store.log.commit([change], self.host))
+        if outcome is Outcome.ACCEPTED:
+            self.seq = change.events[-1].seq
+            self.accepted.append((self.epoch, self.seq))
+
+    def _complete(self) -> None:
+        self._append(status="completed")
+
+
+def orders() -> Iterator[list[int]]:
+    """Every way to shuffle two times four steps together."""
+    for first in combinations(range(2 * STEPS), STEPS):
+        yield [0 if place in first else 1 for place in range(2 * STEPS)]
+
+
+def test_no_order_of_two_hosts_lets_an_old_epoch_write(store: Store, peer: Store) -> None:
+    accepted = 0
+    for number, order in enumerate(orders()):
+        uid = f"run {number}"
+        go(store.log.create([new(uid, owner=None)]))
+        seen = go(store.directory.row(RunUid(uid)))
+        assert seen is not None
+        actors = [Actor(store, uid, HERE, seen), Actor(peer, uid, THERE, seen)]
+        for turn in order:
+            before = go(store.directory.row(RunUid(uid)))
+            known = len(actors[turn].accepted)
+            actors[turn].step()
+            if len(actors[turn].accepted) > known:
+                assert before is not None
+                assert (before.epoch, before.owner) == (actors[turn].epoch, actors[turn].host)
+                assert before.status not in OVER_STATUSES
+        loaded = go(store.log.load(RunUid(uid), fold=1))
+        assert loaded is not None
+        written = sorted(seq for actor in actors for _, seq in actor.accepted)
+        assert written == [one.seq for one in loaded.events] == list(range(1, len(written) + 1))
+        accepted += len(written)
+    assert accepted > 70
+
+
+def test_hosts_that_claim_together_share_the_runs(store: Store, peer: Store) -> None:
+    """A stampede: each run goes to one of them, and none is left."""
+    uids = [RunUid(f"{number:03}") for number in range(100)]
+    go(store.log.create([new(uid, owner=None) for uid in uids]))
+
+    async def both() -> list[list[RunRow]]:
+        expected = dict.fromkeys(uids, Epoch(0))
+        asked = [one.log.claim(uids, host, expected=expected) for one, host in ((store, HERE), (peer, THERE))]
+        return [list(rows) for rows in await asyncio.gather(*asked)]
+
+    mine, theirs = go(both())
+
+    assert not {row.uid for row in mine} & {row.uid for row in theirs}
+    left = [uid for uid in uids if uid not in {row.uid for row in (*mine, *theirs)}]
+    again = go(store.log.claim(left, HERE, expected=dict.fromkeys(left, Epoch(0))))
+    assert len(mine) + len(theirs) + len(again) == len(uids)
