@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 import weft.conditions
+import weft.core.goal.checks
+import weft.scripts
 import weft.steps.http.failures  # noqa: F401 - part of the tree
 from weft import errors
 from weft.cli.pages import PAGES, page
@@ -86,6 +88,7 @@ CODES_WITHOUT_A_CLASS = {
     "graph.not_json",
     "graph.too_deep",
     "graph.yaml",
+    "script.limit",
 }
 
 

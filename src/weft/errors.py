@@ -4,7 +4,7 @@
     ├── UsageError                the caller is wrong; trying again changes nothing
     │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
-    │   ├── BadDuration  BadValue (BadExpression)  BadGraph  BadPlan
+    │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadStep
     │   └── ForeignAwait
     ├── Refused                   well formed, but not possible now
     │   ├── IdTaken  KeyReused  RunFinished  AlreadyDecided
@@ -22,6 +22,7 @@
     │   └── Corrupt  NewerSchema  what is stored cannot be read
     ├── HttpFailed                an HTTP call was answered with a no; .status
     │   └── HttpUnavailable       no answer, or "not now"
+    ├── ScriptFailed              a script in Lua or Ale raised; .line .reason
     ├── EvaluationFailed          an expression met values that it cannot work with
     └── LimitExceeded             size, depth, count, time
 

@@ -52,6 +52,7 @@ TITLES = {
     "expression": "Expressions and conditions",
     "graph": "Graphs",
     "goal": "Goals",
+    "script": "Scripts",
     "http": "HTTP",
     "weft": "Anything else",
 }

@@ -310,6 +310,22 @@ PAGES: dict[str, Page] = {
         "A single value may have 16 MiB as JSON and 100 levels. Limits stand at the door, so nothing was stored.",
         "Store big things elsewhere and pass their address; pass deep or long ones in pieces.",
     ),
+    # Scripts
+    "script.invalid": Page(
+        "A script in Lua or Ale does not compile.",
+        "The message has the line and the reason. Only the names of its inputs, and what is safe of the language, exist.",
+        "Correct it; nothing was registered or changed.",
+    ),
+    "script.failed": Page(
+        "A script raised, or gave something that is not JSON.",
+        "The message has the line and the reason. The same inputs give the same failure, so it is not tried again.",
+        "Correct the script, or what it is given.",
+    ),
+    "script.limit": Page(
+        "A script took too many steps, too much memory or too long.",
+        "Scripts run beside everything else, so each call is bounded; nothing of it is left behind.",
+        "Do less in it, or write a step in Python.",
+    ),
     # HTTP
     "http.failed": Page(
         "An HTTP call was answered, and the answer was a no or not usable.",
