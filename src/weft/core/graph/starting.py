@@ -104,7 +104,7 @@ def _arguments(program: GraphProgram, node: Node, view: View, given: Raw) -> Raw
     """What arrived, as a step's arguments: by name those it takes, whole if it takes just an ``input``."""
     assert isinstance(node.work, StepWork)
     if node.work.config_ref:
-        return _with_config(node, view, node.work.config_ref, given)
+        given = _with_config(node, view, node.work.config_ref, given)
     takes = program.takes(node.work.step)
     if takes is None:
         return given
@@ -113,7 +113,7 @@ def _arguments(program: GraphProgram, node: Node, view: View, given: Raw) -> Raw
         if node.input is not None and isinstance(value, dict) and list(value) == ["input"]:
             return given
         return view.env.keep(encode({"input": value}))
-    if node.input is not None:
+    if node.input is not None and not node.work.config_ref:
         return given
     value = open_raw(given, view.env.blob)
     if not isinstance(value, dict) or value.keys() <= set(takes):
@@ -122,18 +122,20 @@ def _arguments(program: GraphProgram, node: Node, view: View, given: Raw) -> Raw
 
 
 def _with_config(node: Node, view: View, reference: str, given: Raw) -> Raw:
-    """A configuration in a blob brings arguments; what the node says itself comes first."""
+    """A configuration in a blob brings fields; what arrives, or what the node says itself, comes first."""
     config = _referenced(reference, view)
-    said = open_raw(given, view.env.blob) if node.input is not None else {}
-    if not isinstance(config, dict) or not isinstance(said, dict):
-        raise BadValue(f"{reference} holds no object of arguments for {node.id}.", code="value.wrong_type")
-    arguments = {key: value for key, value in config.items() if key != "action"} | said
-    return view.env.keep(encode(arguments))
+    value = open_raw(given, view.env.blob)
+    if config in ({}, None):
+        return given
+    if not isinstance(config, dict) or not isinstance(value, dict | None):
+        raise BadValue(f"{reference} and what {node.id} is given are not both objects.", code="value.wrong_type")
+    fields = {key: part for key, part in config.items() if key != "action"}
+    return view.env.keep(encode(fields | (value or {})))
 
 
 def _referenced(reference: str, view: View) -> Any:
     """The JSON in a blob. Raises Wanting, BadValue."""
-    digest = reference.removeprefix("cas://sha256:")
+    digest = reference.removeprefix("cas://").removeprefix("sha256:")
     content = view.env.blob(digest)
     if content is None:
         raise Wanting(blobs=[digest])
