@@ -121,7 +121,8 @@ def test_a_task_is_tried_three_times_and_then_leads_to_both_checks() -> None:
     run = bench.start(customer="c-1")
 
     run.result()
-    assert went(run) == ["validate_customer", "kyc_check", "credit_check"]
+    assert went(run)[0] == "validate_customer"
+    assert sorted(went(run)[1:]) == ["credit_check", "kyc_check"]
     assert bench.given("validate_customer") == [{"customer": "c-1"}] * 3
     assert bench.given("kyc_check") == bench.given("credit_check") == [{"ok": True}]
     assert bench.world.now_ms - before >= 900 + 1800, "a second, then two, less up to a tenth"

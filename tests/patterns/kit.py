@@ -78,10 +78,12 @@ class Bench:
 def _with_blobs(part: Any) -> Any:
     """A document whose made-up references lead to a blob that is there: an empty configuration."""
     if isinstance(part, Mapping):
-        return {key: _with_blobs(value) for key, value in part.items()}
-    if isinstance(part, list):
-        return [_with_blobs(value) for value in part]
-    return CONFIG_REF if isinstance(part, str) and part.startswith("sha256:cfg") else part
+        return {key: _referred(value) if key == "config_ref" else _with_blobs(value) for key, value in part.items()}
+    return [_with_blobs(value) for value in part] if isinstance(part, list) else part
+
+
+def _referred(reference: Any) -> Any:
+    return CONFIG_REF if isinstance(reference, str) else {**reference, "cas_ref": CONFIG_REF}
 
 
 def step_names(graph: Graph) -> Iterator[str]:
