@@ -389,7 +389,8 @@ def test_a_payment_is_retried_while_it_may_help(answers: list[dict[str, Any]], c
     run = payment(*answers).start()
 
     run.result()
-    assert went(run) == ["calculate_total", *["call_payment_api"] * calls, *taken]
+    assert went(run)[: calls + 1] == ["calculate_total", *["call_payment_api"] * calls]
+    assert sorted(went(run)[calls + 1 :]) == taken
 
 
 # --- taking back -------------------------------------------------------------------------------------------------
