@@ -1,9 +1,9 @@
 """The floors Weft must keep, each as one figure over the medians of the same benchmark run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# The median of (system, workload, metric, n), or None if it was not measured.
+# The median of (system, workload, metric, n), or None if it was not measured. G and C are graphs, W is code.
 Look = Callable[[str, str, str, int | None], float | None]
 
 
@@ -31,6 +31,9 @@ def bars(look: Look) -> list[Bar]:
     def weft(workload: str, metric: str, n: int | None = None) -> float | None:
         return look("weft", workload, metric, n)
 
+    restate_w2, langgraph_g3 = look("restate", "W2", "runs_per_s", None), look("langgraph", "G3", "seconds", None)
+    steps = _spread(look, "W6", "us_per_step", (100, 1000, 5000, 20000))
+    branches = _spread(look, "G8", "us_per_branch", (100, 1000, 10_000))
     return [
         Bar("W1 steps/s, times DBOS", "≥", 7, ratio("steps_per_s", "W1", "dbos")),
         Bar("W1 steps/s, times Restate", "≥", 2, ratio("steps_per_s", "W1", "restate")),
@@ -41,15 +44,24 @@ def bars(look: Look) -> list[Bar]:
         Bar("W3 seconds, of Restate's", "≤", 0.5, ratio("seconds", "W3", "restate")),
         Bar("W4 replay, µs per recorded step", "≤", 20, weft("W4", "us_per_step")),
         Bar("W5 seconds until all slept", "≤", 1.5, weft("W5", "seconds", 2000)),
-        Bar("W6 dearest over cheapest step, 100 to 20,000", "≤", 1.2, _spread(look)),
+        Bar("W6 dearest over cheapest step, 100 to 20,000", "≤", 1.2, steps),
         Bar("W7 MB with 5,000 suspended", "≤", 120, weft("W7", "rss_mb", 5000)),
         Bar("W7 idle, % of a core, 5,000 suspended", "≤", 2, weft("W7", "idle_cpu_percent", 5000)),
         Bar("W7 MB with 100,000 suspended", "≤", 250, weft("W7", "rss_mb", 100_000)),
+        Bar("G2 graph runs/s, times LangGraph", "≥", 15, ratio("runs_per_s", "G2", "langgraph")),
+        Bar("G2 graph runs/s, times Restate's W2", "≥", 3, _divided(weft("G2", "runs_per_s"), restate_w2)),
+        Bar("G3 LangGraph's seconds, times Weft's", "≥", 5, _divided(langgraph_g3, weft("G3", "seconds"))),
+        Bar("G8 seconds for 10,000 branches", "≤", 10, weft("G8", "seconds", 10_000)),
+        Bar("G8 dearest over cheapest branch, 100 to 10,000", "≤", 1.2, branches),
+        Bar("C µs of a cached CEL condition", "≤", 30, weft("C", "cel_us")),
+        Bar("C µs of a cached JSON Schema", "≤", 10, weft("C", "schema_us")),
+        Bar("C µs of a cached plain JSONPath", "≤", 20, weft("C", "jsonpath_us")),
+        Bar("C µs in the Python sandbox", "≤", 5_000, weft("C", "python_us")),
     ]
 
 
-def _spread(look: Look) -> float | None:
-    costs = [look("weft", "W6", "us_per_step", n) for n in (100, 1000, 5000, 20000)]
+def _spread(look: Look, workload: str, metric: str, sizes: Sequence[int]) -> float | None:
+    costs = [look("weft", workload, metric, n) for n in sizes]
     known = [cost for cost in costs if cost is not None]
     return max(known) / min(known) if len(known) == len(costs) else None
 

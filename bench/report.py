@@ -72,7 +72,8 @@ class Results:
         def look(system: str, workload: str, metric: str, n: int | None) -> float | None:
             """Without a size: the largest that the system was asked for, as all compare the same workload."""
             fits = [row for row in rows if (row.system, row.workload, row.metric) == (system, workload, metric)]
-            fits = [row for row in fits if row.style == "code" and n in {None, row.n}]
+            style = "code" if workload.startswith("W") else "graph"
+            fits = [row for row in fits if row.style == style and n in {None, row.n}]
             return max(fits, key=lambda row: row.n).value if fits else None
 
         return bars(look)

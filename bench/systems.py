@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.measure import ROOT
 
 PEERS = ROOT / "build" / "bench-peers"
-WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7")
+WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "G2", "G3", "G8", "C")
 
 # What one process is asked to do: the task's name and its size.
 Task = tuple[str, int]
@@ -58,6 +58,18 @@ SYSTEMS = (
             "W7": (("W7", 5000), ("W7", 100_000)),
         },
     ),
+    System(
+        "weft",
+        "sqlite",
+        "bench.workloads.weft_graph",
+        _HERE,
+        {
+            "G2": (("G2", 2000), ("G2-latency", 200)),
+            "G3": (("G3", 500),),
+            "G8": (("G8", 100), ("G8", 1000), ("G8", 10_000)),
+        },
+    ),
+    System("weft", "none", "bench.workloads.conditions", _HERE, {"C": (("C", 20_000),)}),
     System("raw", "sqlite", "bench.workloads.raw", _HERE, {"W1": (("W1", 2000),)}),
     System(
         "floor",
@@ -100,6 +112,8 @@ SYSTEMS = (
             "W4": (("W4", 1000),),
             "W6": _steady(100, 1000),
             "W7": (("W7", 500),),
+            "G2": (("G2", 500),),
+            "G3": (("G3", 500),),
         },
     ),
     System(

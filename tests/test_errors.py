@@ -88,7 +88,13 @@ CODES_WITHOUT_A_CLASS = {
     "graph.not_json",
     "graph.too_deep",
     "graph.yaml",
+    "limit.busy",
+    "request.malformed",
+    "request.unknown_route",
+    "request.wrong_method",
+    "request.wrong_type",
     "script.limit",
+    "task.not_yours",
 }
 
 

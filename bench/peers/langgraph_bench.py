@@ -22,6 +22,7 @@ from bench.measure import (
     RESULT,
     Meter,
     Sample,
+    Workload,
     latencies_of,
     main,
     repeats,
@@ -76,6 +77,16 @@ def sequence(saver: Any, last: str = END) -> Any:
     graph.add_edge(START, "noop")
     graph.add_conditional_edges("noop", lambda state: "noop" if state["i"] < state["n"] else last)
     graph.add_edge("hang", END)
+    return graph.compile(checkpointer=saver)
+
+
+def three(saver: Any) -> Any:
+    """Three nodes, one behind the other, without a condition between them."""
+    graph = StateGraph(Counted)
+    for name in ("a", "b", "c"):
+        graph.add_node(name, _noop)
+    for source, target in ((START, "a"), ("a", "b"), ("b", "c"), ("c", END)):
+        graph.add_edge(source, target)
     return graph.compile(checkpointer=saver)
 
 
@@ -154,9 +165,13 @@ def w1(n: int, directory: Path) -> Iterable[Sample]:
     return opened(directory, body)
 
 
-def w2(n: int, directory: Path) -> Iterable[Sample]:
-    async def body(saver: Any) -> list[Sample]:
-        graph = sequence(saver)
+def at_once(workload: str, program: Callable[[Any], Any]) -> Workload:
+    """So many runs of three nodes, at most ``AT_ONCE_MAX`` of them under way."""
+
+    def measure(n: int, directory: Path) -> Iterable[Sample]:
+        return opened(directory, lambda saver: runs(program(saver), n))
+
+    async def runs(graph: Any, n: int) -> list[Sample]:
         await run(graph, {"i": 0, "n": 3}, "warm", 3)
         gate = asyncio.Semaphore(AT_ONCE_MAX)
 
@@ -166,9 +181,9 @@ def w2(n: int, directory: Path) -> Iterable[Sample]:
 
         meter = Meter()
         await asyncio.gather(*[one(index) for index in range(n)])
-        return as_graph(runs_of("W2", n, 3, meter))
+        return as_graph(runs_of(workload, n, 3, meter))
 
-    return opened(directory, body)
+    return measure
 
 
 def w2_latency(n: int, directory: Path) -> Iterable[Sample]:
@@ -182,15 +197,20 @@ def w2_latency(n: int, directory: Path) -> Iterable[Sample]:
     return opened(directory, body)
 
 
-def w3(n: int, directory: Path) -> Iterable[Sample]:
-    async def body(saver: Any) -> list[Sample]:
-        graph = fan_out(saver)
-        await run(graph, {"n": 3}, "warm", 3)
-        meter = Meter()
-        await run(graph, {"n": n}, "spread", n)
-        return as_graph([Sample("W3", "seconds", meter.seconds, n)])
+def spread(workload: str) -> Workload:
+    """One fan-out of so many branches, and a join."""
 
-    return opened(directory, body)
+    def measure(n: int, directory: Path) -> Iterable[Sample]:
+        async def body(saver: Any) -> list[Sample]:
+            graph = fan_out(saver)
+            await run(graph, {"n": 3}, "warm", 3)
+            meter = Meter()
+            await run(graph, {"n": n}, "spread", n)
+            return as_graph([Sample(workload, "seconds", meter.seconds, n)])
+
+        return opened(directory, body)
+
+    return measure
 
 
 def w4_record(n: int, directory: Path) -> Iterable[Sample]:
@@ -247,13 +267,15 @@ if __name__ == "__main__":
     main(
         {
             "W1": w1,
-            "W2": w2,
+            "W2": at_once("W2", sequence),
             "W2-latency": w2_latency,
-            "W3": w3,
+            "W3": spread("W3"),
             "W4": replay_inside("bench.peers.langgraph_bench"),
             "W4-record": w4_record,
             "W4-resume": w4_resume,
             "W6": w6,
             "W7": w7,
+            "G2": at_once("G2", three),
+            "G3": spread("G3"),
         }
     )

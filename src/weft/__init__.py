@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from weft.runtime.explain import Explanation
     from weft.steps.base import Task, task
     from weft.steps.node_types import NodeType, register_node_type
+    from weft.steps.secrets import Secret
 
 __all__ = [
     "Again",
@@ -126,6 +127,7 @@ __all__ = [
     "RunCancelled",
     "RunFailed",
     "RunFinished",
+    "Secret",
     "Step",
     "StepFailed",
     "StoreError",
@@ -169,6 +171,7 @@ if not TYPE_CHECKING:
         "core.graph.findings",
         "runtime.explain",
         "steps.node_types",
+        "steps.secrets",
     )
 
     def __getattr__(name: str) -> object:

@@ -89,8 +89,6 @@ def test_a_tag_for_what_is_not_there_is_refused(store: Store) -> None:
 
 
 def test_tags_are_listed_with_what_they_mean(store: Store, peer: Store) -> None:
-    if not hasattr(store.definitions, "tags"):
-        pytest.skip("this store cannot list tags yet")
     go(store.definitions.put(definition(version="1")))
     go(store.definitions.put(definition(version="2")))
     assert go(store.definitions.tags("order")) == {}

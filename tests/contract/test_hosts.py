@@ -139,3 +139,44 @@ def test_what_another_process_wrote_for_others_shows(store: Store, peer: Store) 
     create(peer, new(owner=None, start=b"1"))
 
     assert any(go(store.hosts.changed()) for _ in range(500))
+
+
+def test_a_heart_beats_for_its_host(store: Store, peer: Store) -> None:
+    join(store)
+    dead(peer, 0.0)
+
+    async def beat() -> None:
+        heart = store.hosts.heart()
+        await heart.beat(HERE)
+        await heart.close()
+
+    go(beat())
+
+    assert dead(peer, 10.0) == []
+
+
+def test_the_living_are_those_that_were_not_dead_at_the_last_look(store: Store, peer: Store) -> None:
+    join(store, HERE, lease_ms=1_000)
+    join(store, THERE, lease_ms=60_000)
+
+    dead(peer, 0.0)
+    assert sorted(go(peer.hosts.living())) == [HERE, THERE]
+    dead(peer, 5.0)
+    assert list(go(peer.hosts.living())) == [THERE]
+
+
+def test_people_see_who_is_there_and_what_each_has(store: Store, peer: Store) -> None:
+    go(store.hosts.join(HERE, lease_ms=10_000, about={"machine": "m1", "pid": 7}))
+    join(store, THERE)
+    start(store)
+    offer = TaskOffer(
+        uid=RunUid("run-1"), task=1, attempt=1, delivery=1, step="s", queue="q", body=b"1", epoch=Epoch(1)
+    )
+    go(store.tasks.offer([offer]))
+    go(store.tasks.take(THERE, queues=["q"], steps=["s"], now=Millis(0), limit=1))
+
+    first, second = go(peer.hosts.listed())
+
+    assert (first.host, dict(first.about), first.runs, first.tasks) == (HERE, {"machine": "m1", "pid": 7}, 1, 0)
+    assert (second.host, dict(second.about), second.runs, second.tasks) == (THERE, {}, 0, 1)
+    assert (first.gone, first.lease_ms, first.silent_ms < 10_000) == (False, 10_000, True)

@@ -2,17 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from tests.contract.kit import NOBODY, OTHER, RUN, go, row, start
 from weft.core.ids import Millis, RunUid
 from weft.ports.store import Chunk, NewChunk, Store
-
-
-@pytest.fixture(autouse=True)
-def _has_streams(store: Store) -> None:
-    if not hasattr(store, "streams"):
-        pytest.skip(f"{store.url.partition(':')[0]} has no output streams yet")
 
 
 def chunk(key: str, body: bytes = b'"a"', stream: str = "tokens", uid: str = RUN, **fields: Any) -> NewChunk:

@@ -158,10 +158,13 @@ def ask_messages(history: History, tape: Tape) -> None:
 
 def ask_person(history: History, tape: Tape) -> None:
     form = tape.one([None, {"type": "object"}])
-    due, on_timeout = tape.one([0, history.now + 100]), tape.one(["fail", "approve", "reject"])
-    of, quorum = tape.one([([], "any"), (["ann", "bob"], "all"), (["ann", "bob"], 2)])
+    due, on_timeout = tape.one([0, history.now + 100]), tape.one(["fail", "approve", "reject", "escalate"])
+    of, quorum = tape.one([([], "any"), (["ann", "bob"], "all"), (["ann", "bob"], 2), (["role:x", "ann"], "all")])
     place = _place(history, tape, "q")
-    history.give(c.OpenAsk(*place, "Sure?", form, Raw(b'"this"'), of, quorum, due, on_timeout))
+    escalate, remind_ms = ["eve"] if on_timeout == "escalate" else [], tape.one([0, 0, 60])
+    history.give(
+        c.OpenAsk(*place, "Sure?", form, Raw(b'"this"'), of, quorum, due, on_timeout, escalate, False, remind_ms)
+    )
 
 
 def ask_child(history: History, tape: Tape) -> None:
@@ -265,7 +268,14 @@ def send(history: History, tape: Tape) -> None:
 def answer(history: History, tape: Tape) -> None:
     asks: list[int | str] = [*history.state.asks, "q", "nowhere", 9999]
     form = Raw(tape.one([b"null", b'{"x":1}']))
-    history.give(c.DecideAsk(tape.one(asks), bool(tape.pick(3)), tape.one(["", "ann", "bob"]), "so", form))
+    groups = tape.one([None, None, ["role:x"]])
+    by = tape.one(["", "ann", "bob", "eve"])
+    history.give(c.DecideAsk(tape.one(asks), bool(tape.pick(3)), by, "so", form, groups))
+
+
+def tell_of_question(history: History, tape: Tape) -> None:
+    numbers = [*history.state.asks, 9999]
+    history.give(c.NoteTold(tape.one(numbers), tape.one(["opened", "escalated", "reminded.1"])))
 
 
 def end_child(history: History, tape: Tape) -> None:
@@ -284,5 +294,5 @@ CODE_MOVES: list[Any] = [
     ask_step, ask_sleep, ask_messages, ask_person, ask_child, ask_value, ask_attributes, ask_turn, ask_finish,
     ask_race, cancel_entry, refuse_message, end_code,
 ]  # fmt: skip
-WORLD_MOVES: list[Any] = [report_task, report_task, fire, send, answer, end_child, steer]
+WORLD_MOVES: list[Any] = [report_task, report_task, fire, send, answer, tell_of_question, end_child, steer]
 MOVES: list[Any] = [ask_step, ask_step, *CODE_MOVES, *WORLD_MOVES, *WORLD_MOVES]

@@ -53,7 +53,7 @@ def kinds(events: Any) -> list[str]:
 
 
 def test_every_event_can_be_taken_in_by_a_style() -> None:
-    assert set(fold.EVOLVE) | set(graph_fold.EVOLVE) | set(goal_fold._EVOLVE) == set(get_args(e.AnyEvent))
+    assert set(fold.EVOLVE) | set(graph_fold.EVOLVE) | set(goal_fold.Fold.EVOLVE) == set(get_args(e.AnyEvent))
 
 
 def test_every_command_can_be_decided() -> None:

@@ -112,6 +112,7 @@ EXPECTED = {
     "tag": "label-o",
     "here": 5,
 }
+STATUSES = {"main": "completed", "doomed": "failed"}
 
 
 async def play(app: weft.App, folder: Path) -> None:

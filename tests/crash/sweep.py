@@ -1,8 +1,8 @@
 """Kill the program at its n-th boundary, for every n, and go on; then kill the recovery too.
 
-Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER
-single`` goes through all single points, ``pairs N SEED`` through N pairs (first kill, then a kill during the recovery).
-Prints one JSON line.
+Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
+single`` goes through all single points, ``pairs N SEED`` through N pairs (first kill, then a kill during the recovery);
+``graph`` instead of ``code`` plays the graphs. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from tests.crash import checks, scenario
+from tests.crash import checks, graph_scenario, scenario
 from weft.ports.boundary import set_hook
 
 NEVER = 10**9
 TRIAL_SECONDS_MAX = 60
+SCENARIOS = {"code": scenario, "graph": graph_scenario}
+PLAYED = SCENARIOS[sys.argv[2]]
 
 
 def trial(folder: Path, kill_at: int) -> tuple[bool, Counter[str]]:
@@ -44,7 +46,7 @@ def trial(folder: Path, kill_at: int) -> tuple[bool, Counter[str]]:
                     os.kill(os.getpid(), signal.SIGKILL)
 
             set_hook(hook)
-            scenario.run(folder)
+            PLAYED.run(folder)
             seen_path.write_text("\n".join(seen))
             code = 0
         except BaseException:
@@ -71,7 +73,7 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
             break
     if not ended:
         trial(folder, NEVER)
-    checks.check(folder)
+    checks.check(folder, PLAYED.STATUSES)
     shutil.rmtree(folder)
     return ended, seen
 
@@ -98,8 +100,8 @@ def pairs(root: Path, count: int, seed: int) -> dict[str, object]:
 def main() -> None:
     root = Path(sys.argv[1])
     (root / "warm").mkdir()
-    scenario.run(root / "warm")  # imports everything once, so that each fork begins at once
-    found = single(root) if sys.argv[2] == "single" else pairs(root, int(sys.argv[3]), int(sys.argv[4]))
+    PLAYED.run(root / "warm")  # imports everything once, so that each fork begins at once
+    found = single(root) if sys.argv[3] == "single" else pairs(root, int(sys.argv[4]), int(sys.argv[5]))
     print(json.dumps(found))
 
 

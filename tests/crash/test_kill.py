@@ -25,8 +25,9 @@ def sweep(*words: str) -> dict[str, object]:
     return found
 
 
-def test_killed_at_every_boundary_it_goes_on_and_ends_right(tmp_path: Path) -> None:
-    found = sweep(str(tmp_path), "single")
+@pytest.mark.parametrize("style", ["code", "graph"])
+def test_killed_at_every_boundary_it_goes_on_and_ends_right(tmp_path: Path, style: str) -> None:
+    found = sweep(str(tmp_path), style, "single")
 
     assert int(str(found["points"])) > 50
     boundaries = found["boundaries"]
@@ -35,5 +36,6 @@ def test_killed_at_every_boundary_it_goes_on_and_ends_right(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, seed: int) -> None:
-    assert sweep(str(tmp_path), "pairs", str(PAIRS), str(seed))["pairs"] == PAIRS
+@pytest.mark.parametrize("style", ["code", "graph"])
+def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, style: str, seed: int) -> None:
+    assert sweep(str(tmp_path), style, "pairs", str(PAIRS), str(seed))["pairs"] == PAIRS

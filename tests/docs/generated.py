@@ -49,6 +49,8 @@ TITLES = {
     "access": "Access",
     "store": "The store",
     "limit": "Limits",
+    "request": "Requests to the API",
+    "task": "Tasks of workers elsewhere",
     "expression": "Expressions and conditions",
     "graph": "Graphs",
     "goal": "Goals",

@@ -9,203 +9,49 @@ import asyncio
 import contextlib
 import logging
 import random
-import traceback
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
+from tests.sim.hosts import HOUR, Complaints, Host
 from tests.sim.ledger import Ledger, ObservedLog
 from tests.sim.swarm import Swarm, draw
-from tests.sim.workflows import KINDS, NAMES, app
+from tests.sim.workflows import CODE, Cast
 from weft.authoring.app import AppCatalogue
 from weft.authoring.handles import Handle
 from weft.core import commands as c
-from weft.core.ids import HostId
+from weft.core.ids import RunId
 from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
 from weft.ports.boundary import set_hook
 from weft.runtime.door import Door
-from weft.runtime.engine import World as Surroundings
-from weft.runtime.worker import Flight
-from weft.steps.base import Executor, StepBody
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
-from weft.testing.clock import EPOCH_MS, InlineExecutor, SeededIds, SimClock
+from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
 from weft.testing.fakes import WatchedEngine
 from weft.testing.faults import FaultyStore
 from weft.testing.loop import PROCESS, Process, ProcessDied, make_loop
 
-HOUR = 3600.0
 TURNS_MAX = 200_000
 PATIENCE = 12.0
 """Seconds that a user waits for one answer before asking elsewhere."""
 _ANY: Codec[Any] = Codec.of(Any)
 
 
-class Flake(Exception):
-    """What bodies are made to throw."""
-
-
-class Host:
-    """A machine: it has a process, or has lost it."""
-
-    def __init__(self, cluster: Cluster, index: int) -> None:
-        self.cluster = cluster
-        self.index = index
-        self.boots = 0
-        skew = cluster.swarm.skew_ms
-        self.clock = SimClock(cluster.loop, skew_ms=cluster.random.randint(-skew, skew))
-        self.process = Process("none")
-        self.process.alive = False
-        self.engine: WatchedEngine
-        self.door: Door
-        self.ready = False
-        self.stopping = False
-
-    def boot(self) -> None:
-        """A new process: nothing of the old one is left but what the store has."""
-        cluster = self.cluster
-        self.boots += 1
-        self.ready = self.stopping = False
-        self.process = Process(f"h{self.index}.{self.boots}")
-        self.process.watchers.append(self._fell)
-        self.process.context.copy().run(self._open)
-        cluster.engines.append(self.engine)
-        cluster.ledger.note("boot", self.process.name, self.engine.host[-6:])
-        self.process.context.copy().run(cluster.loop.create_task, self._start())
-
-    def _open(self) -> None:
-        cluster = self.cluster
-        store = FaultyStore(cluster.share(), cluster.loop, cluster.swarm)
-        surroundings = Surroundings(
-            store=store, clock=self.clock, ids=cluster.ids, executor=InlineExecutor(), settings=cluster.swarm.settings
-        )
-        lacks = cluster.swarm.lacks if self.index else ()
-        self.engine = WatchedEngine(surroundings, PartOfApp(lacks), Book(cluster, self))  # type: ignore[arg-type]
-        self.door = Door(store, self.clock, cluster.ids, self.engine)
-
-    async def _start(self) -> None:
-        try:
-            await self.engine.start()
-        except StoreError:
-            self.process.die()
-            return
-        self.ready = True
-
-    async def stop(self) -> None:
-        """The way that is asked for: drain, hand over, exit."""
-        self.stopping = True
-        self.ready = False
-        with contextlib.suppress(StoreError):
-            await self.engine.stop()
-        self.process.die()
-
-    def _fell(self) -> None:
-        """Somebody restarts it after a while."""
-        cluster = self.cluster
-        self.ready = False
-        cluster.ledger.note("down", self.process.name)
-        if cluster.random.random() < 0.3:
-            cluster.store.content.hosts.pop(self.engine.host, None)
-        cluster.later(cluster.random.uniform(0.0, 6.0) if cluster.chaotic else 0.1, self.boot)
-
-
-class PartOfApp(AppCatalogue):
-    """What a host has loaded: all but some steps."""
-
-    def __init__(self, lacks: Sequence[str]) -> None:
-        super().__init__(app)
-        self._lacks = lacks
-
-    def catalogue(self) -> PartOfApp:
-        return self
-
-    def step(self, name: str) -> StepBody | None:
-        return None if name in self._lacks else super().step(name)
-
-    def steps(self) -> list[str]:
-        return [name for name in super().steps() if name not in self._lacks]
-
-
-class Complaints(logging.Handler):
-    """What the engine itself calls an error is one."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        super().__init__(logging.ERROR)
-        self._ledger = ledger
-
-    def emit(self, record: logging.LogRecord) -> None:
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, ProcessDied):
-            return
-        where = "".join(traceback.format_exception(error)[-3:]) if error is not None else ""
-        self._ledger.breach(f"the engine says: {record.getMessage()} {error!r} {where}")
-
-
-class Book:
-    """What is done to bodies, and where it is written down."""
-
-    def __init__(self, cluster: Cluster, host: Host) -> None:
-        self._cluster = cluster
-        self._host = host
-
-    def watched(self, flight: Flight) -> StepBody | None:
-        return None if flight.body is None else Body(self._cluster, self._host.engine.host, flight)
-
-
-class Body:
-    """A step body with something done to it."""
-
-    def __init__(self, cluster: Cluster, host: HostId, flight: Flight) -> None:
-        assert flight.body is not None
-        self.name = flight.body.name
-        self._inner = flight.body
-        self._cluster = cluster
-        self._host = host
-        self._flight = flight
-
-    def is_final(self, error: BaseException) -> bool:
-        return self._inner.is_final(error)
-
-    async def perform(self, given: bytes, executor: Executor) -> bytes:
-        cluster, ledger, flight = self._cluster, self._cluster.ledger, self._flight
-        ledger.began(flight, self._host)
-        ledger.reached["body of another host's run"] += flight.offer is not None
-        mood = cluster.swarm.moods.draw(cluster.swarm.random.random())
-        if mood:
-            ledger.reached[f"mood {mood}"] += 1
-        if mood == "throw_before":
-            raise Flake("before")
-        if mood == "die_before":
-            await cluster.die()
-        if mood == "slow":
-            await asyncio.sleep(cluster.swarm.random.uniform(0, 1.5))
-        if mood == "hang" and flight.effect.policy.timeout_ms:
-            await asyncio.sleep(HOUR)
-        try:
-            output = await self._inner.perform(given, executor)
-        except Exception as error:
-            ledger.ended(flight, self._host, type(error).__name__)
-            raise
-        ledger.ended(flight, self._host, "returned" if mood != "throw_after" else "flaked")
-        if mood == "throw_after":
-            raise Flake("after")
-        if mood == "die_after":
-            await cluster.die()
-        return output
-
-
 class Cluster:
     """See the module."""
 
-    def __init__(self, seed: int, swarm: Swarm | None = None) -> None:
+    def __init__(self, seed: int, swarm: Swarm | None = None, cast: Cast = CODE) -> None:
         self.seed = seed
-        self.swarm = swarm or draw(seed)
+        self.cast = cast
+        self.swarm = swarm or draw(seed, cast)
         self.random = random.Random(f"cluster-{seed}")
         self.loop = make_loop(seed)
         self.store = MemoryStore()
         self.ids = SeededIds(self.loop, seed)
-        self.ledger = Ledger(self.loop, self.store.content)
+        self.catalogue = AppCatalogue(cast.app)
+        """What nobody's version of the app lacks: for those who judge."""
+        self.ledger = Ledger(self.loop, self.store.content, self.catalogue)
         self.engines: list[WatchedEngine] = []
         self.ahead_ms = self.swarm.skew_ms
         """How far the time of any host ever was ahead."""
@@ -223,6 +69,8 @@ class Cluster:
         self.users: list[asyncio.Task[None]] = []
         self.named: dict[str, str] = {}
         """Which name each message has."""
+        self.mended: set[str] = set()
+        """Runs whose stubborn steps no longer fail."""
 
     def new_client(self) -> None:
         """A program that only talks to the store; when it dies, another one is called."""
@@ -357,8 +205,8 @@ class Cluster:
     async def _run(self, index: int) -> None:
         """One user: starts a run and does to it what its kind needs, and what users do."""
         r = self.random
-        name = r.choice(NAMES)
-        kind = KINDS[name]
+        name = r.choice(self.cast.names)
+        kind = self.cast.kinds[name]
         args = kind.draw(r)
         run_id = f"{name}-{index}"
         plans = [r.random() for _ in range(6)]
@@ -367,7 +215,9 @@ class Cluster:
         start = c.StartRun(
             run_id=run_id,
             workflow=name,
-            input=msgspec.Raw(kind.workflow.signature.from_mapping(args, what=name)),
+            version=kind.workflow.version,
+            style=kind.workflow.style,
+            input=msgspec.Raw(kind.workflow.given(args)),
             timeout_ms=kind.workflow.timeout_ms,
         )
         if not await self.give("start", run_id, lambda door: door.start(start, chosen=True)):
@@ -386,6 +236,8 @@ class Cluster:
             self.user(self._wait(run_id))
         if plans[5] < 0.3 and name == "undone":
             self.user(self._retry(run_id))
+        if plans[5] < 0.7 and kind.letters:
+            self.user(self._mend(run_id))
 
     async def _message(self, run_id: str, name: str, token: str) -> None:
         self.named[token] = name
@@ -423,6 +275,29 @@ class Cluster:
     async def _retry(self, run_id: str) -> None:
         await asyncio.sleep(self.random.uniform(2, 15))
         await self.give("retry", run_id, lambda door: self.handle(door, run_id).retry())
+
+    async def _mend(self, run_id: str) -> None:
+        """Look for dead letters of this run, mend what failed, and let it be tried again, or throw the letter away."""
+        keep = self.random.random() < 0.8
+        for _ in range(20):
+            await asyncio.sleep(self.random.uniform(1, 3))
+            found: list[str] = []
+
+            async def look(door: Door, found: list[str] = found) -> None:
+                found += [token async for row, token, _ in door.letters(run_id) if row.id == run_id]
+
+            await self.give("letters", run_id, look)
+            if not found:
+                continue
+            token = found[0]
+            if not keep:
+                command: c.RequeueLetter | c.DiscardLetter = c.DiscardLetter(token)
+            else:
+                self.mended.add(run_id)
+                command = c.RequeueLetter(token)
+            what = "requeue" if keep else "discard"
+            if await self.give(what, run_id, lambda door: door.reopen(RunId(run_id), command)):  # noqa: B023 - at once
+                return
 
     async def _wait(self, run_id: str) -> None:
         async def result(door: Door) -> None:

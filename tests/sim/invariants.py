@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from tests.sim.cluster import Cluster
-from tests.sim.workflows import ANY, KINDS, app
+from tests.sim.workflows import ANY
 from weft.core import events as e
 from weft.core import values
-from weft.core.code.machine import CodeMachine
+from weft.core.decider import Env, Machine, Wanting
+from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunUid
 from weft.core.retry import LOST_MAX
 from weft.core.state import FOLD, OVER
 from weft.errors import Diverged
+from weft.runtime.programs import GraphProgram, new_machine
+from weft.runtime.schemas import check_schema
 from weft.stores.memory.content import Run
 from weft.testing.history import replay_log
 
@@ -28,7 +33,7 @@ def breaches(cluster: Cluster) -> list[str]:
     found += _lost(cluster)
     for run in cluster.store.content.runs.values():
         events = [e.decode(stored.body) for stored in run.events]
-        for check in (_log, _fold, _times, _replay, _result, _children, _undo, _commands):
+        for check in (_log, _fold, _board, _times, _replay, _result, _children, _undo, _commands):
             found += [f"{run.id} ({check.__name__[1:]}): {text}" for text in check(cluster, run, events)]
     return found
 
@@ -55,10 +60,11 @@ def _log(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     times = [stored.at for stored in run.events]
     if times != sorted(times):
         yield "its log goes back in time"
-    ends = [i for i, event in enumerate(events) if isinstance(event, e.RunCompleted | e.RunFailed | e.RunCancelled)]
-    again = [i - 1 for i, event in enumerate(events) if isinstance(event, e.RunRetried)]
-    if run.status in OVER and ends != [*again, len(events) - 1]:
-        yield f"its log ends at {ends} of {len(events)}"
+    lived = [event for event in events if not isinstance(event, e.LetterDiscarded)]
+    ends = [i for i, event in enumerate(lived) if isinstance(event, e.RunCompleted | e.RunFailed | e.RunCancelled)]
+    again = [i - 1 for i, event in enumerate(lived) if isinstance(event, e.RunRetried)]
+    if run.status in OVER and ends != [*again, len(lived) - 1]:
+        yield f"its log ends at {ends} of {len(lived)}"
     if run.status in OVER and run.inbox:
         yield f"it is over, and mail waits: {list(run.inbox)}"
     messages = Counter(event.id for event in events if isinstance(event, e.MessageReceived))
@@ -69,20 +75,38 @@ def _log(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
 
 def _fold(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     """The fold from zero is the fold from the snapshot, and a run that is over asks nothing of the world."""
-    machine = CodeMachine.fresh(run.new.uid)
-    for stored, event in zip(run.events, events, strict=True):
-        machine.evolve(event, at=stored.at)
+    if not events:
+        return
+    machine = cluster.ledger.shadows[run.new.uid].machine
+    if machine.state.seq != len(events):
+        yield f"the store took {machine.state.seq} events of it, and has {len(events)}"
     if machine.state.status != run.status and run.events:
         yield f"its row says {run.status}, its log {machine.state.status}"
     if run.status in OVER and machine.outstanding():
         yield f"it is over, and this is outstanding: {machine.outstanding()}"
     snapshot = run.snapshots.get(FOLD)
     if snapshot is not None:
-        restored = CodeMachine.restore(snapshot.body)
+        restored = _fresh(cluster, run, snapshot.body)
         for stored, event in zip(run.events[snapshot.seq :], events[snapshot.seq :], strict=True):
             restored.evolve(event, at=stored.at)
         if restored.snapshot() != machine.snapshot():
             yield "its snapshot and its log disagree"
+
+
+def _fresh(cluster: Cluster, run: Run, snapshot: bytes | None = None) -> Machine:
+    program = cluster.catalogue.program(run.new.workflow, run.new.version)
+    return new_machine(run.new.style, program, run.new.uid, snapshot)
+
+
+def _board(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """A graph run that completed has nothing left on the board; one that failed keeps what its letters are about."""
+    if run.new.style != "graph" or run.status != "completed":
+        return
+    state = cluster.ledger.shadows[run.new.uid].machine.state
+    assert isinstance(state, GraphState)
+    left = {name: getattr(state, name) for name in ("tokens", "frames", "loops", "slots", "by_task", "agenda")}
+    if any(left.values()):
+        yield f"it is completed, and this is left of it: { {name: value for name, value in left.items() if value} }"
 
 
 def _times(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
@@ -124,11 +148,14 @@ def _waited(run: Run, seq: int) -> list[str]:
 
 
 def _replay(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
-    """Told its log, the code asks for nothing that is not in it."""
-    program = app.find_program(run.new.workflow, run.new.version)
+    """Told its log, the code asks for nothing that is not in it, and a graph decides as it did."""
+    program = cluster.catalogue.program(run.new.workflow, run.new.version)
     blobs = {digest: blob.data for digest, blob in cluster.store.content.blobs.items()}
     assert program is not None
     if not run.events:
+        return
+    if isinstance(program, GraphProgram):
+        yield from _decided(cluster, run, events, blobs)
         return
     try:
         replay_log(program, run.new.uid, run.events, blobs)
@@ -136,11 +163,44 @@ def _replay(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
         yield f"replay diverges: {error}"
 
 
+_FOLLOWS = (
+    e.NodeRouted, e.NodeFailed, e.FailureRaised, e.TaskScheduled, e.TimerSet, e.AskOpened, e.ChildStarted,
+    e.UndoScheduled, e.RunCompleted, e.RunFailed, e.RunCancelled,
+)  # fmt: skip
+"""What no command causes: it follows from the state, so it is the same for whoever has the same log."""
+
+
+def _decided(cluster: Cluster, run: Run, events: list[e.AnyEvent], blobs: dict[str, bytes]) -> Iterator[str]:
+    machine = _fresh(cluster, run)
+    for stored, event in zip(run.events, events, strict=True):
+        refused = isinstance(event, e.RunFailed) and event.failure.code == "run.id_taken"
+        if isinstance(event, _FOLLOWS) and not refused:
+            env = Env(now=stored.at, check=check_schema, blob=blobs.get, keep=_keep)
+            try:
+                again = machine.follow(env)
+            except Wanting as wanting:
+                yield f"event {stored.seq} needs blobs that are gone: {wanting.blobs}"
+                return
+            if not again or e.encode(again[0]) != stored.body:
+                yield f"event {stored.seq} is {event}, and would now be {list(again)}"
+                return
+        machine.evolve(event, at=stored.at)
+    if machine.state.over and machine.follow(Env(now=machine.state.at, check=check_schema)):
+        yield "it is over, and something follows"
+
+
+def _keep(raw: bytes) -> Raw:
+    sealed = values.seal(raw)
+    if len(sealed) <= values.INLINE_BYTES_MAX:
+        return Raw(sealed)
+    return Raw(values.ref_for(hashlib.sha256(raw).hexdigest(), len(raw)))
+
+
 def _result(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     """What it gave is what it gives in a world without faults, and what those who waited were told."""
     if not events or run.status not in OVER:
         return
-    last = events[-1]
+    last = _end(events)
     told: Any = None
     match last:
         case e.RunCompleted(output=output):
@@ -156,18 +216,31 @@ def _result(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
     spec = cluster.specs.get(run.id)
     if spec is None:
         return
-    kind = KINDS[spec[0]]
+    kind = cluster.cast.kinds[spec[0]]
     gives = kind.gives(spec[1])
+    if run.new.style == "graph" and _was_lost(events):
+        return  # a failure that no world without faults has, and graphs route failures
     if isinstance(last, e.RunCancelled):
         if not any(isinstance(event, e.CancelRequested) for event in events):
             yield "it was cancelled, and nobody asked for that"
     elif isinstance(last, e.RunFailed):
         if told != kind.fails and not (told in ("WorkerLost", "StepFailed", "BranchesFailed") and _was_lost(events)):
             yield f"it failed with {last.failure}"
-    elif kind.fails or not (gives is ANY or told == gives or (isinstance(gives, set) and told in gives)):
-        yield f"it gave {told!r} instead of {gives!r}"
+    elif (kind.fails and not kind.letters) or not _is_given(told, gives):
+        yield f"it gave {str(told)[:200]} instead of {str(gives)[:200]}"
     if kind.messages and isinstance(last, e.RunCompleted):
         yield from _consumed(told, events)
+
+
+def _end(events: list[e.AnyEvent]) -> e.AnyEvent:
+    """The last event, but for letters that were thrown away since."""
+    return next(event for event in reversed(events) if not isinstance(event, e.LetterDiscarded))
+
+
+def _is_given(told: Any, gives: Any) -> bool:
+    if callable(gives):
+        return bool(gives(told))
+    return gives is ANY or told == gives or (isinstance(gives, set) and told in gives)
 
 
 def _consumed(told: list[str | None], events: list[e.AnyEvent]) -> Iterator[str]:
@@ -211,8 +284,7 @@ def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]
     """A run that failed or was cancelled has taken back what it did, newest first."""
     if run.status not in ("failed", "cancelled") or any(isinstance(event, e.RunRetried) for event in events):
         return
-    last = events[-1]
-    assert isinstance(last, e.RunFailed | e.RunCancelled)
+    assert isinstance(_end(events), e.RunFailed | e.RunCancelled)
     scheduled = {seq: event for seq, event in enumerate(events, 1) if isinstance(event, e.TaskScheduled) and event.undo}
     done = [event.task for event in events if isinstance(event, e.TaskSucceeded) and event.task in scheduled]
     undos = [event.of for event in events if isinstance(event, e.UndoScheduled)]
@@ -242,11 +314,14 @@ def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
     cancels = sum(isinstance(event, e.CancelRequested) for event in events)
     if cancels > 1:
         yield f"it was told {cancels} times to stop"
-    too_late = any(isinstance(event, e.CodeEnded) for event in events)
+    too_late = any(isinstance(event, e.CodeEnded | e.FailureRaised) for event in events)
     if run.id in ledger.acks.get("cancel", {}) and not cancels and not too_late:
         yield "its cancellation was acknowledged and is not there"
     answers = [event for event in events if isinstance(event, e.AskAnswered) and event.by]
     if len(answers) > 1:
         yield f"it was answered {len(answers)} times"
+    for what, kind in (("requeue", e.RunRetried), ("discard", e.LetterDiscarded)):
+        if run.id in ledger.acks.get(what, {}) and not any(isinstance(event, kind) for event in events):
+            yield f"{what} was acknowledged and is not there"
     if run.id in ledger.refused.get("answer", {}) and answers and f"answer {run.id}" not in ledger.unknown:
         yield "an answer was refused and is there"

@@ -8,9 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.sim.cluster import Cluster
+from tests.sim.graphs import GRAPHS
 from tests.sim.invariants import breaches
+from tests.sim.workflows import CODE, Cast
 
 REGRESSIONS = Path(__file__).with_name("regressions.txt")
+CASTS = {cast.name: cast for cast in (CODE, GRAPHS)}
 
 
 class Verdict:
@@ -18,6 +21,7 @@ class Verdict:
 
     def __init__(self, seed: int, found: list[str], cluster: Cluster) -> None:
         self.seed = seed
+        self.cast = cluster.cast.name
         self.breaches = found
         self.digest = cluster.ledger.digest()
         self.reached: Counter[str] = cluster.ledger.reached + Counter(
@@ -26,12 +30,13 @@ class Verdict:
 
     def __str__(self) -> str:
         listed = "\n  ".join(self.breaches[:10])
-        return f"seed {self.seed} (python -m tests.sim.soak 1 --seed {self.seed}):\n  {listed}"
+        again = f"python -m tests.sim.soak 1 --seed {self.seed} --only {self.cast}"
+        return f"{self.cast}, seed {self.seed} ({again}):\n  {listed}"
 
 
-def judge(seed: int) -> Verdict:
+def judge(seed: int, cast: Cast = CODE) -> Verdict:
     """Play the world of a seed to its end."""
-    cluster = Cluster(seed)
+    cluster = Cluster(seed, cast=cast)
     try:
         cluster.play()
         found = breaches(cluster)
@@ -42,12 +47,13 @@ def judge(seed: int) -> Verdict:
     return Verdict(seed, found, cluster)
 
 
-def failures(seeds: Iterable[int]) -> list[Verdict]:
+def failures(seeds: Iterable[int], cast: Cast = CODE) -> list[Verdict]:
     """The verdicts of those seeds that keep not every promise."""
-    return [verdict for seed in seeds if (verdict := judge(seed)).breaches]
+    return [verdict for seed in seeds if (verdict := judge(seed, cast)).breaches]
 
 
-def regressions() -> list[int]:
-    """Seeds that failed once: they are played for ever."""
+def regressions() -> list[tuple[str, int]]:
+    """Seeds that failed once, with whom they were played: they are played for ever."""
     lines = REGRESSIONS.read_text("utf-8").splitlines()
-    return [int(line.split()[0]) for line in lines if line.strip() and not line.startswith("#")]
+    found = [line.split()[:2] for line in lines if line.strip() and not line.startswith("#")]
+    return [(name, int(seed)) for name, seed in found]

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.sim.shadow import Shadow
 from weft.core import events as e
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.ports.store import Append, Mail, NewRun, Outcome, Release, RunRow, Sent
+from weft.runtime.catalogue import Catalogue
+from weft.runtime.engine import Engine
+from weft.runtime.programs import new_machine
 from weft.runtime.worker import Flight
 from weft.stores.memory.content import Content
 from weft.stores.memory.log import MemoryLog
@@ -23,9 +27,10 @@ from weft.testing.loop import SimLoop
 class Ledger:
     """One world's."""
 
-    def __init__(self, loop: SimLoop, content: Content) -> None:
+    def __init__(self, loop: SimLoop, content: Content, catalogue: Catalogue) -> None:
         self._loop = loop
         self._content = content
+        self._catalogue = catalogue
         self._hash = hashlib.blake2b(digest_size=16)
         self.trace: list[tuple[Any, ...]] = []
         self.breaches: list[str] = []
@@ -44,6 +49,9 @@ class Ledger:
         self.acks: dict[str, dict[str, float]] = {}
         """What was acknowledged: kind to (name to when)."""
         self.refused: dict[str, dict[str, str]] = {}
+        self.shadows: dict[RunUid, Shadow] = {}
+        self._heard: dict[tuple[RunUid, HostId], int] = {}
+        """How far a host knows that the log of a run has come."""
         self.unknown: set[str] = set()
         """Commands of which at least one try had an unknown outcome."""
 
@@ -84,8 +92,35 @@ class Ledger:
             if epoch != append.epoch:
                 self.breach(f"an append of epoch {append.epoch} was accepted in epoch {epoch} of {append.uid}")
         self.reached.update(kinds)
+        shadow = self._shadow(append.uid)
         for stored in append.events:
-            self._event(append.uid, stored.seq, e.decode(stored.body))
+            event = e.decode(stored.body)
+            self._event(append.uid, stored.seq, event)
+            self._wrong(append.uid, shadow.take(event, stored.at))
+        self._wrong(append.uid, shadow.unbalanced())
+
+    def _shadow(self, uid: RunUid) -> Shadow:
+        shadow = self.shadows.get(uid)
+        if shadow is None:
+            new = self._content.runs[uid].new
+            program = self._catalogue.program(new.workflow, new.version)
+            shadow = self.shadows[uid] = Shadow(new_machine(new.style, program, uid))
+        return shadow
+
+    def _wrong(self, uid: RunUid, found: Iterable[str]) -> None:
+        for text in found:
+            self.breach(f"{self._content.runs[uid].id}: {text}")
+
+    def heard(self, engine: Engine, uid: RunUid, seq: int, _: str) -> None:
+        """A host has heard that an append of its own is durable; if it has decided nothing since, it is at the log."""
+        self._heard[uid, engine.host] = seq
+        actor = engine.actors.get(uid)
+        shadow = self.shadows[uid]
+        if actor is None or actor.drafts or actor.flying is not None or shadow.seq != seq:
+            return
+        self.reached["memory compared with the log"] += 1
+        if actor.machine.snapshot() != shadow.machine.snapshot():
+            self.breach(f"{actor.id}: what is in memory is not what its log says")
 
     def _owned(self, uid: RunUid, epoch: int, host: HostId) -> None:
         before = self.owners.setdefault((uid, epoch), host)
@@ -152,6 +187,9 @@ class Ledger:
             self.breach(f"{effect.key} began as {effect.attempt}.{effect.delivery}, the log has {attempt}.{delivery}")
         if (uid, effect.task) in self.recorded and self.last_owner.get(uid) == host:
             self.breach(f"{effect.key} began again after its success was recorded")
+        left = self.shadows[uid].gone.get(effect.task)
+        if left is not None and left <= self._heard.get((uid, host), 0):
+            self.breach(f"{effect.key} began when its host knew that nobody waits for it")
 
     def ended(self, flight: Flight, host: HostId, how: str) -> None:
         self.note("end", host[-6:], flight.effect.key, how)

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tests.sim.workflows import Cast
 from weft.core import commands as c
 from weft.core import life, tasks, waits
 from weft.core.effects import PerformTask
@@ -20,6 +21,8 @@ from weft.stores.memory.content import Content
 
 Mutant = Callable[[], contextlib.AbstractContextManager[None]]
 MUTANTS: dict[str, Mutant] = {}
+PLAYED_BY: dict[str, Cast] = {}
+"""Whose worlds must catch a bug, where it is not code."""
 
 
 def mutant(make: Callable[[], Iterator[None]]) -> Mutant:

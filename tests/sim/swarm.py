@@ -6,6 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
+import msgspec
+
+from tests.sim.workflows import CODE, Cast
 from weft.runtime.settings import Settings
 from weft.testing.faults import Rates
 
@@ -71,7 +74,7 @@ class Swarm:
         self.boundary = 0.0
 
 
-def draw(seed: int) -> Swarm:
+def draw(seed: int, cast: Cast = CODE) -> Swarm:
     """The swarm of a seed."""
     r = Random(f"swarm-{seed}")
 
@@ -94,8 +97,8 @@ def draw(seed: int) -> Swarm:
     swarm.stops = maybe(0.1, 0.3)
     swarm.skew_ms = r.choice((0, 0, 0, 2_000, 600_000)) if r.random() < 0.5 else 0
     swarm.hosts = r.choice((1, 2, 2, 3))
-    swarm.lacks = r.choice((("bump",), ("plain", "unreserve"), ("fire", "third_time"))) if r.random() < SHARED else ()
-    swarm.runs = r.randint(7, 10)
+    swarm.lacks = r.choice(cast.lacks) if r.random() < SHARED else ()
+    swarm.runs = r.randint(*cast.runs)
     swarm.seconds = r.choice((8.0, 15.0, 25.0))
     swarm.settings = Settings(
         lease_seconds=r.choice((2.0, 4.0)),
@@ -107,4 +110,6 @@ def draw(seed: int) -> Swarm:
         look_seconds=2.0,
         drain_seconds=1.0,
     )
+    if cast.cache_bytes and r.random() < 0.5:
+        swarm.settings = msgspec.structs.replace(swarm.settings, blob_cache_bytes=cast.cache_bytes)
     return swarm

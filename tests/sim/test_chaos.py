@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sim.judge import failures, judge, regressions
+from tests.sim.graphs import GRAPHS
+from tests.sim.judge import CASTS, failures, judge, regressions
+from tests.sim.workflows import CODE, Cast
 
 SEEDS = 2_000
 PER_CHUNK = 50
@@ -39,6 +41,17 @@ REACHED = (
     "boundary recovery.claimed", "boundary recovery.loaded", "boundary step.before", "boundary step.after",
     "boundary blob.put",
 )  # fmt: skip
+REACHED_BY_GRAPHS = (
+    "acked start", "acked answer", "acked cancel", "acked pause", "acked resume", "acked result", "acked requeue",
+    "acked discard", "fault kill", "fault freeze", "fault boundary", "fault after", "fault late", "fault stop",
+    "mood throw_after", "mood hang", "mood die_before", "mood die_after", "body of another host's run",
+    "commit stale_epoch", "commit mail_waiting", "release accepted", "memory compared with the log",
+    "a decision waited for a blob",
+    "run_completed", "run_failed", "run_cancelled", "run_timed_out", "run_paused", "run_retried", "code_ended",
+    "node_routed", "node_failed", "failure_raised", "letter_discarded", "task_failed", "task_lost", "undo_scheduled",
+    "timer_fired", "ask_opened", "ask_answered", "child_started", "child_ended", "wait_timed_out", "entry_cancelled",
+    "boundary blob.put", "boundary recovery.claimed", "boundary recovery.loaded", "boundary release.before",
+)  # fmt: skip
 
 
 def shown(found: list[object]) -> str:
@@ -46,28 +59,30 @@ def shown(found: list[object]) -> str:
 
 
 @pytest.mark.parametrize("chunk", range(SEEDS // PER_CHUNK))
-def test_no_world_breaks_a_promise(chunk: int) -> None:
-    found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK))
+@pytest.mark.parametrize("cast", [CODE, GRAPHS], ids=lambda cast: cast.name)
+def test_no_world_breaks_a_promise(cast: Cast, chunk: int) -> None:
+    found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK), cast)
 
     assert not found, shown([*found])
 
 
-@pytest.mark.parametrize("seed", regressions())
-def test_what_once_failed_does_not_fail_again(seed: int) -> None:
-    assert not failures([seed]), shown([*failures([seed])])
+@pytest.mark.parametrize(("cast", "seed"), regressions())
+def test_what_once_failed_does_not_fail_again(cast: str, seed: int) -> None:
+    assert not failures([seed], CASTS[cast]), shown([*failures([seed], CASTS[cast])])
 
 
-def test_everything_that_can_happen_has_happened() -> None:
+@pytest.mark.parametrize(("cast", "wanted"), [(CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS)], ids=["code", "graphs"])
+def test_everything_that_can_happen_has_happened(cast: Cast, wanted: tuple[str, ...]) -> None:
     """A world in which nothing goes wrong proves nothing."""
     reached: Counter[str] = Counter()
     for seed in range(100_000, 100_200):
-        reached.update(judge(seed).reached)
+        reached.update(judge(seed, cast).reached)
 
-    assert not [what for what in REACHED if not reached[what]], reached
+    assert not [what for what in wanted if not reached[what]], reached
 
 
 def digests(seeds: range) -> list[str]:
-    return [judge(seed).digest for seed in seeds]
+    return [judge(seed, cast).digest for cast in (CODE, GRAPHS) for seed in seeds]
 
 
 def test_the_same_seed_is_the_same_world() -> None:

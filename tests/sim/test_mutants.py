@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.sim.graph_mutants import MUTANTS
 from tests.sim.judge import judge
-from tests.sim.mutants import MUTANTS
+from tests.sim.mutants import PLAYED_BY
+from tests.sim.workflows import CODE
 
 SEEDS_MAX = 2_000
 CAUGHT_BY = {
@@ -30,16 +32,28 @@ CAUGHT_BY = {
     "rest_without_a_time_to_wake": 0,
     "set_order_in_the_loop_of_the_code": 34,
     "facts_in_the_order_of_entries": 18,
+    "a_join_counts_a_branch_twice": 0,
+    "a_skip_is_lost": 3,
+    "a_branch_that_waited_for_room_is_never_started": 11,
+    "a_late_branch_is_not_merged": 5,
+    "effects_of_a_dropped_token_are_performed": 22,
+    "a_child_of_a_dropped_token_is_not_told": 4,
+    "a_dropped_task_in_its_second_attempt_is_not_waited_for": 372,
+    "names_of_tokens_follow_from_nothing": 0,
+    "a_retry_loses_tokens": 1,
+    "a_blob_that_is_not_durable_yet_is_looked_for_in_the_store": 165,
+    "a_decision_that_lacks_a_blob_is_not_made_again": 50,
 }
 """A seed that caught each one; tried first, so that proving it again costs one world and not hundreds."""
 
 
 def caught_by(name: str) -> int | None:
     """The first seed whose world breaks a promise because of this bug, and keeps it without."""
+    cast = PLAYED_BY.get(name, CODE)
     for seed in (CAUGHT_BY.get(name, 0), *range(SEEDS_MAX)):
         with MUTANTS[name]():
-            verdict = judge(seed)
-        if verdict.breaches and not judge(seed).breaches:
+            verdict = judge(seed, cast)
+        if verdict.breaches and not judge(seed, cast).breaches:
             return verdict.seed
     return None
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.sim.cluster import HOUR, Cluster
+from tests.sim.cluster import Cluster
+from tests.sim.hosts import HOUR
 from tests.sim.ledger import ObservedLog
 from tests.sim.mutants import swap
 from tests.sim.swarm import Swarm

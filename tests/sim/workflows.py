@@ -6,7 +6,7 @@ Bodies are pure: what goes wrong with them is done to them from outside, so an o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -268,7 +268,7 @@ async def careful(ctx: weft.Context, n: int) -> str:
 class Kind:
     """A workflow, how to draw its arguments, and what it must give.
 
-    That is the result, a set of possible results, or the type of its failure.
+    That is the result, a set of possible results, a function that says whether it is one, or the type of its failure.
     """
 
     workflow: Any
@@ -276,8 +276,34 @@ class Kind:
     gives: Callable[[dict[str, Any]], Any]
     messages: tuple[str, ...] = ()
     asks: bool = False
+    letters: bool = False
+    """What fails in it can be mended and tried again."""
     fails: str = ""
     weight: int = field(default=2)
+
+
+class Cast:
+    """What is played in a world: an app, its kinds of runs, and which steps some hosts may lack."""
+
+    def __init__(
+        self,
+        name: str,
+        app: weft.App,
+        kinds: Sequence[Kind],
+        *,
+        lacks: Sequence[tuple[str, ...]],
+        runs: tuple[int, int],
+        cache_bytes: int = 0,
+    ) -> None:
+        self.name = name
+        self.app = app
+        self.runs = runs
+        """How many of them there are in one world: at least, at most."""
+        self.kinds = {kind.workflow.name: kind for kind in kinds}
+        self.names = [kind.workflow.name for kind in kinds for _ in range(kind.weight)]
+        self.lacks = lacks
+        self.cache_bytes = cache_bytes
+        """In half of the worlds, how little of the blobs stays in memory."""
 
 
 ANY = object()
@@ -288,9 +314,10 @@ def _n(random: Any) -> dict[str, Any]:
     return {"n": random.randrange(100)}
 
 
-KINDS: dict[str, Kind] = {
-    kind.workflow.name: kind
-    for kind in (
+CODE = Cast(
+    "code",
+    app,
+    (
         Kind(sequence, lambda r: {**_n(r), "length": r.randint(1, 4)}, lambda a: a["n"] + a["length"], weight=3),
         Kind(gathered, _n, lambda a: 4 * a["n"] + 5),
         Kind(mapped, lambda r: {**_n(r), "width": r.randint(1, 4)}, lambda a: [a["n"] + i + 1 for i in range(4)]),
@@ -317,6 +344,7 @@ KINDS: dict[str, Kind] = {
         Kind(ordered, _n, lambda a: [a["n"] + 2, a["n"] + 3, a["n"] + 4]),
         Kind(deadline, _n, lambda a: ANY, fails="TimedOut"),
         Kind(careful, _n, lambda a: "done"),
-    )
-}  # fmt: skip
-NAMES = [name for name, kind in KINDS.items() for _ in range(kind.weight)]
+    ),
+    lacks=(("bump",), ("plain", "unreserve"), ("fire", "third_time")),
+    runs=(7, 10),
+)  # fmt: skip

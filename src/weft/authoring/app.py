@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 import msgspec
 
@@ -21,17 +21,20 @@ from weft.authoring.group import Group, not_running
 from weft.authoring.handles import Handle
 from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration
+from weft.authoring.referring import unknown_work
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.workflows import check_run_id
 from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
+from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import Plan
 from weft.core.graph.starting import GOAL
 from weft.core.ids import Millis, RunId
-from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError
+from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError, WeftError
 from weft.ports.store import Definition, RunQuery, Store
+from weft.runtime.about import this_process
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door, Started
 from weft.runtime.engine import Engine, World
@@ -41,7 +44,10 @@ from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_d
 from weft.runtime.settings import Settings
 from weft.steps.base import StepBody
 from weft.steps.codec import Codec
-from weft.stores import open_store
+from weft.stores import blobs_url, open_store
+
+if TYPE_CHECKING:
+    from weft.server.api import Api
 
 R = TypeVar("R")
 Call = Coroutine[Any, Any, R]
@@ -71,6 +77,8 @@ class App(Group):
         self._engine: Engine | None = None
         self._executor: PoolExecutor | None = None
         self._restore_gc: Callable[[], None] = lambda: None
+        self._catalogue: Callable[[App], AppCatalogue] = AppCatalogue
+        self._router: Api | None = None
 
     @property
     def url(self) -> str:
@@ -89,10 +97,10 @@ class App(Group):
         """
 
         async def read() -> bytes | None:
-            store = open_store(self.url)
+            store = open_store(self.url, blobs=blobs_url())
             await store.open()
             try:
-                return await store.blobs.get(reference.removeprefix("cas://sha256:"))
+                return await store.blobs.get(reference.removeprefix("cas://").removeprefix("sha256:"))
             except (NotFound, Corrupt):
                 return None
             finally:
@@ -104,7 +112,11 @@ class App(Group):
     # --- the catalogue, as the engine sees it ---------------------------------------------------------------------
 
     def catalogue(self) -> AppCatalogue:
-        return AppCatalogue(self)
+        return self._catalogue(self)
+
+    def host_only(self, catalogue: Callable[[App], AppCatalogue]) -> None:
+        """Host a part of the app: what this catalogue has of it."""
+        self._catalogue = catalogue
 
     # --- hosting --------------------------------------------------------------------------------------------------
 
@@ -114,7 +126,7 @@ class App(Group):
         if self._hosted > 1:
             return self
         try:
-            await self._open(open_store(self.url, durability=self._durability))
+            await self._open(open_store(self.url, durability=self._durability, blobs=blobs_url()))
         except BaseException:
             self._hosted = 0
             raise
@@ -124,9 +136,17 @@ class App(Group):
         await store.open()
         self._restore_gc = calm()
         self._executor = PoolExecutor()
-        settings = Settings(tolerant=self._replay == "tolerant")
-        world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=self._executor, settings=settings)
-        self._engine = Engine(world, self.catalogue())
+        settings = Settings(tolerant=self._replay == "tolerant", heart_apart=True)
+        catalogue = self.catalogue()
+        world = World(
+            store=store,
+            clock=SystemClock(),
+            ids=TimeIds(),
+            executor=self._executor,
+            settings=settings,
+            about=this_process([name for name, _ in catalogue.programs()], catalogue.queues()),
+        )
+        self._engine = Engine(world, catalogue)
         self._door = Door(store, world.clock, world.ids, self._engine)
         try:
             await self._engine.start()
@@ -155,6 +175,17 @@ class App(Group):
         """For frameworks: ``FastAPI(lifespan=app.lifespan)`` hosts the engine with the application."""
         async with self:
             yield
+
+    @property
+    def router(self) -> Api:
+        """The HTTP API as an ASGI application: ``api.mount("/weft", app.router)``."""
+        if self._router is None:
+            # Only those who serve pay for the server.
+            from weft.authoring.serving import Served  # noqa: PLC0415
+            from weft.server.api import Api  # noqa: PLC0415
+
+            self._router = Api(Served(self))
+        return self._router
 
     def bind(self, door: Door | None) -> None:
         """Let this app speak through another door: a simulated world brings its own."""
@@ -394,19 +425,26 @@ class AppCatalogue:
         if definition.style == "graph" and key not in self._programs and self._app.known(*key) is None:
             self._programs[key] = GraphProgram(read_graph(definition).graph, definition.version, self)
 
+    def learn_other(self, definition: Definition) -> None:
+        if definition.style == "graph" and not unknown_work(read_graph(definition).graph, self._app):
+            self.learn(definition)
+
+    def planned(self) -> list[StepDef]:
+        return self._app.planned()
+
+    def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
+        return self._app.learn_steps(steps)
+
     # --- what programs ask ----------------------------------------------------------------------------------------
 
     def step_policy(self, step: str) -> Policy | None:
-        found = self._app.find_step(step)
-        return found.policy if found is not None else None
+        return self._app.step_policy(step)
 
     def step_undo(self, step: str) -> UndoPlan | None:
-        found = self._app.find_step(step)
-        return found.undo_plan if found is not None else None
+        return self._app.step_undo(step)
 
     def step_takes(self, step: str) -> list[str] | None:
-        found = self._app.find_step(step)
-        return [parameter.name for parameter in found.signature.parameters] if found is not None else None
+        return self._app.step_takes(step)
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
         return self._app.make_plan(goals, given)

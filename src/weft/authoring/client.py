@@ -17,11 +17,11 @@ from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import NotRunning
-from weft.ports.store import RunQuery
+from weft.ports.store import Definition, RunQuery
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.steps.codec import Codec
-from weft.stores import open_store
+from weft.stores import blobs_url, open_store
 
 
 class Client:
@@ -32,7 +32,7 @@ class Client:
         self._door: Door | None = None
 
     async def __aenter__(self) -> Self:
-        store = open_store(self.url)
+        store = open_store(self.url, blobs=blobs_url())
         await store.open()
         self._door = Door(store, SystemClock(), TimeIds())
         return self
@@ -56,22 +56,33 @@ class Client:
         /,
         *,
         id: str | None = None,
-        version: str = "1",
+        version: str | None = None,
         existing: Literal["attach", "refuse"] = "attach",
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
     ) -> Handle[Any]:
-        """Hand a run to whichever host has this workflow."""
+        """Hand a run to whichever host has this workflow; of a graph, its newest version, or that of a tag."""
+        stored = await self._stored(workflow, version)
         start = c.StartRun(
             run_id=check_run_id(id) if id is not None else f"{workflow}-{self.door.ids.new()}",
             workflow=workflow,
-            version=version,
+            version=stored.version if stored is not None else version or "1",
+            style="graph" if stored is not None else "code",
             input=msgspec.Raw(values.encode(dict(input or {}), what=f"{workflow} got")),
             attributes=plain_attributes(attributes),
         )
         wait = duration_ms(delay) if delay is not None else 0
         started = await self.door.start(start, chosen=id is not None, existing=existing, delay_ms=wait)
         return Handle(self.door, started.id, Codec.of(Any))
+
+    async def _stored(self, workflow: str, version: str | None) -> Definition | None:
+        """The graph of this name, if the store has one."""
+        definitions = self.door.store.definitions
+        if version is not None:
+            found = await definitions.get(workflow, version)
+            return found if found is not None and found.style == "graph" else None
+        graphs = [one for one in await definitions.versions(workflow) if one.style == "graph"]
+        return graphs[-1] if graphs else None
 
     def get(self, id: str) -> Handle[Any]:
         """The handle of a run."""

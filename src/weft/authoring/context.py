@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.authoring import structure
+from weft.authoring.asking import OnTimeout, check_quorum, read_on_timeout
 from weft.authoring.facts import Facts
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.authoring.results import Answer, Err, Message, Ok, Turn, Winner
@@ -45,7 +46,6 @@ S = TypeVar("S")
 T = TypeVar("T")
 Call = Coroutine[Any, Any, R]
 _MISSING: Any = object()
-ON_TIMEOUT = ("fail", "approve", "reject")
 KINDS = tuple("step sleep receive ask join race map loop child now random uuid version set".split())  # noqa: SIM905
 
 
@@ -265,7 +265,9 @@ class Context:
         about: Any = None,
         quorum: Literal["any", "all"] | int = "any",
         timeout: Duration | None = None,
-        on_timeout: Literal["fail", "approve", "reject"] = "fail",
+        on_timeout: OnTimeout = "fail",
+        remind: Duration | None = None,
+        four_eyes: bool = False,
     ) -> Answer[T]: ...
     @overload
     async def ask(
@@ -278,7 +280,9 @@ class Context:
         about: Any = None,
         quorum: Literal["any", "all"] | int = "any",
         timeout: Duration | None = None,
-        on_timeout: Literal["fail", "approve", "reject"] = "fail",
+        on_timeout: OnTimeout = "fail",
+        remind: Duration | None = None,
+        four_eyes: bool = False,
     ) -> Answer[None]: ...
     async def ask(
         self,
@@ -290,17 +294,19 @@ class Context:
         about: Any = None,
         quorum: Literal["any", "all"] | int = "any",
         timeout: Duration | None = None,
-        on_timeout: Literal["fail", "approve", "reject"] = "fail",
+        on_timeout: OnTimeout = "fail",
+        remind: Duration | None = None,
+        four_eyes: bool = False,
     ) -> Answer[Any]:
         """Wait for people to decide.
 
-        They see the title, what it is about and the form. Without an answer: ``on_timeout``.
+        They see the title, what it is about and the form. Without an answer: ``on_timeout``, which may also be
+        ``{"escalate": who}``; every ``remind`` they are told again. ``four_eyes``: who started the run may not decide.
         """
-        if on_timeout not in ON_TIMEOUT:
-            raise BadValue(f"on_timeout={on_timeout!r} is not one of {', '.join(ON_TIMEOUT)}.", code="value.bad_policy")
         asked = list(of)
-        _check_quorum(quorum, asked)
-        values.encode([title, *asked], what=f"the question {name!r} has")
+        policy, escalate = read_on_timeout(on_timeout)
+        check_quorum(quorum, asked)
+        values.encode([title, *asked, *escalate], what=f"the question {name!r} has")
         scope = _scope()
         driver = scope.driver
         codec: Codec[Any] | None = Codec.of(form) if form is not None else None
@@ -309,7 +315,11 @@ class Context:
             subject = driver.outside.keep(values.encode(about, what=f"{name} is about"))
             due = driver.outside.now() + duration_ms(timeout) if timeout is not None else 0
             schema = codec.schema() if codec is not None else None
-            entry = driver.ask(c.OpenAsk(scope.prefix, name, n, title, schema, subject, asked, quorum, due, on_timeout))
+            remind_ms = duration_ms(remind) if remind is not None else 0
+            command = c.OpenAsk(scope.prefix, name, n, title, schema, subject, asked, quorum, due, policy)
+            entry = driver.ask(
+                msgspec.structs.replace(command, escalate=escalate, four_eyes=four_eyes, remind_ms=remind_ms)
+            )
         await driver.outcome(entry)
         if entry.failure is not None:
             raise rebuild(entry.failure, run_id=self.run_id)
@@ -516,17 +526,6 @@ def _scope() -> Scope:
             hint="Use it in the workflow's own code; in a step use weft.task().",
         )
     return scope
-
-
-def _check_quorum(quorum: str | int, asked: list[str]) -> None:
-    most = len(asked) or 1
-    enough = 1 <= quorum <= most if isinstance(quorum, int) else quorum in ("any", "all")
-    if isinstance(quorum, bool) or not enough:
-        raise BadValue(
-            f"quorum={quorum!r} cannot be reached by {len(asked)} people.",
-            hint='Write "any", "all", or how many of those named in `of` must approve.',
-            code="value.bad_policy",
-        )
 
 
 def _result_codec(fn: Callable[..., Any]) -> Codec[Any]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from weft.authoring.facts import Facts
+from weft.authoring.freezing import freeze
+from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
 from weft.core import values
 from weft.core.goal import plan as planning
@@ -61,6 +63,14 @@ class Plan:
     def facts(self) -> dict[str, planning.FactUse]:
         """Who gives each fact, and who reads it."""
         return dict(self.plan.facts)
+
+    def freeze(self, name: str) -> Graph:
+        """The plan as a graph: it does the same without planning. ``app.graph(plan.freeze(name))`` registers it.
+
+        Raises:
+            BadPlan: it could not start, or a graph cannot say it; the message names the step and why.
+        """
+        return Graph.of(freeze(self.plan, name, self._group.root().step_takes))
 
     def __str__(self) -> str:
         return render(self.plan)

@@ -54,6 +54,7 @@ class Graph(Runnable[dict[str, Any]]):
         self.name = name
         self.gives: tuple[str, ...] = ()
         self._loaded: Loaded | None = None
+        self._performable: tuple[int, int] | None = None
         self._file: Path | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
         self._document: dict[str, Any] = {"weft": "graph/1", "name": name}
@@ -82,7 +83,7 @@ class Graph(Runnable[dict[str, Any]]):
         if isinstance(source, Graph):
             return source
         graph = cls("")
-        graph._file = None if isinstance(source, Mapping) else _found(Path(source), beside)
+        graph._file = None if isinstance(source, Mapping) else here_or_beside(source, beside)
         graph._document = dict(source) if isinstance(source, Mapping) else {}
         graph.name = graph.load(surroundings).graph.name
         return graph
@@ -145,9 +146,12 @@ class Graph(Runnable[dict[str, Any]]):
 
         What a node gives to a queue of its own may be known elsewhere.
         """
+        if self._performable == (id(self.loaded), id(group)):
+            return  # nothing that is registered goes away again
         found = unknown_work(self.loaded.graph, group)
         if found:
             raise refusal(found, name=self.name)
+        self._performable = (id(self.loaded), id(group))
 
     def to_dict(self) -> dict[str, Any]:
         """The document, as a file would have it."""
@@ -322,8 +326,9 @@ def _written(duration: Duration) -> str | float:
     return format_ms(duration_ms(duration)) if isinstance(duration, timedelta) else duration
 
 
-def _found(path: Path, beside: str | None) -> Path:
+def here_or_beside(source: str | Path, beside: str | None) -> Path:
     """The file here, or beside the program that asks for it."""
+    path = Path(source)
     if beside is not None and not path.is_absolute() and not path.exists():
         other = Path(beside).parent / path
         if other.exists():

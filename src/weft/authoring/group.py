@@ -13,20 +13,23 @@ from weft.authoring.context import THE_CONTEXT, Context
 from weft.authoring.defining import graph_definition, step_definition, workflow_definition
 from weft.authoring.facts import When
 from weft.authoring.goals import Goal, Plan, goal_names
-from weft.authoring.graphs import Graph
+from weft.authoring.graphs import Graph, here_or_beside
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.steps import Planning, Step
 from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
-from weft.core.events import Effect
+from weft.core.events import Effect, Policy, UndoPlan
 from weft.core.goal.catalogue import Catalogue
+from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import Plan as CorePlan
 from weft.core.goal.plan import make_plan
 from weft.core.graph.starting import GOAL
-from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError
+from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
+from weft.goals import Loaded, admit, load_steps
 from weft.graphs.load import Surroundings
+from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
@@ -56,6 +59,9 @@ class Group:
         self._goals: dict[str, Goal] = {}
         self.planner = Catalogue()
         """The steps that take part in planning."""
+        self._documents: list[Loaded] = []
+        self._adopted: dict[str, StepDef] = {}
+        """Of these, those that came out of the store."""
         self._parent: Group | None = None
 
     # --- registering ----------------------------------------------------------------------------------------------
@@ -207,6 +213,27 @@ class Group:
         if self._parent is not None:
             self._parent._keep_graph(graph)  # noqa: SLF001
 
+    def steps(self, source: str | Path | Mapping[str, Any]) -> list[str]:
+        """Register the steps of a document (``weft: steps/1``): a file, here or beside the calling program, or a dict.
+
+        All of them or none. Their names come back; goals are planned with them. Raises BadStep with all that is wrong,
+        NameTaken, NotFound.
+        """
+        caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001
+        found = source if isinstance(source, Mapping) else here_or_beside(source, caller)
+        loaded = load_steps(found, GOAL_LANGUAGES, self)
+        self._take_document(loaded)
+        return [step.id for step in loaded.steps]
+
+    def _take_document(self, loaded: Loaded) -> None:
+        for step in loaded.steps:
+            self._refuse_other_in_store(step)
+        for event in admit(self.planner, loaded, GOAL_LANGUAGES):
+            self.planner.evolve(event)
+        self._documents.append(loaded)
+        if self._parent is not None:
+            self._parent._take_document(loaded)  # noqa: SLF001
+
     def adopt_step(self, step: Step[Any, Any]) -> None:
         self._refuse_taken(step.name, step.fn, "step")
         self._plan_with(step)
@@ -228,6 +255,8 @@ class Group:
             for graph in group._graphs.values():  # noqa: SLF001
                 self._plan_with(graph)
                 self._keep_graph(graph)
+            for document in group._documents:  # noqa: SLF001
+                self._take_document(document)
             for goal in group._goals.values():  # noqa: SLF001
                 self._keep_goal(goal)
             group._parent = self  # noqa: SLF001
@@ -313,15 +342,46 @@ class Group:
             definition = step_definition(thing)
         else:
             definition = workflow_definition(thing) if isinstance(thing, Workflow) else graph_definition(thing)
+        self._refuse_other_in_store(definition)
         known = definition.id in self.planner
         decided = (self.planner.update if known else self.planner.register)(definition, GOAL_LANGUAGES)
         for event in decided:
             self.planner.evolve(event)
 
+    def _refuse_other_in_store(self, definition: StepDef) -> None:
+        """A step of the program that the store has too is the program's, if both say the same."""
+        stored = self._adopted.get(definition.id)
+        if stored is not None and stored != definition:
+            raise NameTaken(
+                f"step {definition.id} is registered in the store with another definition.",
+                hint=f"Rename one, or: weft steps unregister {definition.id}",
+            )
+        self._adopted.pop(definition.id, None)
+
+    def planned(self) -> list[StepDef]:
+        """The steps that take part in planning."""
+        return [entry.definition for entry in self.planner.entries.values()]
+
+    def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
+        """Plan with the steps of a store too, and no longer with those that left it; what stands against some."""
+        return merge(self.planner, steps, self._adopted, GOAL_LANGUAGES)
+
     # --- looking up (what the engine asks) ------------------------------------------------------------------------
 
     def find_step(self, name: str) -> Step[Any, Any] | None:
         return self._steps.get(name)
+
+    def step_policy(self, step: str) -> Policy | None:
+        found = self._steps.get(step)
+        return found.policy if found is not None else None
+
+    def step_undo(self, step: str) -> UndoPlan | None:
+        found = self._steps.get(step)
+        return found.undo_plan if found is not None else None
+
+    def step_takes(self, step: str) -> list[str] | None:
+        found = self._steps.get(step)
+        return [parameter.name for parameter in found.signature.parameters] if found is not None else None
 
     def step_names(self) -> list[str]:
         return list(self._steps)

@@ -93,12 +93,21 @@ class Handle(Generic[R]):
         await self._door.tell(RunId(self.id), message, key=key)
 
     async def decide(
-        self, ask: str, *, approved: bool, by: str = "", reason: str = "", form: Any = None, key: str | None = None
+        self,
+        ask: str,
+        *,
+        approved: bool,
+        by: str = "",
+        reason: str = "",
+        form: Any = None,
+        digest: str = "",
+        key: str | None = None,
     ) -> None:
-        """Answer an open question of the run."""
-        values.encode([ask, by, reason], what="the answer has")
+        """Answer an open question of the run. ``digest``: only if it is about what has this digest."""
+        values.encode([ask, by, reason, digest], what="the answer has")
         raw = values.seal(values.encode(form, what="the form has"))
-        await self._door.tell(RunId(self.id), c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw)), key=key)
+        command = c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw), digest=digest)
+        await self._door.tell(RunId(self.id), command, key=key)
 
     async def cancel(self, reason: str = "") -> None:
         """Ask the run to stop: its code may clean up, then what it did is undone."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.graph.findings import Finding
 from weft.core.graph.model import Graph, Node, StepWork, WorkflowWork
+from weft.steps.definition import DEFINED
 from weft.steps.signature import Signature
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def unknown_work(graph: Graph, group: Group) -> list[Finding]:
     found: list[Finding] = []
     for node in graph.nodes.values():
         work = node.work
-        if isinstance(work, StepWork) and not node.queue:
+        if isinstance(work, StepWork) and not node.queue and work.step != DEFINED:
             found += _step(node, work.step, group)
         if node.undo is not None:
             found += _known(node, "undo", node.undo.step, group.step_names(), "step")

@@ -6,19 +6,22 @@ from weft.cli.entry import say
 from weft.cli.output import console, iso, moment, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.errors import UsageError
+from weft.runtime.catalogue_log import STYLE as CATALOGUE_STYLE
+from weft.stores import shown_url
 
 
 async def print_definitions(name: str | None, *, url: str | None, app: str | None, json: bool) -> None:
     """All versions, by name and then oldest first."""
     address = url_of(url, app)
     async with opened(address) as door:
-        definitions = await door.store.definitions.versions(name)
+        # The catalogue of steps has its own verb.
+        definitions = [one for one in await door.store.definitions.versions(name) if one.style != CATALOGUE_STYLE]
     if json:
         listed = [
             {"name": one.name, "version": one.version, "style": one.style, "created_at": iso(one.created_at)}
             for one in definitions
         ]
-        print_json({"store": address, "workflows": listed})
+        print_json({"store": shown_url(address), "workflows": listed})
         return
     out = console()
     if not definitions:

@@ -10,6 +10,7 @@ from weft.cli.place import described, found, opened, url_of
 from weft.core import commands as c
 from weft.core.ids import RunId
 from weft.errors import UsageError
+from weft.stores import shown_url
 
 
 async def print_letters(run: str | None, *, url: str | None, app: str | None, json: bool) -> None:
@@ -31,7 +32,7 @@ async def print_letters(run: str | None, *, url: str | None, app: str | None, js
                 }
                 for row, token, letter in letters
             ]
-            print_json({"store": address, "letters": listed})
+            print_json({"store": shown_url(address), "letters": listed})
             return
         out = console()
         if not letters:

@@ -17,6 +17,7 @@ from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
 from weft.runtime.door import Door
 from weft.runtime.explain import explain
+from weft.stores import shown_url
 
 STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)
 EVENTS_READ_MAX = 5_000
@@ -82,7 +83,7 @@ async def print_runs(wanted: Wanted, *, url: str | None, app: str | None, json: 
             cursor = page.cursor
     if json:
         found = [run_document(row) | {"waits_for": waits or None} for row, waits in rows]
-        print_json({"store": address, "runs": found, "cursor": cursor})
+        print_json({"store": shown_url(address), "runs": found, "cursor": cursor})
     elif rows:
         _print_page(rows, now, address, cursor)
     else:
@@ -137,7 +138,7 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
             counts = dict(await door.store.directory.counts())
     sizes = _sizes(address) if there else {}
     if json:
-        print_json({"store": address, "exists": there, "files": sizes, "runs": _ordered(counts)})
+        print_json({"store": shown_url(address), "exists": there, "files": sizes, "runs": _ordered(counts)})
         return
     out = console()
     out.print(f"store   {described(address)}{'' if there else ' (does not exist yet)'}")

@@ -310,6 +310,37 @@ PAGES: dict[str, Page] = {
         "A single value may have 16 MiB as JSON and 100 levels. Limits stand at the door, so nothing was stored.",
         "Store big things elsewhere and pass their address; pass deep or long ones in pieces.",
     ),
+    "limit.busy": Page(
+        "The server takes no more of this now.",
+        "Too many requests at once or per second, too many that listen, or work has waited too long to take new runs.",
+        "Come again after the seconds that Retry-After names. If it lasts: more workers, or shorter steps.",
+    ),
+    # Requests to the API
+    "request.malformed": Page(
+        "A request to the API cannot be read.",
+        "Its body is not JSON, or its path, query or headers are not text as HTTP has it. Nothing was done.",
+        "Send JSON in UTF-8, and encode what stands in a path or a query.",
+    ),
+    "request.unknown_route": Page(
+        "There is nothing at this path of the API.",
+        "The path is wrong, or a slash in an id was not written as %2F.",
+        "GET /openapi.json has all paths.",
+    ),
+    "request.wrong_method": Page(
+        "This path of the API takes another method.",
+        "Looking is GET, changing is POST or PUT.",
+        "The header Allow of the answer has the methods that are possible.",
+    ),
+    "request.wrong_type": Page(
+        "The body of a request is not said to be JSON.",
+        "Only JSON is taken: what a page of another site could send without asking is turned away unread.",
+        "Send the header Content-Type: application/json.",
+    ),
+    "task.not_yours": Page(
+        "A worker answered for a task that is no longer its own.",
+        "It was silent for longer than its lease, or nobody waits for the task any more. What it did decides nothing.",
+        "Stop working on it. Send heartbeats more often than the lease, or claim with a longer one.",
+    ),
     # Scripts
     "script.invalid": Page(
         "A script in Lua or Ale does not compile.",

@@ -17,7 +17,7 @@ from weft.errors import NotFound, UsageError
 from weft.ports.store import RunRow
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
-from weft.stores import open_store
+from weft.stores import blobs_url, open_store, shown_url
 
 if TYPE_CHECKING:
     from weft.cli.loading import Loaded
@@ -70,7 +70,9 @@ def file_of(url: str) -> Path:
 def described(url: str) -> str:
     """The address, with the folder where that is not plain from it."""
     path = Path(url.removeprefix("sqlite:///"))
-    return f"{url} in this folder" if url.startswith("sqlite:///") and path.name == str(path) else url
+    if url.startswith("sqlite:///") and path.name == str(path):
+        return f"{url} in this folder"
+    return shown_url(url)
 
 
 @asynccontextmanager
@@ -83,7 +85,7 @@ async def opened(url: str | None, app: str | None = None, *, create: bool = Fals
             f"There is no store {described(address)} yet, so there are no runs in it.",
             hint="Another one? --url sqlite:///../shop/weft.db, or set WEFT_URL.",
         )
-    store = open_store(address)
+    store = open_store(address, blobs=blobs_url())
     await store.open()
     try:
         yield Door(store, SystemClock(), TimeIds())

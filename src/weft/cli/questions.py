@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import getpass
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from rich.console import Console
 
 from weft.cli.arguments import pairs, plain
-from weft.cli.output import age, console, document, iso, moment, print_json, print_table
+from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
 from weft.cli.place import described, exists, opened, url_of
 from weft.cli.steering import reached, report
 from weft.core.ids import RunId
-from weft.core.state import Question
-from weft.errors import Corrupt, NotFound, UsageError
-from weft.ports.store import OPEN_STATUSES, RunQuery, RunRow
+from weft.core.questions import is_group
+from weft.errors import NotFound, UsageError
+from weft.ports.store import RunRow
 from weft.runtime.door import Door
+from weft.runtime.questions import OpenQuestion, all_open, open_in
 from weft.runtime.schemas import check_schema
-
-
-class Open(msgspec.Struct, frozen=True):
-    """An open question and where it stands."""
-
-    row: RunRow
-    location: str
-    question: Question
-
-    @property
-    def id(self) -> str:
-        return f"{self.row.id}:{self.location}"
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -40,21 +29,29 @@ class Given(msgspec.Struct, frozen=True):
     form: Sequence[str]
     reason: str
     by: str | None
+    digest: str = ""
 
 
-async def print_inbox(*, url: str | None, app: str | None, json: bool) -> None:
-    """All open questions, those that wait longest first."""
+async def print_inbox(question: str | None, *, of: str | None, url: str | None, app: str | None, json: bool) -> None:
+    """All open questions, those that wait longest first; or one of them, with what it is about."""
+    if question is not None:
+        async with opened(url, app) as door:
+            await _print_one(door, await _found(door, question), json=json)
+        return
     address = url_of(url, app)
-    questions: list[Open] = []
+    found: list[OpenQuestion] = []
     if exists(address):
         async with opened(address) as door:
-            questions = [question async for question in _all_open(door)]
-    questions.sort(key=lambda item: item.question.since)
+            found = [item async for item in all_open(door) if of is None or _is_for(item, of)]
+    found.sort(key=lambda item: item.question.since)
     if json:
-        print_json({"store": address, "questions": [_described(item) for item in questions]})
+        print_json({"store": address, "questions": [_described(item) for item in found]})
         return
-    out = console()
-    if not questions:
+    _print_all(console(), found, address)
+
+
+def _print_all(out: Console, found: Sequence[OpenQuestion], address: str) -> None:
+    if not found:
         out.print(f"No open questions. Store: {described(address)}.")
         return
     now = _now()
@@ -64,51 +61,71 @@ async def print_inbox(*, url: str | None, app: str | None, json: bool) -> None:
             item.question.title,
             age(now - item.question.since),
             moment(item.question.due) if item.question.due else "",
-            ", ".join(item.question.of),
+            ", ".join(item.asked),
         )
-        for item in questions
+        for item in found
     ]
     print_table(out, ("ID", "QUESTION", "WAITS", "DUE", "OF"), rows)
-    out.print(f"[dim]Store: {described(address)}. Answer: weft decide ID approve|reject[/dim]")
+    out.print(
+        f"[dim]Store: {described(address)}. One of them: weft inbox ID. Answer: weft decide ID approve|reject[/dim]"
+    )
 
 
-async def _all_open(door: Door) -> AsyncIterator[Open]:
-    for status in OPEN_STATUSES:
-        after: str | None = None
-        while True:
-            page = await door.search(RunQuery(status=status, after=after, limit=500))
-            for row in page.rows:
-                # A log that cannot be read hides its own questions, not those of others.
-                with contextlib.suppress(Corrupt):
-                    for question in await _open_in(door, row):
-                        yield question
-            after = page.cursor
-            if after is None:
-                break
+def _is_for(item: OpenQuestion, who: str) -> bool:
+    """Whether this person or group is asked; without names everybody is."""
+    return not item.asked or who in item.asked or (not is_group(who) and any(is_group(name) for name in item.asked))
 
 
-async def _open_in(door: Door, row: RunRow) -> list[Open]:
-    if not row.seq or row.fault is not None:
-        return []
-    machine = await door.machine(row)
-    return [Open(row, machine.location(number), question) for number, question in machine.state.asks.items()]
+async def _found(door: Door, question: str) -> OpenQuestion:
+    """The open question that is meant. Raises NotFound, UsageError."""
+    row, place = await _meant(door, question)
+    for item in await open_in(door, row):
+        if item.place == place:
+            return item
+    raise NotFound(f"{row.id} has no open question {place!r}.", hint=f"weft explain {row.id} says what it waits for.")
 
 
-def _described(item: Open) -> dict[str, Any]:
+async def _print_one(door: Door, item: OpenQuestion, *, json: bool) -> None:
+    about = await door.load(bytes(item.question.about))
+    if json:
+        print_json({**_described(item), "about": msgspec.json.decode(about)})
+        return
+    out, question = console(), item.question
+    out.print(item.id, markup=False, style="bold")
+    lines = {
+        "question": question.title,
+        "of": ", ".join(item.asked) or "anybody",
+        "needs": f"approvals: {question.quorum}" + (", not of whoever started the run" if question.four_eyes else ""),
+        "approved by": ", ".join(question.approvals),
+        "due": f"{moment(question.due)}, then {question.on_timeout}" if question.due else "",
+        "digest": item.digest,
+        "about": pretty(about) if about != b"null" else "",
+        "form": pretty(msgspec.json.encode(question.form)) if question.form is not None else "",
+    }
+    for name, text in lines.items():
+        if text:
+            indented = text.replace("\n", f"\n{'':13}")
+            out.print(f"{name:11}  {indented}", markup=False)
+
+
+def _described(item: OpenQuestion) -> dict[str, Any]:
     question = item.question
     return {
         "id": item.id,
         "run": item.row.id,
-        "location": item.location,
+        "location": item.place,
         "workflow": item.row.workflow,
         "title": question.title,
         "since": iso(question.since),
         "due": iso(question.due),
-        "of": question.of,
+        "of": item.asked,
         "quorum": question.quorum,
+        "four_eyes": question.four_eyes,
+        "escalated": question.escalated,
         "approvals": question.approvals,
         "form": question.form,
         "about": document(bytes(question.about)),
+        "digest": item.digest,
     }
 
 
@@ -116,11 +133,14 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
     """Answer an open question. Raises NotFound, AlreadyDecided, BadValue."""
     async with opened(url, app) as door:
         row, location = await _meant(door, question)
-        schema = next((item.question.form for item in await _open_in(door, row) if item.location == location), None)
+        asked = next((item for item in await open_in(door, row) if item.place == location), None)
+        schema = asked.question.form if asked is not None else None
+        # What is answered is what is asked now, whatever happens until the answer arrives.
+        digest = given.digest or (asked.digest if asked is not None else "")
         by = given.by if given.by is not None else _login()
         form = form_of(given.form, schema) if given.form else None
         handle = reached(door, row)
-        await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form)
+        await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form, digest=digest)
         done = "approved" if given.approved else "rejected"
         await report(door, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
 
@@ -130,7 +150,7 @@ async def _meant(door: Door, question: str) -> tuple[RunRow, str]:
     whole = await door.store.directory.find(RunId(question))
     if whole is not None or ":" not in question:
         row = whole or await door.by_prefix(question)
-        return row, _only(row, await _open_in(door, row))
+        return row, _only(row, await open_in(door, row))
     cut = question.rfind(":")
     while cut > 0:
         row_found = await door.store.directory.find(RunId(question[:cut]))
@@ -141,9 +161,9 @@ async def _meant(door: Door, question: str) -> tuple[RunRow, str]:
     return await door.by_prefix(run), location
 
 
-def _only(row: RunRow, questions: Sequence[Open]) -> str:
+def _only(row: RunRow, questions: Sequence[OpenQuestion]) -> str:
     if len(questions) == 1:
-        return questions[0].location
+        return questions[0].place
     if not questions:
         raise NotFound(f"{row.id} has no open question.", hint=f"weft explain {row.id} says what it waits for.")
     raise UsageError(

@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from weft.cli.goal_tree import drawn_facts, drawn_plan
 from weft.cli.history import History, Mark
 from weft.cli.output import (
     age,
@@ -23,10 +24,19 @@ from weft.cli.output import (
     took,
     value,
 )
-from weft.cli.pictures import Picture, edges_taken, picture_of_graph, render_mermaid, render_svg, render_text
+from weft.cli.pictures import (
+    Picture,
+    edges_taken,
+    picture_of_graph,
+    picture_of_plan,
+    render_mermaid,
+    render_svg,
+    render_text,
+)
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
 from weft.core import events as e
+from weft.core.goal.machine import GoalMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
 from weft.errors import NotAllowed
@@ -41,14 +51,14 @@ NODE_ROUTED = b'"kind":"node_routed"'
 
 async def history_of(door: Door, row: RunRow) -> History:
     """The whole log of a run."""
-    history = History()
+    history = History(row.uid)
     async for stored in door.events(row):
         history.add(stored)
     return history
 
 
 async def print_picture(run: str, *, kind: str, url: str | None, app: str | None) -> None:
-    """A graph run as SVG or Mermaid, for a file. Raises NotAllowed for runs that have no graph."""
+    """A graph or a plan with its run as SVG or Mermaid, for a file. Raises NotAllowed for code, which has neither."""
     async with found(run, url, app) as (door, row):
         picture = await picture_of(door, row)
         if picture is None:
@@ -57,7 +67,12 @@ async def print_picture(run: str, *, kind: str, url: str | None, app: str | None
 
 
 async def picture_of(door: Door, row: RunRow) -> Picture | None:
-    """The graph of a run with its tokens; None for other styles."""
+    """The graph of a run with its tokens, or the plan of a goal run with its steps; None for code."""
+    if row.style == "goal":
+        machine = await door.machine(row) if row.seq else None
+        if not isinstance(machine, GoalMachine) or machine.plan is None:
+            return None
+        return picture_of_plan(machine.plan, machine.state, title=row.workflow)
     program = await door.program(row)
     if program is None:
         return None
@@ -83,8 +98,10 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         out.print(_standing(row, history, now))
         await print_header(out, door, row, history)
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
-        picture = await picture_of(door, row) if not children else None
-        if picture is not None:
+        picture = await picture_of(door, row) if not children and row.style == "graph" else None
+        if row.style == "goal" and row.seq and not children:
+            await _print_goal(out, door, row, history)
+        elif picture is not None:
             width = out.width if out.is_terminal else PICTURE_WIDTH
             out.print()
             out.print(Text.from_ansi(render_text(picture, width=width, color=out.is_terminal).rstrip()))
@@ -92,6 +109,19 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
             out.print()
             out.print(drawn(history, row.id, now, children=drawings))
         await print_end(out, door, row, history)
+
+
+async def _print_goal(out: Console, door: Door, row: RunRow, history: History) -> None:
+    """The plan with how each step stands, and what is known."""
+    machine = await door.machine(row)
+    assert isinstance(machine, GoalMachine)
+    now = door.clock.now_ms()
+    for heading, table in (("", drawn_plan(machine, history, row.id, now)), ("facts", drawn_facts(machine))):
+        if table is not None:
+            out.print()
+            if heading:
+                out.print(Text(heading, style="dim"))
+            out.print(table)
 
 
 async def print_header(out: Console, door: Door, row: RunRow, history: History) -> None:
@@ -210,9 +240,10 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             out.print(Text(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
             if item.unblock:
                 out.print(Text(f"    {item.unblock}", style="cyan"))
+        lacks, ran = ("needs", "steps") if explanation.style == "goal" else ("joins", "the way it took")
         for heading, sentences in (
-            ("joins", explanation.joins),
-            ("the way it took", explanation.path),
+            (lacks, explanation.joins),
+            (ran, explanation.path),
             ("what did not run", explanation.skipped),
         ):
             if sentences:

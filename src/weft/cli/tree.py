@@ -94,7 +94,7 @@ def _rows(history: History, run_id: str, now: int, children: Mapping[str, Histor
             continue
         glyph = (GLYPHS.get(mark.status, "–"), STYLES.get(mark.status, "cyan"))
         place = Text.assemble(line.guides, glyph, f" {line.name}", (_kind(mark), "dim"))
-        yield place, Text(_took(mark, now), style="dim"), outcome(mark, run_id)
+        yield place, Text(took_text(mark, now), style="dim"), outcome(mark, run_id)
         if mark.child in children:
             yield from _rows(children[mark.child], mark.child, now, children, f"{line.guides}    ")
 
@@ -112,7 +112,8 @@ def _kind(mark: Mark) -> str:
     return f"  {mark.kind}"
 
 
-def _took(mark: Mark, now: int) -> str:
+def took_text(mark: Mark, now: int) -> str:
+    """How long it took, or has been under way."""
     if mark.ended is None:
         return age(now - mark.started)
     return took(mark.ended - mark.started) if mark.ended > mark.started else ""
@@ -126,11 +127,11 @@ def outcome(mark: Mark, run_id: str) -> Text:
     if mark.status == "open":
         return Text(waiting(mark, run_id), style="cyan")
     if mark.status != "done":
-        return Text(mark.status, style="dim")
+        return Text(f"{mark.status}: {mark.why}" if mark.why else mark.status, style="dim")
     if mark.kind in ("race", "set"):
         return Text(f"{mark.what} won" if mark.kind == "race" else mark.what, style="dim")
     result = moment(int(mark.output)) if mark.kind == "now" else value(mark.output)
-    return Text(tries + (result if result != "null" else ""), style="")
+    return Text.assemble(tries + (result if result != "null" else ""), (f"  ({mark.why})" if mark.why else "", "dim"))
 
 
 def waiting(mark: Mark, run_id: str) -> str:
@@ -138,6 +139,8 @@ def waiting(mark: Mark, run_id: str) -> str:
     until = f" until {moment(mark.due)}" if mark.due else ""
     match mark.kind:
         case "step" | "undo":
+            if mark.why:
+                return f"{mark.why}{until}"
             if mark.failure is None:
                 return f"attempt {mark.attempts}" if mark.attempts > 1 else "under way"
             again = f"attempt {mark.attempts} of {mark.attempts_max}{f' at {moment(mark.due)}' if mark.due else ''}"

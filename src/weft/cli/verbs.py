@@ -143,6 +143,40 @@ def start(
     _wait(start_elsewhere(workflow, words=arguments or [], source=input, id=id, url=url, app=app))
 
 
+Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE[:NAME]]...", help="The files with the apps.")]
+
+
+@verb(RUNNING)
+def serve(
+    files: Files = None,
+    *,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[str, typer.Option(metavar="N", help="On which port; 0 takes a free one.")] = "8420",
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(metavar="Q", help="Perform only steps of this queue, leave others to workers; may be repeated."),
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Host apps and answer requests: the engine, the HTTP API and a status page in one process."""
+    from weft.cli.serving import serve as serve_apps
+
+    serve_apps(files or [], host=host, port=_count(port, "--port", 0), queues=queue or [], url=url)
+
+
+@verb(RUNNING)
+def worker(
+    files: Files = None,
+    *,
+    queue: Annotated[list[str] | None, typer.Option(metavar="Q", help="Its steps; may be repeated.")] = None,
+    url: Url = None,
+) -> None:
+    """Perform steps of a queue for runs that other processes host."""
+    from weft.cli.serving import work
+
+    work(files or [], queues=queue or ["default"], url=url)
+
+
 # --- look ---------------------------------------------------------------------------------------------------------
 
 
@@ -173,13 +207,13 @@ def show(
     run: Run,
     *,
     tree: Annotated[bool, typer.Option("--tree", help="List what it recorded, and child runs too.")] = False,
-    svg: Annotated[bool, typer.Option("--svg", help="Print the picture of a graph run as SVG.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Print the picture of a graph or goal run as SVG.")] = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """One run: where it stands and what it has recorded; a graph is drawn."""
+    """One run: where it stands and what it has recorded; a graph is drawn, a plan is a tree."""
     from weft.cli.showing import print_picture, print_run
 
     if svg or mermaid:
@@ -226,11 +260,69 @@ def explain(run: Run, *, url: Url = None, app: AppFile = None, json: Json = Fals
 
 
 @verb(LOOKING)
-def inbox(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+def inbox(
+    question: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Only this one, with what it is about.")
+    ] = None,
+    *,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="NAME", help="Only those that this person, role: or team: may answer.")
+    ] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
     """Questions that wait for a person."""
     from weft.cli.questions import print_inbox
 
-    _wait(print_inbox(url=url, app=app, json=json))
+    _wait(print_inbox(question, of=of, url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def plan(
+    goals: Annotated[list[str], typer.Argument(metavar="GOAL...", help="The steps whose outcome is wanted.")],
+    *,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY[=VALUE]", help="A fact that will be given; may be repeated."),
+    ] = None,
+    freeze: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Store the plan as a graph of this name, which plans nothing.")
+    ] = None,
+    svg: Annotated[bool, typer.Option("--svg", help="Print its picture as SVG.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """What reaching a goal takes: which steps would run, why, and what is missing."""
+    from weft.cli.planning import Shown, print_plan
+
+    _wait(print_plan(goals, given or [], Shown(json, svg, mermaid, freeze), url=url, app=app))
+
+
+@verb(LOOKING)
+def steps(
+    action: Annotated[str, typer.Argument(metavar="[list|register|update|unregister]")] = "list",
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE|ID]...", help="Files with steps, or the steps to take out.")
+    ] = None,
+    *,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """The steps that goals are planned with, and how they are; or change those of the store."""
+    from weft.cli.catalogue import change_steps, print_steps
+
+    if action == "list":
+        _wait(print_steps(url=url, app=app, json=json))
+        return
+    if action not in ("register", "update", "unregister"):
+        raise typer.BadParameter(f"{action!r} is none of list, register, update, unregister.", param_hint="ACTION")
+    if not words:
+        raise typer.BadParameter("say which: a file with steps, or for unregister their ids.", param_hint="FILE|ID")
+    _wait(change_steps(action, words, url=url, app=app))
 
 
 @verb(LOOKING)
@@ -291,6 +383,9 @@ def decide(
     ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Who decides; else your login name.")] = None,
+    digest: Annotated[
+        str, typer.Option(metavar="DIGEST", help="Of what you saw, as weft inbox ID shows it; else what is asked now.")
+    ] = "",
     url: Url = None,
     app: AppFile = None,
 ) -> None:
@@ -299,7 +394,7 @@ def decide(
 
     if answer not in ("approve", "reject"):
         raise typer.BadParameter(f"{answer!r} is neither approve nor reject.", param_hint="approve|reject")
-    given = Given(answer == "approve", form or [], reason, by)
+    given = Given(answer == "approve", form or [], reason, by, digest)
     _wait(answer_question(question, given, url=url, app=app))
 
 

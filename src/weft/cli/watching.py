@@ -27,7 +27,7 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
     """Follow a run to its end and print how it ended; 1 if it did not complete."""
     async with found(run, url, app) as (door, row):
         out = console()
-        history = History()
+        history = History(row.uid)
         await _catch_up(door, row, history)
         out.print(Text(row.id, style="bold"))
         await print_header(out, door, row, history)

@@ -80,6 +80,17 @@ class DecideAsk(Command, frozen=True, tag="decide_ask"):
     by: str = ""
     reason: str = ""
     form: Raw = NULL
+    groups: list[str] | None = None
+    """Those that ``by`` belongs to; None: nobody checked who this is, so it is believed."""
+    digest: str = ""
+    """Of what was shown; empty: not known."""
+
+
+class NoteTold(Command, frozen=True, tag="note_told"):
+    """People outside were told of a question."""
+
+    ask: int
+    notice: str
 
 
 class ReportChildEnded(Command, frozen=True, tag="report_child_ended"):
@@ -156,6 +167,9 @@ class OpenAsk(Ask, frozen=True):
     quorum: str | int = "any"
     due: int = 0
     on_timeout: str = "fail"
+    escalate: list[str] = []
+    four_eyes: bool = False
+    remind_ms: int = 0
 
 
 class StartChild(Ask, frozen=True):
@@ -273,6 +287,7 @@ Mailed = (
     | FireTimer
     | DeliverMessage
     | DecideAsk
+    | NoteTold
     | ReportChildEnded
     | CancelRun
     | PauseRun

@@ -53,6 +53,11 @@ def no_blob(_: str) -> bytes | None:
     return None
 
 
+def opened_now(_: Raw, open: Callable[[], Any]) -> Any:
+    """Nothing is remembered."""
+    return open()
+
+
 def kept_inline(raw: bytes) -> Raw:
     """A value for the log, where nothing is too large for it."""
     return Raw(values.seal(raw))
@@ -68,6 +73,8 @@ class Env(msgspec.Struct, frozen=True):
     """The content of a blob, if it is in memory."""
     keep: Callable[[bytes], Raw] = kept_inline
     """JSON as the log holds it: itself, or a reference to a blob that is durable before the append is."""
+    recall: Callable[[Raw, Callable[[], Any]], Any] = opened_now
+    """A large value that many decisions look into: as it was opened before, or as the function opens it now."""
 
 
 def unknown_command(run_id: str, style: str, command: AnyCommand) -> NotAllowed:

@@ -266,6 +266,10 @@ class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
     escalate: list[str] = []
     """Who is asked when the time is over, where ``on_timeout`` says so."""
     add: list[str] = []
+    four_eyes: bool = False
+    """Whoever started the run may not decide."""
+    remind_ms: int = 0
+    """How often people are reminded; 0: never."""
 
 
 class AskEscalated(Event, frozen=True, kw_only=True, tag="ask_escalated"):
@@ -273,6 +277,19 @@ class AskEscalated(Event, frozen=True, kw_only=True, tag="ask_escalated"):
 
     ask: EntryId
     of: list[str]
+
+
+class AskReminded(Event, frozen=True, kw_only=True, tag="ask_reminded"):
+    """It is still open, and it is time to say so again."""
+
+    ask: EntryId
+
+
+class AskTold(Event, frozen=True, kw_only=True, tag="ask_told"):
+    """People outside were told of a question: what exactly is in ``notice``."""
+
+    ask: EntryId
+    notice: str
 
 
 class AskAnswered(Event, frozen=True, kw_only=True, tag="ask_answered"):
@@ -284,6 +301,10 @@ class AskAnswered(Event, frozen=True, kw_only=True, tag="ask_answered"):
     reason: str = ""
     form: Raw = NULL
     decided: bool = True
+    of: list[str] = []
+    """Those among the people asked for whom this one answered."""
+    digest: str = ""
+    """Of what was shown to whoever answered, if that is known."""
 
 
 # --- other runs --------------------------------------------------------------------------------------------------
@@ -557,6 +578,8 @@ AnyEvent = (
     | WaitTimedOut
     | AskOpened
     | AskEscalated
+    | AskReminded
+    | AskTold
     | AskAnswered
     | ChildStarted
     | ChildEnded

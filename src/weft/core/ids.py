@@ -19,5 +19,15 @@ Epoch = NewType("Epoch", int)
 Millis = NewType("Millis", int)
 """Milliseconds since 1970, or a span of them where the name ends in ``_ms``."""
 
+TENANT_MARK = "@"
+"""Ids of a tenant's runs begin with it: ``@acme/order-7``."""
+
+
+def tenant_prefix(run_id: str) -> str:
+    """What all ids of the same tenant begin with; empty for a run that belongs to none."""
+    name, slash, _ = run_id.partition("/")
+    return f"{name}/" if slash and len(name) > 1 and name.startswith(TENANT_MARK) else ""
+
+
 CANCEL = EntryId(0)
 """Stands in the list of facts where a request to end the code (cancel, run deadline) takes effect."""

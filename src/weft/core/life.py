@@ -29,6 +29,7 @@ from weft.core.events import (
     UndoScheduled,
 )
 from weft.core.ids import EntryId
+from weft.core.questions import STARTED_BY
 from weft.core.state import State
 from weft.core.tasks import remember_undo
 from weft.core.waits import finished, refuse_unless
@@ -149,6 +150,8 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
         style=event.style,
         timeout_ms=event.timeout_ms,
         parent=Parent(uid=state.uid, entry=state.seq, run_id=state.run_id, facts=facts),
+        # Who started a run has started what it starts.
+        attributes={name: value for name, value in state.attributes.items() if name == STARTED_BY},
     )
     if not bytes(event.plan):
         return start

@@ -84,7 +84,7 @@ def is_too_deep(value: object, depth_max: int) -> bool:
     level = [value] if _is_container(value) else []
     for _ in range(depth_max):
         # By identity: a value that holds itself twice would double with every level.
-        below = {id(part): part for item in level for _, part in _parts(item) if _is_container(part)}
+        below = {id(part): part for item in level for _, part in parts(item) if _is_container(part)}
         if not below:
             return False
         level = list(below.values())
@@ -106,7 +106,7 @@ def offences(value: object, path: str = "") -> Iterator[Offence]:
             yield Offence(path, "a Raw that is not JSON", "Encode it first.")
         case Mapping():
             yield from _key_offences(value, path)
-    for piece, part in _parts(value):
+    for piece, part in parts(value):
         if type(part) not in _NEVER_NAN or type(part) is str:
             yield from offences(part, path + piece)
 
@@ -115,7 +115,7 @@ def unencodable(value: object, error: Exception) -> Offence:
     """The innermost part of `value` that the encoder refused with `error`."""
     path = ""
     while True:
-        for piece, part in _parts(value):
+        for piece, part in parts(value):
             if not _works(encode_json, part):
                 value, path = part, path + piece
                 break
@@ -143,7 +143,7 @@ def _key_offences(value: Mapping[Any, object], path: str) -> Iterator[Offence]:
         seen[name] = key
 
 
-def _parts(value: object) -> Iterator[tuple[str, object]]:
+def parts(value: object) -> Iterator[tuple[str, object]]:
     """What a value is made of, each with its piece of the path; nothing for a leaf."""
     if isinstance(value, Mapping):
         for key, part in value.items():

@@ -72,6 +72,15 @@ class Question(msgspec.Struct, omit_defaults=True):
     on_timeout: str = "fail"
     escalate: list[str] = []
     approvals: list[str] = []
+    stands: dict[str, list[str]] = {}
+    """For whom each of those answered who approved, where that is not only themselves."""
+    escalated: bool = False
+    four_eyes: bool = False
+    remind_ms: int = 0
+    remind_at: int = 0
+    reminded: int = 0
+    told: str = ""
+    """What people outside were last told of it."""
 
 
 class Child(msgspec.Struct, omit_defaults=True):
@@ -97,7 +106,7 @@ class Message(msgspec.Struct, omit_defaults=True):
     sender: str = ""
 
 
-class Undo(msgspec.Struct, frozen=True):
+class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A completed task that can be taken back."""
 
     task: int

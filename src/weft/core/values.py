@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.core.offences import Offence, encode_json, is_plain, is_too_deep, offences, unencodable
+from weft.core.secrets import KEY, MARK, is_forged
 from weft.errors import BadValue, Corrupt, LimitExceeded
 
 VALUE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -36,9 +37,22 @@ def encode(value: object, *, what: str = "got") -> bytes:
     `what` begins the message of a refusal: "charge returned".
 
     Raises:
-        BadValue: something in it is not JSON; the message names the field and its type.
+        BadValue: something in it is not JSON; the message names the field and its type. Or it looks like a reference to
+            a secret and is none.
         LimitExceeded: bigger than `VALUE_BYTES_MAX`, or nested deeper than `DEPTH_MAX`.
     """
+    raw = encode_known(value, what=what)
+    if MARK in raw and is_forged(value, raw):
+        raise BadValue(
+            f'{what} an object with the key "{KEY}", which stands for a secret.',
+            hint="Use weft.Secret(...) in code; another key in data.",
+            code="value.secret",
+        )
+    return raw
+
+
+def encode_known(value: object, *, what: str = "got") -> bytes:
+    """`encode` for what is made of recorded values and documents: references in it were let in before."""
     try:
         raw = encode_json(value)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Waiting for time, messages and people. A wait is an event; what ends it is an event; nothing is asked twice.
+"""Waiting for time and messages. A wait is an event; what ends it is an event; nothing is asked twice.
 
 Messages belong to the run as soon as its log has them. A wait takes the oldest that fit, in order of arrival, and a
 message is taken when that is recorded. While a wait is open nothing that it would take lies in the buffer.
@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-from msgspec import Raw
-
-from weft.core.commands import DecideAsk, DeliverMessage, FireTimer
+from weft.core import questions
+from weft.core.commands import DeliverMessage, FireTimer
 from weft.core.decider import Env
 from weft.core.events import (
-    NULL,
     AnyEvent,
-    AskAnswered,
-    AskEscalated,
     MessageReceived,
     MessagesTaken,
     RunTimedOut,
@@ -26,11 +21,8 @@ from weft.core.events import (
     WaitTimedOut,
 )
 from weft.core.ids import CANCEL, EntryId
-from weft.core.state import Message, Question, State, Task
-from weft.core.values import unseal
-from weft.errors import AlreadyDecided, BadValue, Failure, NotAllowed, NotFound, RunFinished
-
-_encode = msgspec.json.Encoder().encode
+from weft.core.state import Message, State, Task
+from weft.errors import Failure, NotAllowed, RunFinished
 
 
 def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
@@ -85,7 +77,7 @@ def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEven
     if (wait := state.waits.get(number)) is not None:
         return (WaitTimedOut(wait=number),) if wait.due and env.now >= wait.due else ()
     if (ask := state.asks.get(number)) is not None:
-        return _ask_due(number, ask) if ask.due and env.now >= ask.due else ()
+        return questions.decide_due(number, ask, env.now)
     if (child := state.children.get(number)) is not None and child.due and not child.cancelled and env.now >= child.due:
         return (WaitTimedOut(wait=number, child=child.uid),)
     return ()
@@ -124,78 +116,11 @@ def due_of(state: State, number: int) -> int:
     child = state.children.get(number)
     if child is not None and child.cancelled:
         return 0
-    item = state.waits.get(number) or state.asks.get(number) or child
+    question = state.asks.get(number)
+    if question is not None:
+        return questions.due_of(question)
+    item = state.waits.get(number) or child
     return item.due if item is not None else 0
-
-
-def _ask_due(number: EntryId, ask: Question) -> Sequence[AnyEvent]:
-    if ask.on_timeout == "fail":
-        return (WaitTimedOut(wait=number),)
-    if ask.on_timeout == "escalate":
-        return (AskEscalated(ask=number, of=ask.escalate),)
-    approved = ask.on_timeout == "approve"
-    return (AskAnswered(ask=number, approved=approved, reason="nobody answered in time"),)
-
-
-def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -> Sequence[AnyEvent]:
-    """An answer to an open question. A wrong form is refused and may be given again."""
-    ask = state.asks.get(number) if number is not None else None
-    if number is None:
-        raise NotFound(f"{state.run_id} has no question {command.ask!r}.", hint="weft explain shows what it waits for.")
-    if ask is None:
-        if state.over:
-            raise finished(state, "the answer was not recorded")
-        raise AlreadyDecided(f"The question {command.ask!r} of {state.run_id} is decided.")
-    if command.by and command.by in ask.approvals:
-        raise AlreadyDecided(f"{command.by} has approved {command.ask!r} already; others have to.")
-    if command.approved and ask.form is not None:
-        wrong = env.check(ask.form, unseal(bytes(command.form)))
-        if wrong is not None:
-            raise BadValue(
-                f"The form of {command.ask!r} does not fit: {wrong}.",
-                hint="Answer again; the question is still open.",
-                code="value.wrong_type",
-            )
-    event = AskAnswered(
-        ask=EntryId(number),
-        approved=command.approved,
-        by=command.by,
-        reason=command.reason,
-        form=command.form if command.approved else NULL,
-        decided=not command.approved or len(ask.approvals) + 1 >= _approvals_needed(ask),
-    )
-    return (event,)
-
-
-def _approvals_needed(ask: Question) -> int:
-    if isinstance(ask.quorum, int):
-        return ask.quorum
-    return max(1, len(ask.of)) if ask.quorum == "all" else 1
-
-
-def evolve_answer(state: State, event: AskAnswered, at: int) -> Raw | None:
-    """One person's answer is noted; the decision as JSON, if it is one."""
-    ask = state.asks[event.ask]
-    by = [*ask.approvals, event.by] if event.by else list(ask.approvals)
-    if not event.decided:
-        ask.approvals = by
-        return None
-    del state.asks[event.ask]
-    answer = {
-        "approved": event.approved,
-        "by": by if event.approved or not event.by else [event.by],
-        "reason": event.reason,
-        "form": event.form,
-        "at": at,
-    }
-    return Raw(_encode(answer))
-
-
-def evolve_escalated(state: State, event: AskEscalated) -> None:
-    """Others may answer too, and now the question waits as long as it takes."""
-    ask = state.asks[event.ask]
-    ask.of = [*ask.of, *(who for who in event.of if who not in ask.of)]
-    ask.due = 0
 
 
 def finished(state: State, consequence: str) -> RunFinished:

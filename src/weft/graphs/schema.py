@@ -106,6 +106,7 @@ def _node_fields(types: Iterable[str]) -> Schema:
 
 def _work_fields() -> Schema:
     ask = {**dict.fromkeys(work.ASK, _ANY), "title": _TEXT, "of": _TEXTS, "timeout": _DURATION}
+    ask |= {"four_eyes": _FLAG, "remind": _DURATION}
     call = _closed(dict.fromkeys(work.WORKFLOW, _ANY))
     return {
         "step": _TEXT,

@@ -25,11 +25,12 @@ from weft.core.graph.model import (
     Work,
     WorkflowWork,
 )
+from weft.core.questions import is_group
 from weft.graphs.fields import Fields
 from weft.graphs.schemas import misfits, object_schema
 
 HTTP = ("url", "method", "headers", "query", "body", "accept", "answer", "health")
-ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout")
+ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout", "four_eyes", "remind")
 HUMAN = ("title", "timeout_hours", "approvers", "escalation_policy", "approval_ui_url")
 WORKFLOW = ("name", "workflow", "version", "inherit_artifacts", "on_failure")
 REFERENCE = ("type_url", "cas_ref")
@@ -192,16 +193,18 @@ class NodeWork:
             return self._human(raw)
         ask = Fields(raw, self.node.place(key), self.node.problems, ASK)
         form = object_schema(ask.raw["form"], ask.place("form"), ask.problems, required=True) if "form" in ask else None
-        on_timeout, escalate = _on_timeout(ask)
+        on_timeout, escalate = read_on_timeout(ask)
         return AskWork(
             title=Expr(ask.text("title") or self.name),
             about=Expr(ask.raw["about"]) if "about" in ask else None,
             form=form,
             of=ask.texts("of"),
-            quorum=_quorum(ask),
+            quorum=read_quorum(ask),
             timeout_ms=ask.duration("timeout"),
             on_timeout=on_timeout,
             escalate=escalate,
+            four_eyes=ask.flag("four_eyes", default=False),
+            remind_ms=ask.duration("remind"),
         )
 
     def _human(self, raw: Any) -> Work:
@@ -222,16 +225,23 @@ class NodeWork:
         )
 
 
-def _quorum(ask: Fields) -> str | int:
-    if isinstance(ask.raw.get("quorum"), int):
-        return ask.whole("quorum") or 1
-    return ask.choice("quorum", {"any": "any", "all": "all"}, "any")
+def read_quorum(ask: Fields) -> str | int:
+    """How many have to approve. More than there are people is a mistake; how many a group has nobody knows here."""
+    if not isinstance(ask.raw.get("quorum"), int):
+        return ask.choice("quorum", {"any": "any", "all": "all"}, "any")
+    most, people = ask.whole("quorum") or 1, ask.texts("of")
+    if people and most > len(people) and not any(is_group(who) for who in people):
+        ask.wrong("quorum", f"at most {len(people)}: so many people are asked")
+    return most
 
 
-def _on_timeout(ask: Fields) -> tuple[Any, list[str]]:
+def read_on_timeout(ask: Fields) -> tuple[Any, list[str]]:
+    """What happens when nobody answers, and who is asked then."""
     raw = ask.raw.get("on_timeout")
     if isinstance(raw, dict):
         escalation = Fields(raw, ask.place("on_timeout"), ask.problems, ("escalate",))
+        if not escalation.texts("escalate"):
+            escalation.needed("escalate")
         return "escalate", escalation.texts("escalate")
     return ask.choice("on_timeout", {word: word for word in ("fail", "approve", "reject")}, "fail"), []
 

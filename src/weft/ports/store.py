@@ -302,15 +302,43 @@ class Directory(Protocol):
         ...
 
 
+class HostRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A host as people see it: what it says of itself, and what it has."""
+
+    host: HostId
+    about: Mapping[str, Any]
+    lease_ms: int
+    silent_ms: int
+    """How long ago it last said that it lives."""
+    gone: bool
+    """Its process is known to be gone, or it was silent for longer than its lease."""
+    runs: int
+    tasks: int
+
+
+class Heart(Protocol):
+    """The beat of a host for a thread of its own: with a connection of its own, for the loop that uses it first."""
+
+    async def beat(self, host: HostId) -> None:
+        """As :meth:`Hosts.beat`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Hosts(Protocol):
     """Who is alive. Only tells when to try a claim; an append never looks here."""
 
-    async def join(self, host: HostId, *, lease_ms: int) -> None:
-        """Announce a host, before it owns anything."""
+    async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
+        """Announce a host, before it owns anything. ``about``: what people see of it."""
         ...
 
     async def beat(self, host: HostId) -> None:
         """Raise the host's counter by one."""
+        ...
+
+    def heart(self) -> Heart:
+        """For beats that must not wait for whatever else the host does."""
         ...
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
@@ -319,6 +347,14 @@ class Hosts(Protocol):
         Left, without their lock (where the store can see that), or whose counter stood still for their lease on the
         observer's own monotonic clock.
         """
+        ...
+
+    async def living(self) -> Sequence[HostId]:
+        """Who was listed and not dead at the last look of :meth:`dead`."""
+        ...
+
+    async def listed(self) -> Sequence[HostRow]:
+        """All hosts, for people."""
         ...
 
     async def leave(self, host: HostId) -> None:
@@ -365,6 +401,32 @@ class TaskOffer(msgspec.Struct, frozen=True, kw_only=True):
     not_before: Millis = Millis(0)
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a queue may do, on all hosts together. None: as much as it likes."""
+
+    concurrency: int | None = None
+    """Tasks in hands at once."""
+    rate: int | None = None
+    """Tasks handed out in any stretch of ``per_ms``."""
+    per_ms: int = 1_000
+    priority: int = 0
+    """Of two queues with tasks waiting, those of the higher one are handed out first."""
+
+    @property
+    def bound(self) -> bool:
+        """Whether its tasks have to be counted."""
+        return self.concurrency is not None or self.rate is not None
+
+
+class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A queue as people see it: tasks with rows that nobody has, and those in hands."""
+
+    queue: str
+    waiting: int
+    running: int
+    limits: Limits
+
+
 class TaskQueue(Protocol):
     """Rows of tasks for other processes. A lease only says when to hand out again; the fence is in the decision."""
 
@@ -377,7 +439,8 @@ class TaskQueue(Protocol):
     ) -> Sequence[TaskOffer]:
         """Claim up to ``limit`` unclaimed rows of these queues and steps that are due, oldest first.
 
-        Rows of runs that are over are left alone.
+        Rows of runs that are over are left alone. Queues of higher priority come first, and of a queue with limits no
+        more are claimed than these allow.
         """
         ...
 
@@ -402,6 +465,18 @@ class TaskQueue(Protocol):
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         """Remove rows of tasks that are no longer wanted, claimed or not."""
+        ...
+
+    async def limit(self, queue: str, limits: Limits | None) -> None:
+        """Set what a queue may do from now on; None: it has no limits any more."""
+        ...
+
+    async def limits(self) -> Mapping[str, Limits]:
+        """The queues that have limits or a priority."""
+        ...
+
+    async def queues(self) -> Sequence[QueueRow]:
+        """All queues that have rows or limits, by name."""
         ...
 
 
@@ -485,12 +560,41 @@ class Streams(Protocol):
         ...
 
 
+class Memo(msgspec.Struct, frozen=True, kw_only=True):
+    """A committed success that answers for equal work: what came out, and where and when that was."""
+
+    key: str
+    output: bytes
+    """As the log has it: JSON, or a reference to a blob."""
+    run: RunId
+    at: Millis
+    until: Millis | None = None
+    """From this moment on it answers no more; None: it always does."""
+
+
+class Memos(Protocol):
+    """Successes by what was asked. A cache: losing one costs time and nothing else."""
+
+    async def get(self, key: str, *, now: Millis) -> Memo | None:
+        """The one of this key, unless its time is over."""
+        ...
+
+    async def put(self, memo: Memo) -> None:
+        """Keep it; one that was there under its key is replaced."""
+        ...
+
+
 class Store(Protocol):
     """All ports of one database, opened together."""
 
     @property
     def url(self) -> str:
-        """How users name it."""
+        """How users name it, without a password."""
+        ...
+
+    @property
+    def offset_ms(self) -> int:
+        """How far its clock is ahead of this machine's. 0: it has none of its own."""
         ...
 
     @property
@@ -507,6 +611,8 @@ class Store(Protocol):
     def definitions(self) -> Definitions: ...
     @property
     def streams(self) -> Streams: ...
+    @property
+    def memos(self) -> Memos: ...
 
     async def open(self) -> None:
         """Connect, check and migrate. Raises NewerSchema, Corrupt, Unavailable, Full, each with a hint."""

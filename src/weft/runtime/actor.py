@@ -55,6 +55,8 @@ MOVES_PER_TURN = 500
 """How many things a run may do by itself before others get their turn."""
 DEAD_LETTERS = "weft.dead_letters"
 """The attribute of runs that have some."""
+ASKING = "weft.asking"
+"""The attribute of runs that have open questions."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
 _IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "failed", "cancelled"})
 
@@ -287,7 +289,13 @@ class Actor:
         self._record(self.machine.decide(command, self._env()))
 
     def _env(self) -> Env:
-        return Env(now=self.now_ms, check=self.engine.check_schema, blob=self.blob, keep=self.keep)
+        return Env(
+            now=self.now_ms,
+            check=self.engine.check_schema,
+            blob=self.blob,
+            keep=self.keep,
+            recall=self.engine.recent.recall,
+        )
 
     def now(self) -> int:
         return self.now_ms
@@ -325,6 +333,7 @@ class Actor:
         machine = self.machine
         now = self.now_ms
         before = machine.state.status
+        asking = bool(machine.state.asks)
         draft = self._draft()
         for event in events:
             machine.evolve(event, at=now)
@@ -339,6 +348,8 @@ class Actor:
                 self._enclose(draft, letter)
             if isinstance(event, _MARKING):
                 draft.attributes = {**(draft.attributes or {}), **self._marks(event)}
+        if asking is not bool(machine.state.asks):
+            draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
         if machine.state.status != before or draft.create is not None:
             draft.status = machine.state.status
         if machine.state.status == "held" and self.driver is not None:
@@ -364,6 +375,7 @@ class Actor:
                 created_at=self.now_ms,
                 parent=self.uid,
                 start=body,
+                attributes=start.attributes,
                 owner=self.engine.host if self._can_run(start) else None,
             )
             draft.children.append(new)

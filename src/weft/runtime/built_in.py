@@ -10,6 +10,7 @@ from weft.core.goal.definitions import HttpWay, ScriptWay, StepDef, digest
 from weft.core.graph.starting import HTTP, TYPE
 from weft.runtime.insist import insist
 from weft.steps.base import StepBody
+from weft.steps.definition import DEFINED, DefinedStep
 from weft.steps.http.client import HttpClient
 from weft.steps.http.node import HttpNode
 from weft.steps.http.signing import webhooks_here
@@ -40,7 +41,9 @@ class BuiltIn:
 
     def _make(self, name: str) -> StepBody | None:
         if name == HTTP:
-            return HttpNode(self._http(), self._engine.clock, self._keep, webhooks=webhooks_here())
+            return HttpNode(self.client, self._engine.clock, self._keep, webhooks=webhooks_here())
+        if name == DEFINED:
+            return DefinedStep(self.work)
         node_type = node_types().get(name.removeprefix(TYPE)) if name.startswith(TYPE) else None
         return NodeTypeBody(node_type) if node_type is not None else None
 
@@ -50,17 +53,19 @@ class BuiltIn:
         found = self._bodies.get(key)
         if found is None and isinstance(definition.way, HttpWay):
             way = definition.way
-            call = HttpCall(url=way.url, method=way.method, answer=way.answer, health=way.health)
+            call = HttpCall(url=way.url, method=way.method, answer=way.answer, headers=way.headers, health=way.health)
             if definition.policy.timeout_ms and way.answer == "now":
                 call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
-            found = HttpStep(definition.id, call, self._http(), self._engine.clock, webhooks=webhooks_here())
+            found = HttpStep(definition.id, call, self.client, self._engine.clock, webhooks=webhooks_here())
         elif found is None and isinstance(definition.way, ScriptWay):
             found = ScriptStep(definition)
         if found is not None:
             self._bodies[key] = found
         return found
 
-    def _http(self) -> HttpClient:
+    @property
+    def client(self) -> HttpClient:
+        """The one through which every request of this host goes."""
         self._client = self._client or HttpClient()
         return self._client
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from weft.core.goal.definitions import StepDef
 from weft.core.ids import Millis
+from weft.errors import WeftError
 from weft.ports.store import Definition
 from weft.runtime.programs import AnyProgram
 from weft.steps.base import StepBody
@@ -36,4 +38,16 @@ class Catalogue(Protocol):
 
     def learn(self, definition: Definition) -> None:
         """A version that was hosted before: runs that began with it can go on here."""
+        ...
+
+    def learn_other(self, definition: Definition) -> None:
+        """A graph of the store that no program here names, such as a frozen plan: it runs here if all its steps do."""
+        ...
+
+    def planned(self) -> Sequence[StepDef]:
+        """The steps that it plans goals with."""
+        ...
+
+    def learn_steps(self, steps: Mapping[str, StepDef]) -> Sequence[WeftError]:
+        """Plan with the steps of the store too, and no longer with those that left it; what stands against some."""
         ...

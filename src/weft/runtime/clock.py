@@ -1,4 +1,4 @@
-"""The real clocks and real ids."""
+"""The real clocks and real ids, and the time that hosts of one store share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 import uuid_utils
 
 from weft.core.ids import Millis
+from weft.ports.clock import Clock
+from weft.ports.store import Store
 
 
 class SystemClock:
@@ -17,6 +19,20 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+
+class StoreClock:
+    """Time as the store has it: hosts whose own clocks differ agree on what is due."""
+
+    def __init__(self, clock: Clock, store: Store) -> None:
+        self._clock = clock
+        self._store = store
+
+    def now_ms(self) -> Millis:
+        return Millis(self._clock.now_ms() + self._store.offset_ms)
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
 
 
 class TimeIds:

@@ -35,6 +35,7 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.runtime.actor import DEAD_LETTERS
+from weft.runtime.clock import StoreClock
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
@@ -62,7 +63,7 @@ class Door:
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, engine: Engine | None = None) -> None:
         self.store = store
-        self.clock = clock
+        self.clock = StoreClock(clock, store)
         self.ids = ids
         self.engine = engine
 
@@ -150,14 +151,9 @@ class Door:
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
         """Give a run a command. Durable when it returns; the same key twice changes nothing."""
         row = await self.row(run_id)
-        token = None
-        if key is not None:
-            token = KeyRow(key, values.digest(c.encode(_without_id(command))), Seq(row.seq + 1))
-            known = await self.store.directory.key(row.uid, key)
-            if known is not None:
-                if known.digest != token.digest:
-                    raise KeyReused(f'The key "{key}" was used for another command to {run_id}.')
-                return
+        token = _token(row, command, key)
+        if token is not None and await self._is_known(row, token):
+            return
         actor = await self._actor(row)
         if actor is not None and self.engine is not None:
             await self.engine.tell(actor, command, posted=Posted(command, key=token))
@@ -180,6 +176,13 @@ class Door:
             raise KeyReused(f'The key "{key}" was used for another command to {run_id}.')
         if self.engine is not None:
             self.engine.keeper.nudge()
+
+    async def _is_known(self, row: RunRow, token: KeyRow) -> bool:
+        """Whether this very command came under its key before. Raises KeyReused if it was another."""
+        known = await self.store.directory.key(row.uid, token.key)
+        if known is not None and known.digest != token.digest:
+            raise KeyReused(f'The key "{token.key}" was used for another command to {row.id}.')
+        return known is not None
 
     async def _actor(self, row: RunRow) -> Actor | None:
         """The run in memory here; one at rest that this host can run is taken up."""
@@ -205,12 +208,20 @@ class Door:
         """Try a failed run again."""
         await self.reopen(run_id, c.RetryRun(start))
 
-    async def reopen(self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter) -> None:
-        """Change a run that is over. Nobody owns it, so whoever asks writes it, for a host to take up."""
+    async def reopen(
+        self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, *, key: str | None = None
+    ) -> None:
+        """Change a run that is over. Nobody owns it, so whoever asks writes it, for a host to take up.
+
+        The same key twice changes nothing.
+        """
         row = await self.row(run_id)
+        token = _token(row, command, key)
+        if token is not None and await self._is_known(row, token):
+            return
         actor = self.engine.actors.get(row.uid) if self.engine is not None else None
         if actor is not None and self.engine is not None:
-            await self.engine.tell(actor, command)
+            await self.engine.tell(actor, command, posted=Posted(command, key=token))
             return
         machine = await self.machine(row)
         now = Millis(max(self.clock.now_ms(), machine.state.at))
@@ -220,14 +231,18 @@ class Door:
                 f"{run_id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
             )
         if row.owner is not None:
-            mail = Mail(id=self.ids.new(), to=row.uid, body=c.encode(command), at=self.clock.now_ms())
+            digest = token.digest if token is not None else ""
+            body = c.encode(command)
+            mail = Mail(id=self.ids.new(), to=row.uid, body=body, at=self.clock.now_ms(), key=key, digest=digest)
             await self.store.log.send([mail])
         else:
-            await self._reopen(machine, decided, row, now)
+            await self._reopen(machine, decided, row, now, [token] if token is not None else [])
         if self.engine is not None:
             self.engine.keeper.nudge()
 
-    async def _reopen(self, machine: Machine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis) -> None:
+    async def _reopen(
+        self, machine: Machine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis, keys: Sequence[KeyRow]
+    ) -> None:
         events = []
         for event in decided:
             machine.evolve(event, at=now)
@@ -241,6 +256,7 @@ class Door:
             status=row.status if machine.state.over else "running",
             attributes={DEAD_LETTERS: bool(letters)} if letters is not None else None,
             reopen=now,
+            keys=keys,
             mail_taken=row.mail,
         )
         (outcome,) = await self.store.log.commit([append], HostId(f"retry-{self.ids.new()}"))
@@ -416,6 +432,10 @@ def ago(ms: int) -> str:
             count = seconds // size
             return f"{count} {name}{'s' if count > 1 else ''} ago"
     return "just now"
+
+
+def _token(row: RunRow, command: c.Mailed, key: str | None) -> KeyRow | None:
+    return KeyRow(key, values.digest(c.encode(_without_id(command))), Seq(row.seq + 1)) if key is not None else None
 
 
 def _without_id(command: c.Mailed) -> c.Mailed:

@@ -12,9 +12,9 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -33,24 +33,30 @@ from weft.runtime.actor import Actor
 from weft.runtime.blob_cache import BlobCache
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
+from weft.runtime.clock import StoreClock
 from weft.runtime.committer import Committer
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.emitting import Emitter
+from weft.runtime.heart import Heartbeat
 from weft.runtime.inline import InlineStep
 from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
 from weft.runtime.language import LANGUAGE
 from weft.runtime.programs import new_machine
+from weft.runtime.recall import Recall
+from weft.runtime.recent import Recent
 from weft.runtime.recovery import Recovery
 from weft.runtime.schemas import check_schema
 from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedWork
+from weft.runtime.step_keeper import StepKeeper
 from weft.runtime.timers import Timers
 from weft.runtime.worker import Flight, Report, Worker
 from weft.steps.base import Executor, StepBody
 
 log = logging.getLogger("weft")
 
+T = TypeVar("T")
 Published = Callable[[RunUid, int, str], None]
 Observer = Callable[[Actor, Draft], None]
 LATER_MS = 100
@@ -64,6 +70,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     ids: Ids
     executor: Executor
     settings: Settings = Settings()
+    about: Mapping[str, Any] = {}
+    """What people see of this host."""
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -80,7 +88,7 @@ class Engine:
 
     def __init__(self, world: World, catalogue: Catalogue) -> None:
         self.store = world.store
-        self.clock = world.clock
+        self.clock = StoreClock(world.clock, world.store)
         self.ids = world.ids
         self.settings = world.settings
         self.catalogue = catalogue
@@ -89,14 +97,15 @@ class Engine:
         self.actors: dict[RunUid, Actor] = {}
         self.by_id: dict[RunId, Actor] = {}
         self.blob_cache = BlobCache(world.settings.blob_cache_bytes)
+        self.recent = Recent(world.settings.recent_bytes)
         self.check_schema = check_schema
         self.committer = Committer(world.store.log, world.store.blobs, self.host)
         self.emitter = Emitter(self)
-        self.timers = Timers(world.clock, self._due, look_seconds=world.settings.look_seconds)
+        self.timers = Timers(self.clock, self._due, look_seconds=world.settings.look_seconds)
         self.worker = Worker(
             catalogue,
             world.executor,
-            world.clock,
+            self.clock,
             slots=world.settings.slots,
             report=self._reported,
             load=self.load_value,
@@ -104,9 +113,13 @@ class Engine:
             emitter=self.emitter,
         )
         self.built_in = BuiltIn(self)
+        self.steps = StepKeeper(self)
+        self.recall = Recall(self)
         self.shared = SharedWork(self)
         self.recovery = Recovery(self)
         self.keeper = Keeper(self)
+        self.heart = Heartbeat(self)
+        self._about = world.about
         self.running = False
         self.closing = False
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
@@ -119,12 +132,16 @@ class Engine:
 
     async def start(self) -> None:
         """Join the store, take up what nobody works on, and begin to look after it."""
-        await self.store.hosts.join(self.host, lease_ms=int(self.settings.lease_seconds * 1000))
+        lease_ms = int(self.settings.lease_seconds * 1000)
+        await self.store.hosts.join(self.host, lease_ms=lease_ms, about=self._about)
         self._loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.running = True
+        self.heart.start()
         self.committer.start()
         await self.publish()
+        await self.steps.start()
+        await self.shared.refresh()
         await self.recovery.scan()
         self.keeper.start()
 
@@ -157,6 +174,7 @@ class Engine:
         self.timers.close()
         self.worker.abandon()
         await self.keeper.stop()
+        await self.heart.stop()
         for task in list(self._side):
             task.cancel()
         await self.committer.stop()
@@ -240,6 +258,10 @@ class Engine:
         with contextlib.suppress(Conflict):
             await self.store.definitions.put(definition)
 
+    async def in_thread(self, work: Callable[[], T]) -> T:
+        """Do something that would hold up the loop."""
+        return await self._executor.in_thread(work)
+
     def is_full(self) -> bool:
         """Whether as many runs are in memory as there may be: more are kept at rest until some have left."""
         return len(self.actors) >= self.settings.resident_max
@@ -311,6 +333,7 @@ class Engine:
         return lambda: self._observers.remove(observer)
 
     def published(self, actor: Actor, draft: Draft) -> None:
+        self.recall.committed(actor, draft)
         for observer in self._observers:
             observer(actor, draft)
         for watcher in self._watchers:
@@ -326,6 +349,7 @@ class Engine:
         """The run leaves memory."""
         actor.close()
         self.shared.forget(actor.uid)
+        self.recall.forget(actor.uid)
         if self.actors.get(actor.uid) is actor:
             del self.actors[actor.uid]
         if self.by_id.get(actor.id) is actor:
@@ -372,8 +396,11 @@ class Engine:
             body = InlineStep(effect.step, inline)
         else:
             body = self._body(actor, effect)
-            if body is None:
-                self.shared.offer(actor, effect)
+            if self.recall.looks(actor, effect):
+                return  # it is handed out when nobody has done it before
+            known = self.catalogue.step(effect.step) is not None
+            if body is None or (known and self.shared.is_bound(effect.policy.queue)):
+                self.shared.offer(actor, effect, known=known)
                 return
         self.worker.hand_out(Flight(actor.uid, actor.id, effect, body))
 

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from weft.core.decider import Machine
 from weft.core.durations import format_ms
+from weft.core.goal.machine import GoalMachine
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.state import State
 from weft.ports.store import RunRow
+from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.explain_goal import tell_goal, waiting_for
 from weft.runtime.explain_graph import Told, tell
+from weft.runtime.waiting import Waiting, time_of
 
 if TYPE_CHECKING:
     from weft.runtime.door import Door
 
-
-class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing a run waits for."""
-
-    kind: str
-    location: str
-    what: str
-    since: datetime
-    until: datetime | None = None
-    unblock: str = ""
+__all__ = ["Explanation", "Waiting", "explain"]
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -41,11 +35,12 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     steps_done: int
     hint: str = ""
     path: list[str] = []
-    """The way a graph run took, and why, in sentences."""
+    """The way a graph run took, and why, in sentences; of a goal run, the steps that run or have ended."""
     skipped: list[str] = []
-    """The nodes that did not run, and why not."""
+    """The nodes or steps that did not run, and why not."""
     joins: list[str] = []
-    """What the joins of a graph still wait for."""
+    """What the joins of a graph, or the pending steps of a goal run, still wait for."""
+    style: str = "code"
 
     def __str__(self) -> str:
         lines = [f"{self.run} ({self.workflow}) is {self.status}: {self.summary}"]
@@ -71,7 +66,7 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     state = machine.state
     waiting = [
         *_tasks(machine, door.clock.now_ms()),
-        *_timers(machine),
+        *(waiting_for(machine, door.clock.now_ms()) if isinstance(machine, GoalMachine) else _timers(machine)),
         *_messages(machine),
         *_questions(machine),
         *_children(machine),
@@ -80,6 +75,9 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     told = Told()
     if isinstance(machine, GraphMachine) and isinstance(state, GraphState):
         told = await tell(machine.graph, state, door.events(row))
+    elif isinstance(machine, GoalMachine):
+        known = await StoredCatalogue(door.store.definitions, door.clock).catalogue()
+        told = tell_goal(machine, known.health)
     return Explanation(
         run=row.id,
         workflow=row.workflow,
@@ -91,6 +89,7 @@ async def explain(door: Door, row: RunRow) -> Explanation:
         path=told.path,
         skipped=told.skipped,
         joins=told.joins,
+        style=row.style,
     )
 
 
@@ -120,10 +119,6 @@ def _host_hint(row: RunRow) -> str:
     )
 
 
-def _time(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
-
-
 def _tasks(machine: Machine, now: int) -> list[Waiting]:
     found = []
     for number, task in machine.state.tasks.items():
@@ -131,21 +126,23 @@ def _tasks(machine: Machine, now: int) -> list[Waiting]:
         if task.due > now and task.last is not None:
             what = f"attempt {task.attempt} of {task.policy.attempts_max} of {task.step}"
             why = f"attempt {task.attempt - 1} failed: {task.last.type}: {task.last.message}"
-            found.append(Waiting("retry", where, what, _time(task.since), _time(task.due), why))
+            found.append(Waiting("retry", where, what, time_of(task.since), time_of(task.due), why))
         else:
             age = format_ms(max(0, now - task.since))
             what = f"step {task.step}"
             unblock = f"attempt {task.attempt}, out for {age}" + (
                 "" if task.policy.timeout_ms else "; it has no timeout"
             )
-            found.append(Waiting("step", where, what, _time(task.since), None, unblock))
+            found.append(Waiting("step", where, what, time_of(task.since), None, unblock))
     return found
 
 
 def _timers(machine: Machine) -> list[Waiting]:
     state = machine.state
     return [
-        Waiting("sleep", machine.location(number), "time to pass", _time(state.at), _time(due), "it goes on by itself")
+        Waiting(
+            "sleep", machine.location(number), "time to pass", time_of(state.at), time_of(due), "it goes on by itself"
+        )
         for number, due in state.timers.items()
     ]
 
@@ -156,10 +153,10 @@ def _messages(machine: Machine) -> list[Waiting]:
     for number, wait in state.waits.items():
         names = " or ".join(f'"{name}"' for name in wait.names) or "any name"
         name = wait.names[0] if wait.names else "NAME"
-        until = _time(wait.due) if wait.due else None
+        until = time_of(wait.due) if wait.due else None
         unblock = f"weft send {state.run_id} {name} BODY"
         found.append(
-            Waiting("message", machine.location(number), f"a message {names}", _time(wait.since), until, unblock)
+            Waiting("message", machine.location(number), f"a message {names}", time_of(wait.since), until, unblock)
         )
     return found
 
@@ -170,9 +167,9 @@ def _questions(machine: Machine) -> list[Waiting]:
     for number, ask in state.asks.items():
         key = machine.location(number)
         who = f" of {', '.join(ask.of)}" if ask.of else ""
-        until = _time(ask.due) if ask.due else None
+        until = time_of(ask.due) if ask.due else None
         unblock = f"weft decide {state.run_id}:{key} approve|reject"
-        found.append(Waiting("ask", key, f'an answer{who} to "{ask.title}"', _time(ask.since), until, unblock))
+        found.append(Waiting("ask", key, f'an answer{who} to "{ask.title}"', time_of(ask.since), until, unblock))
     return found
 
 
@@ -183,8 +180,8 @@ def _children(machine: Machine) -> list[Waiting]:
             "child",
             machine.location(number),
             f"the run {child.run_id} of {child.workflow}",
-            _time(child.since),
-            _time(child.due) if child.due else None,
+            time_of(child.since),
+            time_of(child.due) if child.due else None,
             f"weft explain {child.run_id}",
         )
         for number, child in state.children.items()

@@ -1,5 +1,4 @@
-"""The host's periodic duties: say that it lives, hear of what other processes wrote, take up what nobody works on, put
-idle runs to rest.
+"""The host's periodic duties: hear of what other processes wrote, take up what nobody works on, put idle runs to rest.
 
 Polling is the truth and hints only make it sooner: a nudge from inside (a child was made, mail was sent) runs the next
 look at once.
@@ -28,6 +27,8 @@ log = logging.getLogger("weft")
 RELEASES_PER_ROUND = 500
 MAIL_PER_ROUND = 1_000
 SNAPSHOT_BYTES_MIN = 4 * 1024
+TAKE_SECONDS = 0.2
+"""How often to ask for tasks of queues whose limits give way with time, which nobody announces."""
 
 
 class Keeper:
@@ -37,8 +38,10 @@ class Keeper:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
         self._nudged: asyncio.Event | None = None
-        self._beat_at = 0.0
+        self._renew_at = 0.0
+        self._take_at = 0.0
         self._scan_at = 0.0
+        self._health_at = 0.0
         self._wake_at: Millis | None = None
 
     def start(self) -> None:
@@ -66,7 +69,7 @@ class Keeper:
                 log.warning("weft: the store does not answer (%s); trying again", error)
                 await asyncio.sleep(0.5)
             except Exception:
-                # Whatever it was: a host that no longer says that it lives would lose every run it has.
+                # Whatever it was: a host that no longer hears of mail would let its runs wait for ever.
                 log.exception("weft: a round of the host's duties failed")
                 await asyncio.sleep(0.5)
 
@@ -83,9 +86,8 @@ class Keeper:
         """One round of duties."""
         engine = self._engine
         now = engine.clock.monotonic()
-        if now >= self._beat_at:
-            self._beat_at = now + engine.settings.lease_seconds / 3
-            await engine.store.hosts.beat(engine.host)
+        if now >= self._renew_at:
+            self._renew_at = now + engine.settings.lease_seconds / 3
             await engine.shared.renew()
         changed = nudged or await engine.store.hosts.changed()
         if changed:
@@ -95,8 +97,17 @@ class Keeper:
         if changed or due or now >= self._scan_at:
             self._scan_at = now + engine.settings.scan_seconds
             await engine.recovery.scan()
+            await engine.shared.refresh()
             await engine.shared.take()
+            engine.shared.spill()
             self._wake_at = await engine.store.directory.next_wake(engine.catalogue.programs())
+            await engine.steps.refresh()
+        elif engine.shared.waits_for_time() and now >= self._take_at:
+            self._take_at = now + TAKE_SECONDS
+            await engine.shared.take()
+        if now >= self._health_at:
+            self._health_at = now + engine.settings.health_seconds
+            engine.steps.begin_round()
         await self._rest(now)
 
     async def _read_mail(self) -> None:

@@ -80,6 +80,8 @@ class GraphProgram:
         self.graph = graph
         self.reader: Reader = LANGUAGE
         self._registry = registry
+        self._policies: dict[str, tuple[Policy, Policy]] = {}
+        """By node: the step's own policy when it was asked for, and what the document makes of it."""
 
     def policy(self, node: str) -> Policy:
         """The document's words over the step's own."""
@@ -87,6 +89,12 @@ class GraphProgram:
         base = (self._registry.step_policy(found.work.step) if isinstance(found.work, StepWork) else None) or (
             DEFAULT_POLICY
         )
+        known = self._policies.get(node)
+        if known is None or known[0] is not base:
+            known = self._policies[node] = (base, self._changed(found, base))
+        return known[1]
+
+    def _changed(self, found: Node, base: Policy) -> Policy:
         changes = _retry_changes(found.retry, base)
         if found.timeout_ms:
             changes["timeout_ms"] = found.timeout_ms

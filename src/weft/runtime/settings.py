@@ -8,12 +8,16 @@ import msgspec
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds, unless the name says otherwise."""
 
-    lease_seconds: float = 10.0
+    lease_seconds: float = 5.0
     """A host whose heartbeat stood still for this long may be dead; its runs may be claimed."""
+    heart_apart: bool = False
+    """Heartbeats have a thread and a connection of their own. Not in simulated worlds."""
     poll_seconds: float = 0.05
     """How often to ask whether another process wrote."""
-    scan_seconds: float = 5.0
-    """How often to look for runs that nobody works on."""
+    scan_seconds: float = 1.0
+    """How often to look for hosts that are gone and runs that nobody works on."""
+    spill_seconds: float = 1.0
+    """A task that waited this long for a slot here may be performed elsewhere, if there is anybody."""
     idle_seconds: float = 30.0
     """A run with nothing to do here leaves memory after this."""
     resident_max: int = 5_000
@@ -24,8 +28,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Commands from outside that may wait for one run; more are refused."""
     look_seconds: float = 1.0
     """How often to compare the wall clock with the times that runs wait for, however far away they are."""
+    health_seconds: float = 30.0
+    """How often to look whether the servers and scripts of steps are well."""
     drain_seconds: float = 10.0
     """How long a shutdown waits for running steps."""
     blob_cache_bytes: int = 64 * 1024 * 1024
+    recent_bytes: int = 4 * 1024 * 1024
+    """Of inputs that are kept opened, counted as JSON."""
     tolerant: bool = False
     """Divergence in arguments is only reported."""

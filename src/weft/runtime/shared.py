@@ -1,6 +1,7 @@
 """Tasks that this host cannot perform itself, and tasks of others that it can: the shared queue.
 
-A task gets a row only if the owner of its run lacks the step. Whoever performs it reports by mail, written together
+A task gets a row if the owner of its run lacks the step or has no slot for it, or if its queue has limits, which are
+counted over all hosts. Whoever performs it reports by mail, written together
 with the removal of the row; the report is fenced by (task, attempt, delivery) like any other. A row whose worker died
 becomes a loss that its run hears of.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,7 +20,7 @@ from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, Millis, RunUid
 from weft.errors import StoreError
-from weft.ports.store import Mail, TaskOffer
+from weft.ports.store import Limits, Mail, TaskOffer
 from weft.runtime.insist import insist
 from weft.runtime.worker import Flight, Report
 
@@ -56,12 +57,32 @@ class SharedWork:
         self._turn = asyncio.Lock()
         """A row is made and removed in the order in which that was decided."""
         self._taken: dict[tuple[RunUid, int], TaskOffer] = {}
+        self._limits: Mapping[str, Limits] = {}
+        self._others = False
+        """Whether another host is alive."""
+
+    # --- limits of queues -----------------------------------------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Read again what the queues allow, and whether others are there."""
+        engine = self._engine
+        self._limits = await engine.store.tasks.limits()
+        self._others = any(host != engine.host for host in await engine.store.hosts.living())
+
+    def is_bound(self, queue: str) -> bool:
+        """Whether tasks of this queue must be counted over all hosts, and so have rows wherever they are performed."""
+        limits = self._limits.get(queue)
+        return limits is not None and limits.bound
+
+    def waits_for_time(self) -> bool:
+        """Whether a queue of this host allows more as time goes by."""
+        return any(limits.rate is not None for limits in self._limits.values())
 
     # --- as the owner of runs -------------------------------------------------------------------------------------
 
-    def offer(self, actor: Actor, effect: PerformTask) -> None:
-        """Nobody here has this step: let others have it."""
-        if effect.step not in self._unknown:
+    def offer(self, actor: Actor, effect: PerformTask, *, known: bool = False) -> None:
+        """Let others have this task. ``known``: this host could perform it too."""
+        if not known and effect.step not in self._unknown:
             self._unknown.add(effect.step)
             log.warning('weft: no step "%s" here; %s waits for a process that has it', effect.step, actor.id)
         task = TaskOffer(
@@ -84,12 +105,23 @@ class SharedWork:
         try:
             async with self._turn:
                 await engine.store.tasks.offer([task])
+            engine.keeper.nudge()
         except StoreError:
             # It may yet come, after the task is done. A claim ends the epoch under which it could, and offers it anew.
             if engine.actors.get(actor.uid) is actor:
                 await engine.recovery.reload(actor, actor.flying, None)
         finally:
             self._under_way[actor.uid] -= 1
+
+    def spill(self) -> None:
+        """Give away what has waited too long for a slot here, if there is anybody to take it."""
+        engine = self._engine
+        if not self._others:
+            return
+        for flight in engine.worker.give_up_waiting(engine.clock.monotonic() - engine.settings.spill_seconds):
+            actor = engine.actors.get(flight.uid)
+            if actor is not None and actor.ready and actor.is_open(flight.effect):
+                self.offer(actor, flight.effect, known=True)
 
     def know(self, offer: TaskOffer) -> None:
         """This hand-out has a row, or is about to have one."""

@@ -27,6 +27,7 @@ from weft.ports.clock import Clock
 from weft.ports.store import NewChunk, TaskOffer
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.emitting import Emitter
+from weft.runtime.secrets import strike_json
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
 from weft.steps.failures import failure_of
 from weft.steps.http.failures import AnsweredLater
@@ -56,6 +57,8 @@ class Flight(msgspec.Struct, eq=False):
     offer: TaskOffer | None = None
     """Set if it was taken from the shared queue: its report goes to another host's run."""
     running: asyncio.Task[None] | None = None
+    waiting_since: float = 0.0
+    """On the monotonic clock, if there was no slot for it."""
     stopped: bool = False
     emitted: bool = False
     chunks: Iterator[int] = msgspec.field(default_factory=count)
@@ -108,6 +111,7 @@ class Worker:
         if self._free > 0:
             self._start(flight)
         else:
+            flight.waiting_since = self._clock.monotonic()
             self._line.append(flight)
 
     def answered(self, flight: Flight) -> None:
@@ -223,7 +227,8 @@ class Worker:
                     output = await body.perform(given, self._executor)
             else:
                 output = await body.perform(given, self._executor)
-            return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(await self._keep(output)))
+            kept = Raw(await self._keep(strike_json(output)))
+            return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, kept)
         except AnsweredLater:
             raise
         except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
@@ -240,7 +245,7 @@ class Worker:
                 uid=flight.uid,
                 stream=stream,
                 key=f"{effect.task}.{effect.attempt}.{effect.delivery}.{next(flight.chunks)}",
-                body=raw,
+                body=strike_json(raw),
                 at=self._clock.now_ms(),
                 by=effect.location,
                 attempt=effect.attempt + effect.delivery - 1,
@@ -268,6 +273,21 @@ class Worker:
         retryable = body is not None and not body.is_final(error)
         wait_ms = getattr(error, "retry_after_ms", None) or 0
         return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
+
+    def give_up_waiting(self, since: float) -> list[Flight]:
+        """Forget what has waited for a slot since then or longer, and could be performed elsewhere."""
+        given = [
+            flight
+            for flight in self._line
+            if flight.waiting_since <= since
+            and not flight.stopped
+            and flight.offer is None
+            and self._catalogue.step(flight.effect.step) is flight.body
+        ]
+        for flight in given:
+            self._line.remove(flight)
+            self._forget(flight.uid, flight.effect.task)
+        return given
 
     def next_in_line(self) -> Flight | None:
         """What has waited longest for a slot."""

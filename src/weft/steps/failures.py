@@ -15,6 +15,7 @@ from typing import Any
 
 from weft.core.values import decode, encode, shown
 from weft.errors import Failure, OutcomeUnknown, StepFailed, TimedOut, WeftError, WorkerLost
+from weft.steps.secrets import strike, strike_value
 
 MESSAGE_CHARS_MAX = 2_000
 DATA_BYTES_MAX = 8 * 1024
@@ -33,7 +34,7 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
         step=step,
         location=location,
         attempts=attempts,
-        data=tuple(_json(list(_arguments(error)), [])),
+        data=tuple(strike_value(_json(list(_arguments(error)), []))),
         attributes=_attributes(error),
         where=_where(error.__traceback__),
     )
@@ -158,7 +159,7 @@ def _attributes(error: BaseException) -> dict[str, Any]:
     for name, value in vars(error).items():
         if not name.startswith("__"):
             kept |= _json({name: value}, {})
-    return dict(_json(kept, {}))
+    return dict(strike_value(_json(kept, {})))
 
 
 def _json(value: Any, default: Any) -> Any:
@@ -175,6 +176,7 @@ def _text_of(error: BaseException) -> str:
         text = str(error.message if isinstance(error, WeftError) else error)
     except Exception:  # noqa: BLE001  # a broken __str__ must not hide the failure
         text = f"<{type(error).__name__} without a text>"
+    text = strike(text)
     if len(text) > MESSAGE_CHARS_MAX:
         text = f"{text[: MESSAGE_CHARS_MAX - 3]}..."
     return text.replace("\0", "\\0").encode("utf-8", "replace").decode()

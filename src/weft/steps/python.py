@@ -14,6 +14,7 @@ from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, Us
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, Task
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of
+from weft.steps.secrets import strike_json
 from weft.steps.signature import Signature
 
 
@@ -92,7 +93,7 @@ def perform_here(
         found = getattr(found, part)
     body: PythonStep = found.body
     try:
-        return body.perform_now(given), None, False
+        return strike_json(body.perform_now(given)), None, False
     except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
         failure = failure_of(error, step=name, attempts=attempt)
         return b"", msgspec.json.encode(failure), body.is_final(error)

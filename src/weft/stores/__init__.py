@@ -5,8 +5,9 @@ from __future__ import annotations
 from weft.errors import UsageError
 from weft.ports.store import Store
 from weft.stores.memory import MemoryStore
+from weft.stores.urls import blobs_url, shown_url
 
-__all__ = ["open_store"]
+__all__ = ["blobs_url", "open_store", "shown_url"]
 
 
 def open_store(url: str, *, durability: str = "full", blobs: str | None = None) -> Store:
@@ -16,7 +17,7 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None) 
     """
     scheme, separator, _ = url.partition("://")
     if blobs is not None and scheme not in {"postgresql", "postgres"}:
-        raise UsageError(f"{url} keeps blobs itself.", hint="Leave out blobs, or keep runs in Postgres.")
+        raise UsageError(f"{url} keeps blobs itself.", hint="Leave out WEFT_BLOBS, or keep runs in Postgres.")
     match scheme if separator else "":
         case "memory":
             return MemoryStore(url)

@@ -32,6 +32,18 @@ def check_numbering(batch: Sequence[Append]) -> None:
                 )
 
 
+def is_plain(append: Append) -> bool:
+    """Whether there are events and nothing else."""
+    return (
+        append.status is None
+        and append.create is None
+        and not (append.taken or append.keys or append.mail or append.refs or append.children)
+        and append.attributes is None
+        and append.reopen is None
+        and append.snapshot is None
+    )
+
+
 def start_mail(run: NewRun) -> Mail | None:
     """The first piece of mail of a new run, if it is made with one."""
     if run.start is None:

@@ -13,11 +13,16 @@ class Suspicion:
 
     def is_due(self, host: HostId, *, beats: int, lease_ms: int, monotonic: float) -> bool:
         """Whether the counter has stood at ``beats`` for a lease. A first look never suspects: nothing is known yet."""
+        return self.stood_ms(host, beats=beats, monotonic=monotonic) >= lease_ms
+
+    def stood_ms(self, host: HostId, *, beats: int, monotonic: float, known_ms: int = 0) -> float:
+        """How long the counter has stood at ``beats``. ``known_ms``: what other observers saw of that, at least."""
         seen = self._seen.get(host)
-        if seen is None or seen[0] != beats or monotonic < seen[1]:
-            self._seen[host] = (beats, monotonic)
-            return False
-        return (monotonic - seen[1]) * 1000 >= lease_ms
+        since = monotonic - known_ms / 1000
+        if seen is not None and seen[0] == beats and seen[1] <= monotonic:
+            since = min(since, seen[1])
+        self._seen[host] = (beats, since)
+        return (monotonic - since) * 1000
 
     def forget(self, host: HostId) -> None:
         self._seen.pop(host, None)

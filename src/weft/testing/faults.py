@@ -25,13 +25,14 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from weft.errors import Unavailable
-from weft.ports.store import Blobs, Definitions, Directory, Hosts, RunLog, Streams, TaskQueue
+from weft.ports.store import Blobs, Definitions, Directory, Hosts, Memos, RunLog, Streams, TaskQueue
 from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop
 
 WRITES = frozenset({
     "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "blobs.put", "hosts.beat",
-    "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "definitions.put", "streams.write",
+    "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit", "definitions.put", "streams.write",
+    "memos.put",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """What a process does before it has anything to lose, or after."""
@@ -100,6 +101,7 @@ class WiredStore:
 
     def __init__(self, inner: MemoryStore, carry: Carrier) -> None:
         self.url = inner.url
+        self.offset_ms = inner.offset_ms
         self.inner = inner
         self.log = cast("RunLog", _Port("log", inner.log, carry))
         self.directory = cast("Directory", _Port("directory", inner.directory, carry))
@@ -108,6 +110,7 @@ class WiredStore:
         self.tasks = cast("TaskQueue", _Port("tasks", inner.tasks, carry))
         self.definitions = cast("Definitions", _Port("definitions", inner.definitions, carry))
         self.streams = cast("Streams", _Port("streams", inner.streams, carry))
+        self.memos = cast("Memos", _Port("memos", inner.memos, carry))
 
     async def open(self) -> None:
         """Nothing to connect to."""

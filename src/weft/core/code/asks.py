@@ -12,7 +12,7 @@ from typing import Any
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.locations import compact, key_of, registered
-from weft.core.ids import EntryId
+from weft.core.ids import EntryId, tenant_prefix
 from weft.core.state import CodeIndex, CodeState
 from weft.core.waits import refuse_unless, waiting_messages
 from weft.errors import NotFound
@@ -82,13 +82,20 @@ def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str]) -> Seq
         quorum=ask.quorum,
         due=ask.due,
         on_timeout=ask.on_timeout,
+        escalate=ask.escalate,
+        four_eyes=ask.four_eyes,
+        remind_ms=ask.remind_ms,
     )
     return (event,)
 
 
 def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
     place = key_of(ask.scope, ask.name, ask.n)
-    run_id = ask.run_id or f"{state.run_id}.{place}"
+    run_id = f"{state.run_id}.{place}"
+    if ask.run_id:
+        # A child belongs to the tenant of its parent, whatever the code calls it.
+        prefix = tenant_prefix(state.run_id)
+        run_id = ask.run_id if ask.run_id.startswith(prefix) else f"{prefix}{ask.run_id}"
     times = state.reborn.get(place, 0)
     event = e.ChildStarted(
         at=path,

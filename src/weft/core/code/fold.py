@@ -9,10 +9,10 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, tasks, waits
+from weft.core import life, questions, tasks, waits
 from weft.core.code.locations import readable
 from weft.core.ids import CANCEL, EntryId
-from weft.core.state import Child, CodeIndex, CodeState, Entry, Held, Question, Task, Wait
+from weft.core.state import Child, CodeIndex, CodeState, Entry, Held, Task, Wait
 from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
@@ -221,20 +221,11 @@ def _wait_timed_out(state: CodeState, _: CodeIndex, event: e.WaitTimedOut, at: i
 
 def _ask_opened(state: CodeState, index: CodeIndex, event: e.AskOpened, at: int) -> None:
     _open(state, index, event, "ask")
-    state.asks[state.seq] = Question(
-        title=event.title,
-        since=at,
-        form=event.form,
-        about=event.about,
-        of=event.of,
-        quorum=event.quorum,
-        due=event.due,
-        on_timeout=event.on_timeout,
-    )
+    state.asks[state.seq] = questions.opened(event, at)
 
 
 def _ask_answered(state: CodeState, _: CodeIndex, event: e.AskAnswered, at: int) -> None:
-    answer = waits.evolve_answer(state, event, at)
+    answer = questions.evolve_answer(state, event, at)
     if answer is not None:
         _settle(state, event.ask, answer)
 
@@ -362,6 +353,9 @@ EVOLVE: dict[type, Evolve] = {
     e.WaitTimedOut: _wait_timed_out,
     e.AskOpened: _ask_opened,
     e.AskAnswered: _ask_answered,
+    e.AskEscalated: lambda state, _, event, __: questions.evolve_escalated(state, event),
+    e.AskReminded: lambda state, _, event, at: questions.evolve_reminded(state, event, at),
+    e.AskTold: lambda state, _, event, __: questions.evolve_told(state, event),
     e.ChildStarted: _child_started,
     e.ChildEnded: _child_ended,
     e.ValueRecorded: _value_recorded,

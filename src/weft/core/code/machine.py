@@ -14,7 +14,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, tasks, waits
+from weft.core import life, questions, tasks, waits
 from weft.core.code import asks, fold
 from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
@@ -89,8 +89,8 @@ class CodeMachine:
             return ()
         found: list[AnyEffect] = [self.perform(number) for number in state.tasks] if not _idle(state) else []
         found += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
-        for table in (state.waits, state.asks):
-            found += [ArmTimer(EntryId(number), item.due, mailed=True) for number, item in table.items() if item.due]
+        found += [ArmTimer(EntryId(n), wait.due, mailed=True) for n, wait in state.waits.items() if wait.due]
+        found += [timer for number, ask in state.asks.items() for timer in questions.armed(number, ask)]
         found += [
             ArmTimer(EntryId(n), ch.due, mailed=True) for n, ch in state.children.items() if ch.due and not ch.cancelled
         ]
@@ -127,7 +127,7 @@ def _decide_ask(machine: CodeMachine, command: c.DecideAsk, env: Env) -> Sequenc
     number = command.ask if isinstance(command.ask, int) else machine.index.keys.get(command.ask)
     entry = machine.state.entries.get(number) if number is not None else None
     known = number if entry is not None and entry.kind == "ask" else None
-    return waits.decide_ask(machine.state, command, known, env)
+    return questions.decide_ask(machine.state, command, known, env)
 
 
 def _decide_child(machine: CodeMachine, command: c.ReportChildEnded, _: Env) -> Sequence[e.AnyEvent]:
@@ -187,6 +187,7 @@ _DECIDE: dict[type, _Decide] = {
     c.FireTimer: lambda m, command, env: waits.decide_timer(m.state, command, env),
     c.DeliverMessage: lambda m, command, _: waits.decide_message(m.state, command),
     c.DecideAsk: _decide_ask,
+    c.NoteTold: lambda m, command, _: questions.decide_told(m.state, command),
     c.ReportChildEnded: _decide_child,
     c.CancelRun: lambda m, command, _: life.decide_cancel(m.state, command),
     c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
@@ -215,7 +216,7 @@ def _again(machine: CodeMachine, event: e.TaskFailed | e.TaskLost) -> Sequence[A
 
 
 def _armed(
-    machine: CodeMachine, event: e.TimerSet | e.MessageAwaited | e.AskOpened | e.ChildStarted
+    machine: CodeMachine, event: e.TimerSet | e.MessageAwaited | e.ChildStarted
 ) -> Sequence[AnyEffect]:
     return (
         (ArmTimer(EntryId(machine.state.seq), event.due, mailed=not isinstance(event, e.TimerSet)),)
@@ -240,10 +241,12 @@ _EFFECTS: dict[type, Callable[[CodeMachine, Any], Sequence[AnyEffect]]] = {
     e.TaskLost: _again,
     e.TimerSet: _armed,
     e.MessageAwaited: _armed,
-    e.AskOpened: _armed,
+    e.AskOpened: lambda m, event: questions.armed_new(m.state),
     e.ChildStarted: _armed,
     e.MessagesTaken: lambda m, event: (DisarmTimer(event.wait),),
-    e.AskAnswered: lambda m, event: (DisarmTimer(event.ask),) if event.decided else (),
+    e.AskAnswered: lambda m, event: questions.armed_again(m.state, event),
+    e.AskEscalated: lambda m, event: questions.armed_again(m.state, event),
+    e.AskReminded: lambda m, event: questions.armed_again(m.state, event),
     e.ChildEnded: lambda m, event: (DisarmTimer(event.child),),
     e.EntryCancelled: _entry_cancelled,
     e.RunResumed: lambda m, event: m.outstanding(),

@@ -117,7 +117,10 @@ class AskWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
     form: dict[str, Any] | None = None
     of: list[str] = []
     quorum: str | int = "any"
-    on_timeout: Literal["fail", "approve", "reject"] = "fail"
+    on_timeout: Literal["fail", "approve", "reject", "escalate"] = "fail"
+    escalate: list[str] = []
+    four_eyes: bool = False
+    remind_ms: int = 0
 
 
 Way = StepWay | HttpWay | ScriptWay | GoalWay | WorkflowWay | AskWay

@@ -9,11 +9,11 @@ from typing import ClassVar
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import tasks, waits
+from weft.core import questions, tasks, waits
 from weft.core.goal.flow import Flow
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
 from weft.core.goal.state import GoalState, Place, StepRun, item_token
-from weft.core.state import Child, Question, Task
+from weft.core.state import Child, Task
 
 
 class Items:
@@ -174,25 +174,21 @@ class Items:
 
     def _ask_opened(self, event: e.AskOpened, at: int) -> None:
         self._begin_item(event.token)
-        self.state.asks[self.state.seq] = Question(
-            title=event.title,
-            since=at,
-            form=event.form,
-            about=event.about,
-            of=event.of,
-            quorum=event.quorum,
-            due=event.due,
-            on_timeout=event.on_timeout,
-            escalate=event.escalate,
-        )
+        self.state.asks[self.state.seq] = questions.opened(event, at)
 
     def _ask_answered(self, event: e.AskAnswered, at: int) -> None:
-        answer = waits.evolve_answer(self.state, event, at)
+        answer = questions.evolve_answer(self.state, event, at)
         if answer is not None:
             self._item_done(event.ask, answer)
 
     def _ask_escalated(self, event: e.AskEscalated, at: int) -> None:
-        waits.evolve_escalated(self.state, event)
+        questions.evolve_escalated(self.state, event)
+
+    def _ask_reminded(self, event: e.AskReminded, at: int) -> None:
+        questions.evolve_reminded(self.state, event, at)
+
+    def _ask_told(self, event: e.AskTold, at: int) -> None:
+        questions.evolve_told(self.state, event)
 
     def _wait_timed_out(self, event: e.WaitTimedOut, at: int) -> None:
         state = self.state
@@ -284,6 +280,8 @@ class Items:
         e.AskOpened: _ask_opened,
         e.AskAnswered: _ask_answered,
         e.AskEscalated: _ask_escalated,
+        e.AskReminded: _ask_reminded,
+        e.AskTold: _ask_told,
         e.WaitTimedOut: _wait_timed_out,
         e.ChildStarted: _child_started,
         e.ChildEnded: _child_ended,

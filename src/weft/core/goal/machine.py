@@ -13,7 +13,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, tasks, waits
+from weft.core import life, questions, tasks, waits
 from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.goal import answers
@@ -109,7 +109,7 @@ class GoalMachine:
             return ()
         found: list[AnyEffect] = [] if state.status == "paused" else [self.perform(number) for number in state.tasks]
         found += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
-        found += [ArmTimer(EntryId(n), ask.due, mailed=True) for n, ask in state.asks.items() if ask.due]
+        found += [timer for number, ask in state.asks.items() for timer in questions.armed(number, ask)]
         found += [
             ArmTimer(EntryId(n), child.due, mailed=True)
             for n, child in state.children.items()
@@ -207,7 +207,7 @@ def _decide_cancel(machine: GoalMachine, command: c.CancelRun, _: Env) -> Sequen
 
 def _decide_ask(machine: GoalMachine, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
     number = command.ask if isinstance(command.ask, int) else _ask_named(machine, command.ask)
-    return waits.decide_ask(machine.state, command, number, env)
+    return questions.decide_ask(machine.state, command, number, env)
 
 
 def _ask_named(machine: GoalMachine, name: str) -> int | None:
@@ -237,6 +237,7 @@ _DECIDE: dict[type, _Decide] = {
     c.FireTimer: lambda m, command, env: answers.timer(m.fold, command, env),
     c.DeliverMessage: lambda m, command, _: waits.decide_message(m.state, command),
     c.DecideAsk: _decide_ask,
+    c.NoteTold: lambda m, command, _: questions.decide_told(m.state, command),
     c.CancelRun: _decide_cancel,
     c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
     c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
@@ -257,7 +258,7 @@ def _again(machine: GoalMachine, event: e.TaskFailed | e.TaskLost) -> Sequence[A
     return (machine.perform(event.task),)
 
 
-def _armed(machine: GoalMachine, event: e.DeadlineSet | e.AskOpened | e.ChildStarted) -> Sequence[AnyEffect]:
+def _armed(machine: GoalMachine, event: e.DeadlineSet | e.ChildStarted) -> Sequence[AnyEffect]:
     if not event.due:
         return ()
     return (ArmTimer(EntryId(machine.state.seq), event.due, mailed=not isinstance(event, e.DeadlineSet)),)
@@ -272,10 +273,11 @@ _EFFECTS: dict[type, Callable[[GoalMachine, Any], Sequence[AnyEffect]]] = {
     e.TaskFailed: _again,
     e.TaskLost: _again,
     e.DeadlineSet: _armed,
-    e.AskOpened: _armed,
+    e.AskOpened: lambda m, _: questions.armed_new(m.state),
     e.ChildStarted: _armed,
-    e.AskAnswered: lambda _, event: (DisarmTimer(event.ask),) if event.decided else (),
-    e.AskEscalated: lambda _, event: (DisarmTimer(event.ask),),
+    e.AskAnswered: lambda m, event: questions.armed_again(m.state, event),
+    e.AskEscalated: lambda m, event: questions.armed_again(m.state, event),
+    e.AskReminded: lambda m, event: questions.armed_again(m.state, event),
     e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
     e.RunResumed: lambda m, _: m.outstanding(),
     # A pause may end like this too: what must not be interrupted is handed out.

@@ -87,7 +87,7 @@ class _Tree:
 
     def _head(self, step: str) -> str:
         definition = self.plan.steps[step]
-        way = _way(definition)
+        way = way_text(definition)
         gives = f" -> {', '.join(sorted(definition.gives))}" if definition.gives else ""
         when = f"  when {definition.when.source}" if definition.when is not None else ""
         return f"{step}{gives}{f'  [{way}]' if way else ''}{when}"
@@ -160,7 +160,8 @@ class _Tree:
         return " and ".join(parts)
 
 
-def _way(definition: StepDef) -> str:
+def way_text(definition: StepDef) -> str:
+    """How a step is performed, in a few words; nothing if its name says it."""
     match definition.way:
         case StepWay(step=name):
             return "" if name == definition.id else name

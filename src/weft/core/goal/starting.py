@@ -16,6 +16,7 @@ from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
 from weft.core.goal.reading import GoalProgram, content, decode_json, decoded, encode_json
 from weft.core.goal.state import GoalState, item_token
+from weft.core.graph.starting import GOAL
 from weft.core.ids import EntryId
 from weft.errors import Failure, WeftError
 
@@ -118,6 +119,9 @@ def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
                 quorum=ask.quorum,
                 due=turn.env.now + timeout if timeout else 0,
                 on_timeout=ask.on_timeout,
+                escalate=ask.escalate,
+                four_eyes=ask.four_eyes,
+                remind_ms=ask.remind_ms,
             )
     return e.TaskScheduled(
         token=token,
@@ -137,7 +141,7 @@ def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted
         version, style = turn.program.version_of(way.workflow)
         workflow, version = way.workflow, way.version or version
     elif isinstance(way, GoalWay):
-        workflow = f"goal:{'+'.join(way.goals)}"
+        workflow = GOAL
     return e.ChildStarted(
         token=item_token(state.uid, step.id, index),
         workflow=workflow,

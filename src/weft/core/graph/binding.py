@@ -39,6 +39,8 @@ class View(msgspec.Struct):
 
     composing: bool = False
     """Values stay as the log has them, to be put into others."""
+    memo: dict[int, tuple[Raw, Any]] = {}
+    """What expressions of this hop have opened: several of them look at the same output."""
 
     def bind(self, expr: Expr) -> dict[str, Any]:
         """The names that an expression uses."""
@@ -57,7 +59,7 @@ class View(msgspec.Struct):
     def _name(self, name: str, nodes: Sequence[str]) -> Any:
         match name:
             case "input":
-                return self._open(self.state.input)
+                return self._input()
             case "state":
                 return {**self.bind_state(), "_last_error": _shown(self.error)}
             case "output":
@@ -81,8 +83,18 @@ class View(msgspec.Struct):
         seen = self.token.seen
         return {node: {"output": self._open(seen[node].output)} for node in wanted if node in seen}
 
+    def _input(self) -> Any:
+        raw = self.state.input
+        return leaf(raw) if self.composing else self.env.recall(raw, lambda: open_raw(raw, self.env.blob))
+
     def _open(self, raw: Raw) -> Any:
-        return leaf(raw) if self.composing else open_raw(raw, self.env.blob)
+        if self.composing:
+            return leaf(raw)
+        known = self.memo.get(id(raw))
+        if known is None:
+            # The value is kept beside what was made of it, so that its identity stays its own.
+            known = self.memo[id(raw)] = (raw, open_raw(raw, self.env.blob))
+        return known[1]
 
     def _branch(self, seg: Seg | None, *, own: bool) -> Any:
         frame = self.state.frames.get(seg.id) if seg is not None else None

@@ -9,14 +9,14 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, tasks, waits
+from weft.core import life, questions, tasks, waits
 from weft.core.decider import Env
 from weft.core.graph.binding import View
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
 from weft.core.graph.tokens import GraphState, Letter, Seen, Token, derive
-from weft.core.state import Child, Held, Question, Task
+from weft.core.state import Child, Held, Task
 from weft.errors import Failure
 
 _NOWHERE = Env(now=0, check=lambda *_: None)
@@ -244,21 +244,11 @@ def _timer_fired(_: Graph, state: GraphState, event: e.TimerFired, at: int) -> N
 
 def _ask_opened(_: Graph, state: GraphState, event: e.AskOpened, at: int) -> None:
     _attach(state, event.token)
-    state.asks[state.seq] = Question(
-        title=event.title,
-        since=at,
-        form=event.form,
-        about=event.about,
-        of=event.of,
-        quorum=event.quorum,
-        due=event.due,
-        on_timeout=event.on_timeout,
-        escalate=event.escalate,
-    )
+    state.asks[state.seq] = questions.opened(event, at)
 
 
 def _ask_answered(_: Graph, state: GraphState, event: e.AskAnswered, at: int) -> None:
-    answer = waits.evolve_answer(state, event, at)
+    answer = questions.evolve_answer(state, event, at)
     if answer is not None:
         _done(state, event.ask, answer)
 
@@ -335,7 +325,9 @@ EVOLVE: dict[type, Evolve] = {
     e.MessageReceived: lambda _, state, event, at: waits.evolve_message(state, event, at),
     e.AskOpened: _ask_opened,
     e.AskAnswered: _ask_answered,
-    e.AskEscalated: lambda _, state, event, at: waits.evolve_escalated(state, event),
+    e.AskEscalated: lambda _, state, event, at: questions.evolve_escalated(state, event),
+    e.AskReminded: lambda _, state, event, at: questions.evolve_reminded(state, event, at),
+    e.AskTold: lambda _, state, event, at: questions.evolve_told(state, event),
     e.WaitTimedOut: _wait_timed_out,
     e.ChildStarted: _child_started,
     e.ChildEnded: _child_ended,

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, tasks, values, waits
+from weft.core import life, questions, tasks, values, waits
 from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph import fold, starting
@@ -186,9 +186,9 @@ class GraphMachine:
 
     def _limit(self, taken: Sequence[e.Taken]) -> Failure | None:
         limits = self.graph.limits
-        made = sum(
-            len(one.items) if one.items is not None else max(1, self.graph.edges[one.edge].copies) for one in taken
-        )
+        made = 0
+        for one in taken:
+            made += len(one.items) if one.items is not None else self.graph.edges[one.edge].copies or 1
         for name, value, most in (
             ("hops", self.state.hops + 1, limits.hops or HOPS_MAX),
             ("tokens", len(self.state.tokens) + made, limits.tokens or TOKENS_MAX),
@@ -251,7 +251,7 @@ class GraphMachine:
             return ()
         found: list[AnyEffect] = [] if state.status == "paused" else [self.perform(number) for number in state.tasks]
         found += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
-        found += [ArmTimer(EntryId(n), ask.due, mailed=True) for n, ask in state.asks.items() if ask.due]
+        found += [timer for number, ask in state.asks.items() for timer in questions.armed(number, ask)]
         found += [
             ArmTimer(EntryId(n), child.due, mailed=True)
             for n, child in state.children.items()
@@ -290,7 +290,7 @@ def _decide_child(machine: GraphMachine, command: c.ReportChildEnded, _: Env) ->
 
 def _decide_ask(machine: GraphMachine, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
     number = command.ask if isinstance(command.ask, int) else _ask_named(machine.state, command.ask)
-    return waits.decide_ask(machine.state, command, number, env)
+    return questions.decide_ask(machine.state, command, number, env)
 
 
 def _ask_named(state: GraphState, name: str) -> int | None:
@@ -376,6 +376,7 @@ _DECIDE: dict[type, _Decide] = {
     c.FireTimer: _decide_timer,
     c.DeliverMessage: lambda m, command, _: waits.decide_message(m.state, command),
     c.DecideAsk: _decide_ask,
+    c.NoteTold: lambda m, command, _: questions.decide_told(m.state, command),
     c.ReportChildEnded: _decide_child,
     c.CancelRun: _decide_cancel,
     c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
@@ -410,7 +411,7 @@ def _again(machine: GraphMachine, event: e.TaskFailed | e.TaskLost) -> Sequence[
     return (machine.perform(event.task),)
 
 
-def _armed(machine: GraphMachine, event: e.TimerSet | e.AskOpened | e.ChildStarted) -> Sequence[AnyEffect]:
+def _armed(machine: GraphMachine, event: e.TimerSet | e.ChildStarted) -> Sequence[AnyEffect]:
     if not event.due:
         return ()
     return (ArmTimer(EntryId(machine.state.seq), event.due, mailed=not isinstance(event, e.TimerSet)),)
@@ -425,6 +426,8 @@ def _entry_cancelled(machine: GraphMachine, event: e.EntryCancelled) -> Sequence
 def _dropped(machine: GraphMachine, _: e.AnyEvent) -> Sequence[AnyEffect]:
     """Tasks and timers whose tokens this event took away."""
     gone = machine.state.gone
+    if not gone:
+        return ()
     return [effect for number in gone for effect in (StopTask(EntryId(number)), DisarmTimer(EntryId(number)))]
 
 
@@ -435,9 +438,9 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.TaskFailed: _task_ended,
     e.TaskLost: _again,
     e.TimerSet: _armed,
-    e.AskOpened: _armed,
+    e.AskOpened: lambda m, _: questions.armed_new(m.state),
     e.ChildStarted: _armed,
-    e.AskAnswered: lambda _, event: (DisarmTimer(event.ask),) if event.decided else (),
+    e.AskAnswered: lambda m, event: questions.armed_again(m.state, event),
     e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
     e.EntryCancelled: _entry_cancelled,
     e.NodeRouted: _dropped,
@@ -446,7 +449,8 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.CancelRequested: lambda m, _: m.outstanding(),
     e.CodeEnded: lambda m, _: m.outstanding(),
     e.RunRetried: lambda m, _: (DisarmTimer(CANCEL), *m.outstanding()),
-    e.AskEscalated: lambda _, event: (DisarmTimer(event.ask),),
+    e.AskEscalated: lambda m, event: questions.armed_again(m.state, event),
+    e.AskReminded: lambda m, event: questions.armed_again(m.state, event),
     e.RunCompleted: lambda _, __: (EndRun(),),
     e.RunFailed: lambda _, __: (EndRun(),),
     e.RunCancelled: lambda _, __: (EndRun(),),
@@ -454,6 +458,8 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
 
 
 def _stop_children(machine: GraphMachine, _: e.AnyEvent) -> Sequence[Letter]:
+    if not machine.state.gone_children:
+        return ()
     stop = c.CancelRun(reason=f"{machine.state.run_id} no longer waits for it")
     return [Letter(to=uid, command=stop) for uid in machine.state.gone_children]
 

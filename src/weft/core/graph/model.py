@@ -88,6 +88,8 @@ class AskWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ask
     timeout_ms: int = 0
     on_timeout: Literal["fail", "approve", "reject", "escalate"] = "fail"
     escalate: list[str] = []
+    four_eyes: bool = False
+    remind_ms: int = 0
 
 
 class AgentWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="agent"):

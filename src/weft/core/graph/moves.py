@@ -35,7 +35,7 @@ class Moves(Board):
         """Leave a node by these edges; the token is consumed once all that it sends is there."""
         moves: list[tuple[Token, Edge]] = []
         frame: Frame | None = None
-        for taking in sorted(taken, key=lambda one: one.edge):
+        for taking in sorted(taken, key=lambda one: one.edge) if len(taken) > 1 else taken:
             edge = self.graph.edges[taking.edge]
             path = self._leave(token.path, edge)
             if edge.opens:
@@ -240,9 +240,10 @@ class Moves(Board):
         if node is None:
             others = [ordinal for ordinal in self.graph.start if ordinal not in taken]
         else:
-            exhausted = node.repeat.exhausted if node.repeat is not None else []
-            others = sorted(o for tier in node.tiers for o in tier if o not in taken)
-            others = sorted([*others, *(o for o in exhausted if o not in taken)])
+            others = [o for tier in node.tiers for o in tier if o not in taken]
+            if node.repeat is not None:
+                others += [o for o in node.repeat.exhausted if o not in taken]
+            others.sort()
         for ordinal in others:
             self._skip_edge(self.graph.edges[ordinal], path)
         if node is not None and node.opening and node.closed_by and not opened:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.decider import Wanting
-from weft.core.values import parse_ref, unseal
+from weft.core.values import is_ref, parse_ref, unseal
 
 _MARK = "$weft"
 _MARKED = b'{"$weft":'
@@ -30,7 +30,12 @@ Blob = Callable[[str], bytes | None]
 
 def is_plain(raw: bytes) -> bool:
     """Whether it is just JSON."""
-    return not bytes(raw).startswith(_MARKED)
+    return memoryview(raw)[: len(_MARKED)] != _MARKED
+
+
+def size_of(raw: bytes) -> int:
+    """How many bytes of JSON a value of the log stands for, at least."""
+    return len(memoryview(raw)) if is_plain(raw) or not is_ref(bytes(raw)) else parse_ref(bytes(raw)).size
 
 
 def leaf(raw: bytes) -> Any:

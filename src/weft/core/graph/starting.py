@@ -25,7 +25,7 @@ from weft.core.graph.model import (
 )
 from weft.core.graph.opening import open_raw
 from weft.core.graph.routing import arriving, check_field, route
-from weft.core.values import encode
+from weft.core.values import encode_known as encode
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 if TYPE_CHECKING:
@@ -219,6 +219,8 @@ def _ask(program: GraphProgram, node: Node, view: View) -> e.AskOpened:
         due=view.env.now + work.timeout_ms if work.timeout_ms else 0,
         on_timeout=work.on_timeout,
         escalate=work.escalate,
+        four_eyes=work.four_eyes,
+        remind_ms=work.remind_ms,
     )
 
 

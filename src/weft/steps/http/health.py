@@ -17,8 +17,15 @@ async def health(client: HttpClient, url: str | None) -> Health:
     """One probe: a GET that is answered below 400 within three seconds. Without an address nothing is known."""
     if not url:
         return "unknown"
+    return (await probe(client, url))[0]
+
+
+async def probe(client: HttpClient, url: str) -> tuple[Health, str]:
+    """The same, with what is wrong."""
     try:
         answer = await client.send(Request(method="GET", url=url, timeout_ms=TIMEOUT_MS))
-    except WeftError:
-        return "unhealthy"
-    return "healthy" if answer.status < 400 else "unhealthy"
+    except WeftError as error:
+        return "unhealthy", error.message
+    if answer.status < 400:
+        return "healthy", ""
+    return "unhealthy", f"{answer.request.shown()} answered {answer.status} {answer.reason}".rstrip()

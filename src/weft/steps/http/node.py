@@ -20,6 +20,7 @@ from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
 from weft.steps.http.signing import Webhooks
 from weft.steps.http.urls import add_query, plain_text
+from weft.steps.secrets import Secret
 
 Keep = Callable[[bytes], Awaitable[str]]
 """Stores bytes durably and gives the reference that stands for them: ``cas://sha256:…``."""
@@ -32,7 +33,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
 
     url: str
     method: str = "GET"
-    headers: dict[str, _Scalar | list[str]] = {}
+    headers: dict[str, _Scalar | list[str] | Secret] = {}
     query: dict[str, Any] = {}
     body: Any = None
     accept: str | list[str] = ""
@@ -89,7 +90,9 @@ def _headers(fields: _Given) -> dict[str, str]:
     if fields.body is not None:
         headers["content-type"] = "text/plain; charset=utf-8" if isinstance(fields.body, str) else "application/json"
     for name, value in fields.headers.items():
-        if value is not None:
+        if isinstance(value, Secret):
+            headers[name.lower()] = value.reveal()
+        elif value is not None:
             headers[name.lower()] = ", ".join(value) if isinstance(value, list) else plain_text(value)
     return headers
 

@@ -36,6 +36,8 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     method: str = "POST"
     answer: Literal["now", "later"] = "now"
+    headers: dict[str, str] = {}
+    """More headers than those that every call has."""
     health: str = ""
     timeout_ms: int = TIMEOUT_MS
     """For one call; an answer that comes later has a deadline of its own."""
@@ -87,7 +89,8 @@ class HttpStep:
 
     def _request(self, arguments: dict[str, Any], later: Later | None) -> Request:
         url = fill_url(self.call.url, arguments)
-        headers = {**task_headers(current_task()), "accept": "application/json"}
+        own = {name.lower(): value for name, value in self.call.headers.items()}
+        headers = {"accept": "application/json", **own, **task_headers(current_task())}
         if self.call.method == "GET":
             spare = {name: value for name, value in arguments.items() if name not in self.call.names}
             url = add_query(url, {name: _query_value(value) for name, value in spare.items()})

@@ -12,6 +12,7 @@ from weft.stores.memory.definitions import MemoryDefinitions
 from weft.stores.memory.directory import MemoryDirectory
 from weft.stores.memory.hosts import MemoryHosts
 from weft.stores.memory.log import MemoryLog
+from weft.stores.memory.memos import MemoryMemos
 from weft.stores.memory.streams import MemoryStreams
 from weft.stores.memory.tasks import MemoryTasks
 
@@ -23,6 +24,7 @@ class MemoryStore:
 
     def __init__(self, url: str = "memory://") -> None:
         self.url = url
+        self.offset_ms = 0
         self._bind(Content())
 
     def _bind(self, content: Content) -> None:
@@ -34,6 +36,7 @@ class MemoryStore:
         self.tasks = MemoryTasks(content)
         self.definitions = MemoryDefinitions(content)
         self.streams = MemoryStreams(content)
+        self.memos = MemoryMemos(content)
 
     def share(self) -> MemoryStore:
         """The same content as another process sees it: with an idea of its own of who is alive."""

@@ -16,7 +16,9 @@ from weft.ports.store import (
     Chunk,
     Definition,
     KeyRow,
+    Limits,
     Mail,
+    Memo,
     NewRun,
     RunRow,
     Sent,
@@ -84,6 +86,7 @@ class Host(msgspec.Struct):
 
     lease_ms: int
     beats: int = 0
+    about: dict[str, Any] = {}
 
 
 class Task(msgspec.Struct):
@@ -117,11 +120,15 @@ class Content:
         self.ids: dict[RunId, RunUid] = {}
         self.hosts: dict[HostId, Host] = {}
         self.tasks: dict[TaskKey, Task] = {}
+        self.limits: dict[str, Limits] = {}
+        self.handed_out: dict[str, list[Millis]] = {}
+        """When tasks of queues with a rate were handed out, as long as that matters."""
         self.blobs: dict[str, Blob] = {}
         self.refs: dict[str, set[RunUid]] = {}
         self.definitions: dict[tuple[str, str], Definition] = {}
         self.tags: dict[tuple[str, str], str] = {}
         self.streams: dict[tuple[RunUid, str], Stream] = {}
+        self.memos: dict[str, Memo] = {}
 
     def add(self, new: NewRun, id: RunId) -> Run:
         """Make the row of a new run under this id, which must be free."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weft.core.ids import HostId
+from weft.ports.store import Heart, HostRow
+from weft.stores.heart import SameHeart
 from weft.stores.memory.content import Content, Host
+from weft.stores.rules import plain
 from weft.stores.suspicion import Suspicion
 
 
@@ -15,14 +19,18 @@ class MemoryHosts:
     def __init__(self, content: Content) -> None:
         self._content = content
         self._suspicion = Suspicion()
+        self._living: Sequence[HostId] = ()
 
-    async def join(self, host: HostId, *, lease_ms: int) -> None:
-        self._content.hosts[host] = Host(lease_ms)
+    async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
+        self._content.hosts[host] = Host(lease_ms, about=plain(about or {}))
 
     async def beat(self, host: HostId) -> None:
         known = self._content.hosts.get(host)
         if known is not None:
             known.beats += 1
+
+    def heart(self) -> Heart:
+        return SameHeart(self.beat)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
         listed = self._content.hosts
@@ -31,7 +39,28 @@ class MemoryHosts:
         for host, row in listed.items():
             if self._suspicion.is_due(host, beats=row.beats, lease_ms=row.lease_ms, monotonic=monotonic):
                 gone.add(host)
+        self._living = [host for host in listed if host not in gone]
         return sorted(gone)
+
+    async def living(self) -> Sequence[HostId]:
+        return self._living
+
+    async def listed(self) -> Sequence[HostRow]:
+        """It has no clock, so nobody is silent here."""
+        owners = [run.owner for run in self._content.open.values()]
+        workers = [task.host for task in self._content.tasks.values()]
+        return [
+            HostRow(
+                host=host,
+                about=row.about,
+                lease_ms=row.lease_ms,
+                silent_ms=0,
+                gone=False,
+                runs=owners.count(host),
+                tasks=workers.count(host),
+            )
+            for host, row in sorted(self._content.hosts.items())
+        ]
 
     async def leave(self, host: HostId) -> None:
         self._content.hosts.pop(host, None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from weft.core.ids import HostId, Millis, RunUid
-from weft.ports.store import Mail, TaskOffer
+from weft.ports.store import Limits, Mail, QueueRow, TaskOffer
 from weft.stores.memory.content import Content, Task, TaskKey
+from weft.stores.queues import NONE, pick, room
 
 
 class MemoryTasks:
@@ -24,16 +26,33 @@ class MemoryTasks:
     async def take(
         self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        taken: list[TaskOffer] = []
-        for row in self._content.tasks.values():
-            if len(taken) == limit:
-                break
-            offer = row.offer
-            wanted = offer.queue in queues and offer.step in steps and offer.uid in self._content.open
-            if row.host is None and wanted and offer.not_before <= now:
-                row.host = host
-                taken.append(offer)
-        return taken
+        rows = list(self._content.tasks.values())
+
+        def free(names: Sequence[str], most: int) -> Sequence[int]:
+            found = (
+                number
+                for number, row in enumerate(rows)
+                if row.host is None
+                and row.offer.queue in names
+                and row.offer.step in steps
+                and row.offer.not_before <= now
+                and row.offer.uid in self._content.open
+            )
+            return list(islice(found, most))
+
+        picked = pick(queues, self._content.limits, limit, free, lambda name, limits: self._room(name, limits, now))
+        for number in picked:
+            row = rows[number]
+            row.host = host
+            if self._content.limits.get(row.offer.queue, NONE).rate is not None:
+                self._content.handed_out.setdefault(row.offer.queue, []).append(now)
+        return [rows[number].offer for number in sorted(picked)]
+
+    def _room(self, queue: str, limits: Limits, now: Millis) -> int:
+        in_hands = sum(1 for row in self._content.tasks.values() if row.host is not None and row.offer.queue == queue)
+        recent = [at for at in self._content.handed_out.get(queue, ()) if at > now - limits.per_ms]
+        self._content.handed_out[queue] = recent
+        return room(limits, in_hands=in_hands, handed_out=len(recent))
 
     async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
         rows = self._content.tasks.values()
@@ -53,6 +72,28 @@ class MemoryTasks:
         unwanted = set(tasks)
         for key in [key for key in self._content.tasks if key[0] == uid and key[1] in unwanted]:
             del self._content.tasks[key]
+
+    async def limit(self, queue: str, limits: Limits | None) -> None:
+        if limits is None:
+            self._content.limits.pop(queue, None)
+        else:
+            self._content.limits[queue] = limits
+
+    async def limits(self) -> Mapping[str, Limits]:
+        return dict(self._content.limits)
+
+    async def queues(self) -> Sequence[QueueRow]:
+        known = {row.offer.queue for row in self._content.tasks.values()} | self._content.limits.keys()
+        rows = self._content.tasks.values()
+        return [
+            QueueRow(
+                queue=queue,
+                waiting=sum(1 for row in rows if row.offer.queue == queue and row.host is None),
+                running=sum(1 for row in rows if row.offer.queue == queue and row.host is not None),
+                limits=self._content.limits.get(queue, NONE),
+            )
+            for queue in sorted(known)
+        ]
 
     def _is_held(self, host: HostId, task: TaskOffer) -> bool:
         row = self._content.tasks.get(_key(task))

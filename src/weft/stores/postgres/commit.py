@@ -11,8 +11,8 @@ from typing import Any
 
 from weft.core.ids import HostId
 from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome
+from weft.stores.checksums import event_crc, uid_crc
 from weft.stores.postgres.rows import json_text, mail_values, new_fields, snapshot_columns
-from weft.stores.sqlite.rows import event_crc, uid_crc
 
 COMMIT = f"SELECT commit_batch({', '.join(f'${n}' for n in range(1, 23))})"
 

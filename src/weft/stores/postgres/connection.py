@@ -11,12 +11,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
 from weft.errors import Corrupt, Full, StoreError, Unavailable, UsageError
+from weft.stores.urls import shown_url
 
 # asyncpg says nothing of its types.
 Connection: TypeAlias = Any
@@ -50,11 +51,7 @@ class Address(msgspec.Struct, frozen=True):
     @property
     def shown(self) -> str:
         """The URL without its password."""
-        parts = urlsplit(self.url)
-        if parts.password is None:
-            return self.url
-        user, _, place = parts.netloc.rpartition("@")
-        return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}:***@{place}"))
+        return shown_url(self.url)
 
 
 def address_of(url: str, durability: str) -> Address:

@@ -39,8 +39,7 @@ class Hints:
 
     async def listen(self, connection: Connection) -> None:
         """Hear hints in a session that was just opened. What was said before is not known, so something was."""
-        # Neither a hint nor a heartbeat is worth a flush to disk.
-        await connection.execute("SET synchronous_commit = off")
+        await without_flush(connection)
         await connection.add_listener(CHANNEL, self._hear)
         self._heard = True
 
@@ -81,3 +80,8 @@ class Hints:
         """What was to be said is said."""
         while self._giving is not None:
             await asyncio.gather(self._giving, return_exceptions=True)
+
+
+async def without_flush(connection: Connection) -> None:
+    """Neither a hint nor a heartbeat is worth a flush to disk."""
+    await connection.execute("SET synchronous_commit = off")

@@ -10,9 +10,9 @@ from typing import Any
 
 from weft.core.ids import HostId
 from weft.ports.store import Append
+from weft.stores.checksums import event_crc, uid_crc
 from weft.stores.postgres.connection import Connection
-from weft.stores.sqlite.hop import is_plain
-from weft.stores.sqlite.rows import event_crc, uid_crc
+from weft.stores.rules import is_plain
 
 EVENTS_MAX = 4
 """More are rare in a hop, and cost more than the long way."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
 
 from weft.core.ids import HostId
+from weft.ports.store import Heart, HostRow
+from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.lines import Line, fetch, fetch_value
+from weft.stores.postgres.rows import json_text
 from weft.stores.suspicion import Suspicion
 
 # Who works on something: owners of runs, and those who took tasks. A host that left has no row, and may be among them.
@@ -29,11 +35,19 @@ _BUSY = """
 """
 # A name that comes back counts on from the time of day: nobody takes its new life for the standstill of an old one.
 _BEAT = """
-    INSERT INTO hosts (host, beats, lease_ms) VALUES ($1, extract(epoch FROM clock_timestamp()), $2)
-    ON CONFLICT (host) DO UPDATE SET beats = hosts.beats + 1, lease_ms = excluded.lease_ms
+    INSERT INTO hosts AS h (host, beats, lease_ms, about) VALUES ($1, extract(epoch FROM clock_timestamp()), $2, $3)
+    ON CONFLICT (host) DO UPDATE SET
+        beats = h.beats + 1, lease_ms = excluded.lease_ms, beat_at = clock_timestamp(), stood_ms = 0
     RETURNING extract(epoch FROM clock_timestamp()) * 1000
 """
-
+_STOOD = "UPDATE hosts SET stood_ms = greatest(stood_ms, $3) WHERE host = $1 AND beats = $2"
+_LISTED = """
+    SELECT h.host, h.about, h.lease_ms,
+        greatest(0, extract(epoch FROM clock_timestamp() - h.beat_at) * 1000)::bigint AS silent_ms,
+        (SELECT count(*) FROM runs r WHERE r.owner = h.host) AS runs,
+        (SELECT count(*) FROM tasks t WHERE t.host = h.host) AS tasks
+    FROM hosts h ORDER BY h.host
+"""
 
 FORGOTTEN_LEASES = 10
 """A host that stood still for so many leases and has nothing is struck off the list."""
@@ -42,52 +56,107 @@ FORGOTTEN_LEASES = 10
 class PostgresHosts:
     """The hosts of a Postgres store, as this process sees them."""
 
-    def __init__(self, line: Line, hints: Hints, limit: Callable[[int], None]) -> None:
+    def __init__(self, line: Line, hints: Hints, limit: Callable[[int], None], new_line: Callable[[], Line]) -> None:
         self._line = line
         self._hints = hints
         self._limit = limit
+        self._new_line = new_line
         self._suspicion = Suspicion()
-        self._leases: dict[HostId, int] = {}
+        self._leases: dict[HostId, tuple[int, str]] = {}
+        self._living: Sequence[HostId] = ()
         self.offset_ms = 0
         """How far the server's clock is ahead of this machine's, as of the last beat."""
 
-    async def join(self, host: HostId, *, lease_ms: int) -> None:
-        self._leases[host] = lease_ms
-        self._limit(min(self._leases.values()))
+    async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
+        self._leases[host] = (lease_ms, json_text(about or {}))
+        self._limit(min(lease_ms for lease_ms, _ in self._leases.values()))
         await self.beat(host)
 
     async def beat(self, host: HostId) -> None:
+        await self.beat_on(self._line, host)
+
+    def heart(self) -> Heart:
+        return PostgresHeart(self, self._new_line())
+
+    async def beat_on(self, line: Line, host: HostId) -> None:
         """Also lists a host again that joined here and was taken for dead."""
-        lease_ms = self._leases.get(host)
-        if lease_ms is None:
+        joined = self._leases.get(host)
+        if joined is None:
             return
         before = time.time()
-        there_ms = await fetch_value(self._line, _BEAT, host, lease_ms)
+        there_ms = await fetch_value(line, _BEAT, host, *joined)
+        self.note_time(before, float(there_ms))
+
+    def note_time(self, before: float, there_ms: float) -> None:
+        """What the server's clock said to a question that was put at ``before`` and has just been answered."""
         # Read somewhere between the two; the middle is wrong by half the way at most.
-        self.offset_ms = round(float(there_ms) - (before + time.time()) * 500)
+        self.offset_ms = round(there_ms - (before + time.time()) * 500)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
         # Owners first: one that joins and claims between the two looks is then listed.
         busy = {HostId(name) for (name,) in await fetch(self._line, _BUSY)}
-        rows = await fetch(self._line, "SELECT host, beats, lease_ms FROM hosts")
-        listed = {HostId(host): (beats, lease_ms) for host, beats, lease_ms in rows}
-        gone = busy - listed.keys()
-        for host, (beats, lease_ms) in listed.items():
-            if not self._suspicion.is_due(host, beats=beats, lease_ms=lease_ms, monotonic=monotonic):
+        rows = await fetch(self._line, "SELECT host, beats, lease_ms, stood_ms FROM hosts")
+        gone = busy - {HostId(row["host"]) for row in rows}
+        living = []
+        for row in rows:
+            stood_ms = await self._stood_ms(row, monotonic)
+            if stood_ms < row["lease_ms"]:
+                living.append(HostId(row["host"]))
                 continue
-            gone.add(host)
-            long_ms = FORGOTTEN_LEASES * lease_ms
-            if host not in busy and self._suspicion.is_due(host, beats=beats, lease_ms=long_ms, monotonic=monotonic):
+            gone.add(row["host"])
+            if row["host"] not in busy and stood_ms >= FORGOTTEN_LEASES * row["lease_ms"]:
                 # Unless it came back under its name and beats again.
-                await fetch(self._line, "DELETE FROM hosts WHERE host = $1 AND beats = $2", host, beats)
-                self._suspicion.forget(host)
+                await fetch(self._line, "DELETE FROM hosts WHERE host = $1 AND beats = $2", row["host"], row["beats"])
+                self._suspicion.forget(row["host"])
+        self._living = living
         return sorted(gone)
 
+    async def _stood_ms(self, row: Record, monotonic: float) -> float:
+        """How long a host has stood still; what others do not know of that yet, they are told."""
+        host, beats, known_ms = row["host"], row["beats"], row["stood_ms"]
+        stood_ms = self._suspicion.stood_ms(host, beats=beats, monotonic=monotonic, known_ms=known_ms)
+        # A host that is well never stands still for half a lease.
+        if stood_ms >= row["lease_ms"] / 2 and stood_ms > known_ms and known_ms < row["lease_ms"]:
+            await fetch(self._line, _STOOD, host, beats, int(stood_ms))
+        return stood_ms
+
+    async def living(self) -> Sequence[HostId]:
+        return self._living
+
+    async def listed(self) -> Sequence[HostRow]:
+        return [
+            HostRow(
+                host=row["host"],
+                about=msgspec.json.decode(row["about"]),
+                lease_ms=row["lease_ms"],
+                silent_ms=row["silent_ms"],
+                gone=row["silent_ms"] >= row["lease_ms"],
+                runs=row["runs"],
+                tasks=row["tasks"],
+            )
+            for row in await fetch(self._line, _LISTED)
+        ]
+
     async def leave(self, host: HostId) -> None:
+        # Before the row goes: a beat that is under way must not list it again.
+        self._leases.pop(host, None)
         await fetch(self._line, "DELETE FROM hosts WHERE host = $1", host)
         self._suspicion.forget(host)
-        self._leases.pop(host, None)
         self._hints.give()
 
     async def changed(self) -> bool:
         return await self._hints.heard()
+
+
+class PostgresHeart:
+    """The beat on a line of its own."""
+
+    def __init__(self, hosts: PostgresHosts, line: Line) -> None:
+        self._hosts = hosts
+        self._line = line
+
+    async def beat(self, host: HostId) -> None:
+        await self._hosts.beat_on(self._line, host)
+
+    async def close(self) -> None:
+        await self._line.close()

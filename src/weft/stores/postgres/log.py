@@ -20,6 +20,7 @@ from weft.ports.store import (
     Snapshot,
     StoredEvent,
 )
+from weft.stores.checksums import check_end, checked_events, snapshot_crc, uid_crc
 from weft.stores.postgres.commit import COMMIT, outcomes_of, rounds, values_of
 from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
@@ -36,7 +37,6 @@ from weft.stores.postgres.rows import (
     snapshot_columns,
 )
 from weft.stores.rules import check_numbering
-from weft.stores.sqlite.rows import check_end, checked_events, snapshot_crc, uid_crc
 
 EVENTS_PER_READ = 5_000
 """A longer tail is read in several answers; events do not change, so it is one log all the same."""

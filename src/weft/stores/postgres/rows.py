@@ -9,8 +9,8 @@ import msgspec
 
 from weft.core.ids import RunUid
 from weft.ports.store import Mail, NewRun, RunRow, Snapshot
+from weft.stores.checksums import snapshot_crc, uid_crc
 from weft.stores.postgres.connection import Record
-from weft.stores.sqlite.rows import snapshot_crc, uid_crc
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, format, parent, "

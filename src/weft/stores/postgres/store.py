@@ -7,16 +7,19 @@ must give every client a session of its own. To be used on the event loop that o
 
 from __future__ import annotations
 
+import time
+
 from weft.stores.blobs import Content, IndexedBlobs
 from weft.stores.postgres.blob_index import PostgresIndex
 from weft.stores.postgres.blobs import PostgresBlobs
-from weft.stores.postgres.connection import address_of, connect
+from weft.stores.postgres.connection import address_of, connect, speaking_of
 from weft.stores.postgres.definitions import PostgresDefinitions
 from weft.stores.postgres.directory import PostgresDirectory
-from weft.stores.postgres.hints import Hints
+from weft.stores.postgres.hints import Hints, without_flush
 from weft.stores.postgres.hosts import PostgresHosts
 from weft.stores.postgres.lines import Line, Lines, hang_up
 from weft.stores.postgres.log import PostgresLog
+from weft.stores.postgres.memos import PostgresMemos
 from weft.stores.postgres.schema import bring_up
 from weft.stores.postgres.streams import PostgresStreams
 from weft.stores.postgres.tasks import PostgresTasks
@@ -35,6 +38,7 @@ class PostgresStore:
     tasks: PostgresTasks
     definitions: PostgresDefinitions
     streams: PostgresStreams
+    memos: PostgresMemos
 
     def __init__(self, url: str, *, durability: str = "full", content: Content | None = None) -> None:
         """``content``: where blobs are kept; None: in the database."""
@@ -49,6 +53,9 @@ class PostgresStore:
         connection = await connect(self._address)
         try:
             await bring_up(connection, self._address)
+            before = time.time()
+            with speaking_of(self._address):
+                there_ms = await connection.fetchval("SELECT extract(epoch FROM clock_timestamp()) * 1000")
         except BaseException:
             await hang_up(connection)
             raise
@@ -59,6 +66,11 @@ class PostgresStore:
         await lines.adopt(connection)
         self._parts = (hints, pulse, Line(self._address), lines)
         self._bind()
+        self.hosts.note_time(before, float(there_ms))
+
+    @property
+    def offset_ms(self) -> int:
+        return self.hosts.offset_ms
 
     async def close(self) -> None:
         if self._parts is None:
@@ -77,11 +89,17 @@ class PostgresStore:
             pulse.lease_ms = writer.lease_ms = lease_ms
             lines.limit(lease_ms)
 
+        def new_line() -> Line:
+            line = Line(self._address, opened=without_flush)
+            line.lease_ms = pulse.lease_ms
+            return line
+
         self.log = PostgresLog(writer, lines, hints)
         self.directory = PostgresDirectory(lines)
-        self.hosts = PostgresHosts(pulse, hints, limit)
+        self.hosts = PostgresHosts(pulse, hints, limit, new_line)
         content = self._content
         self.blobs = PostgresBlobs(lines) if content is None else IndexedBlobs(PostgresIndex(lines), content)
         self.tasks = PostgresTasks(lines, hints)
         self.definitions = PostgresDefinitions(lines)
         self.streams = PostgresStreams(lines)
+        self.memos = PostgresMemos(lines)

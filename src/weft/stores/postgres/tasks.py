@@ -3,36 +3,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.core.ids import HostId, Millis, RunUid
-from weft.ports.store import OVER_STATUSES, Mail, TaskOffer
+from weft.ports.store import Limits, Mail, QueueRow, TaskOffer
 from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.lines import Lines, fetch, fetch_value
 from weft.stores.postgres.rows import mail_values
 
-_OVER = ", ".join(f"'{status}'" for status in OVER_STATUSES)
 _COLUMNS = "t.num, t.host, t.task, t.attempt, t.delivery, t.step, t.queue, t.body, t.epoch, t.not_before, r.uid"
 _OFFER = "SELECT offer_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-FREE = (
-    "SELECT t.num FROM tasks t WHERE t.host IS NULL AND t.queue = ANY ($2::text[]) AND t.step = ANY ($3::text[]) "
-    "AND t.not_before <= $4 "
-    f"AND EXISTS (SELECT 1 FROM runs r WHERE r.num = t.run AND r.status NOT IN ({_OVER})) "
-    "ORDER BY t.num LIMIT $5 FOR UPDATE OF t SKIP LOCKED"
-)
-# As a subquery of its own, because inside the UPDATE the planner may take more rows than LIMIT says.
-_TAKE = (
-    f"WITH free AS MATERIALIZED ({FREE}) UPDATE tasks t SET host = $1 FROM free, runs r "
-    f"WHERE t.num = free.num AND r.num = t.run RETURNING {_COLUMNS}"
-)
+_TAKE = f"SELECT {_COLUMNS} FROM take_tasks($1, $2, $3, $4, $5) t JOIN runs r ON r.num = t.run ORDER BY t.num"
 _HELD = (
     f"SELECT {_COLUMNS} FROM tasks t JOIN runs r ON r.num = t.run WHERE t.host = ANY ($1::text[]) "
     "ORDER BY t.num LIMIT $2"
 )
 _OF_RUN = f"SELECT {_COLUMNS} FROM tasks t JOIN runs r ON r.num = t.run WHERE r.uid = $1 ORDER BY t.num"
 _SETTLE = f"SELECT settle_task({', '.join(f'${n}' for n in range(1, 12))})"
+_LIMIT = (
+    "INSERT INTO queues (queue, priority, concurrency, rate, per_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (queue) "
+    "DO UPDATE SET priority = $2, concurrency = $3, rate = $4, per_ms = $5"
+)
+_LIMITS = "SELECT queue, priority, concurrency, rate, per_ms FROM queues ORDER BY queue"
+_QUEUES = (
+    "SELECT coalesce(t.queue, q.queue) AS queue, coalesce(t.waiting, 0) AS waiting, coalesce(t.running, 0) AS running, "
+    "coalesce(q.priority, 0) AS priority, q.concurrency, q.rate, coalesce(q.per_ms, 1000) AS per_ms FROM queues q "
+    "FULL JOIN (SELECT queue, count(*) FILTER (WHERE host IS NULL) AS waiting, "
+    "count(*) FILTER (WHERE host IS NOT NULL) AS running FROM tasks GROUP BY queue) t ON t.queue = q.queue "
+    'ORDER BY coalesce(t.queue, q.queue) COLLATE "C"'
+)
 _WITHDRAW = "DELETE FROM tasks t USING runs r WHERE r.uid = $1 AND t.run = r.num AND t.task = ANY ($2::bigint[])"
 
 
@@ -53,7 +54,7 @@ class PostgresTasks:
         self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
         rows = await fetch(self._lines, _TAKE, host, list(queues), list(steps), now, limit)
-        return [_offer(row) for row in sorted(rows, key=lambda row: int(row["num"]))]
+        return [_offer(row) for row in rows]
 
     async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
         rows = await fetch(self._lines, _HELD, list(hosts), limit)
@@ -71,6 +72,29 @@ class PostgresTasks:
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         await fetch(self._lines, _WITHDRAW, uid, list(tasks))
+        # It may have made room in a queue that others wait for.
+        self._hints.give()
+
+    async def limit(self, queue: str, limits: Limits | None) -> None:
+        if limits is None:
+            await fetch(self._lines, "DELETE FROM queues WHERE queue = $1", queue)
+        else:
+            values = (limits.priority, limits.concurrency, limits.rate, limits.per_ms)
+            await fetch(self._lines, _LIMIT, queue, *values)
+        self._hints.give()
+
+    async def limits(self) -> Mapping[str, Limits]:
+        return {str(row["queue"]): _limits(row) for row in await fetch(self._lines, _LIMITS)}
+
+    async def queues(self) -> Sequence[QueueRow]:
+        return [
+            QueueRow(queue=row["queue"], waiting=row["waiting"], running=row["running"], limits=_limits(row))
+            for row in await fetch(self._lines, _QUEUES)
+        ]
+
+
+def _limits(row: Record) -> Limits:
+    return Limits(priority=row["priority"], concurrency=row["concurrency"], rate=row["rate"], per_ms=row["per_ms"])
 
 
 def _values(task: TaskOffer) -> tuple[Any, ...]:

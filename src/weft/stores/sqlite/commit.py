@@ -15,18 +15,10 @@ import msgspec
 
 from weft.core.ids import HostId, RunId, RunUid
 from weft.ports.store import OVER_STATUSES, REOPENED_STATUSES, Append, NewRun, Outcome, Snapshot
-from weft.stores.rules import free_id, merge_attributes
-from weft.stores.sqlite.hop import is_plain
+from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
+from weft.stores.rules import free_id, is_plain, merge_attributes
 from weft.stores.sqlite.mail import Taken, deliver, is_key_taken, read_taken, take, write_key
-from weft.stores.sqlite.rows import (
-    event_crc,
-    index_attributes,
-    insert_run,
-    json_text,
-    snapshot_crc,
-    uid_crc,
-    unindex_attributes,
-)
+from weft.stores.sqlite.rows import index_attributes, insert_run, json_text, unindex_attributes
 
 Numbers = dict[str, tuple[int, int]]
 NUMBERS_MAX = 100_000

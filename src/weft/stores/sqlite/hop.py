@@ -12,7 +12,8 @@ from typing import Any
 
 from weft.core.ids import HostId
 from weft.ports.store import Append
-from weft.stores.sqlite.rows import event_crc
+from weft.stores.checksums import event_crc
+from weft.stores.rules import is_plain
 from weft.stores.sqlite.writer import Writer
 
 EVENTS_MAX = 4
@@ -54,15 +55,3 @@ def try_hop(writer: Writer, append: Append, host: HostId) -> bool:
         return writer.run_text(_TEXTS[count - 1], values) == count
     finally:
         writer.lock.release()
-
-
-def is_plain(append: Append) -> bool:
-    """Whether there are events and nothing else."""
-    return (
-        append.status is None
-        and append.create is None
-        and not (append.taken or append.keys or append.mail or append.refs or append.children)
-        and append.attributes is None
-        and append.reopen is None
-        and append.snapshot is None
-    )

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import apsw
+import msgspec
 
 from weft.core.ids import HostId
+from weft.ports.store import Heart, HostRow
+from weft.stores.heart import SameHeart
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.rows import json_text
 from weft.stores.sqlite.writer import Writer
 from weft.stores.suspicion import Suspicion
 
+_BEAT = "UPDATE hosts SET beats = beats + 1, lease_ms = ?, beat_at = ? WHERE host = ?"
+_LIST = "INSERT INTO hosts (host, beats, lease_ms, about, beat_at) VALUES (?, 0, ?, ?, ?)"
+_LISTED = (
+    "SELECT host, about, lease_ms, beat_at, (SELECT count(*) FROM runs WHERE owner = hosts.host), "
+    "(SELECT count(*) FROM tasks WHERE tasks.host = hosts.host) FROM hosts ORDER BY host"
+)
 # Who works on something: owners of runs, and those who took tasks. A host that left has no row, and may be among them.
 _BUSY = "SELECT owner FROM runs WHERE owner IS NOT NULL UNION SELECT host FROM tasks WHERE host IS NOT NULL"
 
@@ -24,26 +36,33 @@ class SqliteHosts:
         self._reader = reader
         self._locks = locks
         self._suspicion = Suspicion()
-        self._leases: dict[HostId, int] = {}
+        self._leases: dict[HostId, tuple[int, str]] = {}
+        self._living: Sequence[HostId] = ()
         self._version: int | None = None
 
-    async def join(self, host: HostId, *, lease_ms: int) -> None:
+    async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
         # Locked before it is listed: a row without a lock is a dead host.
         self._locks.take(host)
-        self._leases[host] = lease_ms
+        self._leases[host] = (lease_ms, json_text(dict(about or {})))
         await self.beat(host)
 
     async def beat(self, host: HostId) -> None:
         """Also lists a host again that joined here and was taken for dead."""
-        lease_ms = self._leases.get(host)
+        joined = self._leases.get(host)
+        if joined is None:
+            return
+        lease_ms, about = joined
+        now = time.time_ns() // 1_000_000
 
         def work(connection: apsw.Connection) -> None:
-            connection.execute("UPDATE hosts SET beats = beats + 1, lease_ms = ? WHERE host = ?", (lease_ms, host))
+            connection.execute(_BEAT, (lease_ms, now, host))
             if not connection.changes():
-                connection.execute("INSERT INTO hosts (host, beats, lease_ms) VALUES (?, 0, ?)", (host, lease_ms))
+                connection.execute(_LIST, (host, lease_ms, about, now))
 
-        if lease_ms is not None:
-            await self._writer.small(work)
+        await self._writer.small(work)
+
+    def heart(self) -> Heart:
+        return SameHeart(self.beat)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
         listed, busy = await self._reader.aside(_listed_and_busy)
@@ -53,7 +72,27 @@ class SqliteHosts:
         for host, (beats, lease_ms) in listed.items():
             if self._suspicion.is_due(host, beats=beats, lease_ms=lease_ms, monotonic=monotonic):
                 gone.add(host)
+        self._living = [host for host in listed if host not in gone]
         return sorted(gone)
+
+    async def living(self) -> Sequence[HostId]:
+        return self._living
+
+    async def listed(self) -> Sequence[HostRow]:
+        now = time.time_ns() // 1_000_000
+        rows: list[Any] = await self._reader.aside(lambda connection: connection.execute(_LISTED).fetchall())
+        return [
+            HostRow(
+                host=HostId(host),
+                about=msgspec.json.decode(about),
+                lease_ms=lease_ms,
+                silent_ms=max(0, now - beat_at),
+                gone=self._locks.is_gone(HostId(host)) or now - beat_at >= lease_ms,
+                runs=runs,
+                tasks=tasks,
+            )
+            for host, about, lease_ms, beat_at, runs, tasks in rows
+        ]
 
     async def leave(self, host: HostId) -> None:
         await self._writer.small(lambda connection: connection.execute("DELETE FROM hosts WHERE host = ?", (host,)))
@@ -82,5 +121,8 @@ class SqliteHosts:
 
 
 def _listed_and_busy(connection: apsw.Connection) -> tuple[dict[HostId, tuple[int, int]], set[HostId]]:
-    listed = {HostId(host): (beats, lease_ms) for host, beats, lease_ms in connection.execute("SELECT * FROM hosts")}
+    listed = {
+        HostId(host): (beats, lease_ms)
+        for host, beats, lease_ms in connection.execute("SELECT host, beats, lease_ms FROM hosts")
+    }
     return listed, {HostId(host) for (host,) in connection.execute(_BUSY)}

@@ -22,21 +22,13 @@ from weft.ports.store import (
     Snapshot,
     StoredEvent,
 )
+from weft.stores.checksums import check_end, checked_events, snapshot_crc, uid_crc
 from weft.stores.rules import check_numbering
 from weft.stores.sqlite.commit import Batch, write_snapshot
 from weft.stores.sqlite.hop import try_hop
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.reader import Reader
-from weft.stores.sqlite.rows import (
-    RUN_COLUMNS,
-    check_end,
-    checked_events,
-    insert_run,
-    mail_of,
-    run_row,
-    snapshot_crc,
-    uid_crc,
-)
+from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, mail_of, run_row
 from weft.stores.sqlite.writer import Writer
 
 NEAR_EVENTS_MAX = 500

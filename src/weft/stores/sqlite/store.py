@@ -19,6 +19,7 @@ from weft.stores.sqlite.directory import SqliteDirectory
 from weft.stores.sqlite.hosts import SqliteHosts
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.log import SqliteLog
+from weft.stores.sqlite.memos import SqliteMemos
 from weft.stores.sqlite.reader import Reader
 from weft.stores.sqlite.schema import migrate
 from weft.stores.sqlite.streams import SqliteStreams
@@ -38,12 +39,14 @@ class SqliteStore:
     tasks: SqliteTasks
     definitions: SqliteDefinitions
     streams: SqliteStreams
+    memos: SqliteMemos
 
     def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
         if durability not in _SYNCHRONOUS:
             raise UsageError(f"durability is {durability!r}.", hint='Use "full" (the default) or "fast".')
         path_of(url)
         self.url = url
+        self.offset_ms = 0
         self._synchronous = _SYNCHRONOUS[durability]
         self._parts: tuple[Checkpointer, Writer, Reader, LockFiles] | None = None
 
@@ -87,3 +90,4 @@ class SqliteStore:
         self.tasks = SqliteTasks(writer, reader)
         self.definitions = SqliteDefinitions(writer, reader)
         self.streams = SqliteStreams(writer, reader)
+        self.memos = SqliteMemos(writer, reader)

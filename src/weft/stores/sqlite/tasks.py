@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
 from weft.core.ids import HostId, Millis, RunUid
-from weft.ports.store import OVER_STATUSES, Mail, TaskOffer
+from weft.ports.store import OVER_STATUSES, Limits, Mail, QueueRow, TaskOffer
+from weft.stores.queues import pick
 from weft.stores.sqlite.mail import deliver
+from weft.stores.sqlite.queues import note_handed_out, read_limits, read_queues, room_of, set_limits
 from weft.stores.sqlite.reader import Reader
 from weft.stores.sqlite.writer import Writer
 
@@ -54,9 +56,16 @@ class SqliteTasks:
             return []
 
         def work(connection: apsw.Connection) -> list[TaskOffer]:
-            nums = connection.execute(_FREE, wanted).fetchall()
+            limits = read_limits(connection)
+
+            def free(names: Sequence[str], most: int) -> Sequence[int]:
+                return [num for (num,) in connection.execute(_FREE, (_json(names), _json(steps), now, most))]
+
+            nums = pick(queues, limits, limit, free, lambda queue, bound: room_of(connection, queue, bound, now))
             claim = f"UPDATE tasks SET host = ? WHERE num = ? RETURNING {_COLUMNS}"
-            return [_offer(row) for (num,) in nums for row in connection.execute(claim, (host, num))]
+            taken = [_offer(row) for num in sorted(nums) for row in connection.execute(claim, (host, num))]
+            note_handed_out(connection, limits, [offer.queue for offer in taken], now)
+            return taken
 
         return await self._writer.small(work)
 
@@ -88,6 +97,15 @@ class SqliteTasks:
             )
 
         await self._writer.small(work)
+
+    async def limit(self, queue: str, limits: Limits | None) -> None:
+        await self._writer.small(lambda connection: set_limits(connection, queue, limits))
+
+    async def limits(self) -> Mapping[str, Limits]:
+        return self._reader.here(read_limits)
+
+    async def queues(self) -> Sequence[QueueRow]:
+        return await self._reader.aside(read_queues)
 
 
 def _values(task: TaskOffer) -> tuple[Any, ...]:

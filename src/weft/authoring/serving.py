@@ -1,0 +1,154 @@
+"""An app as the server sees it, and apps that host only a part of themselves."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from weft.authoring.app import AppCatalogue, plain_attributes
+from weft.authoring.graphs import Graph
+from weft.authoring.runnable import Invocation, Runnable
+from weft.authoring.workflows import Workflow, check_run_id
+from weft.core import commands as c
+from weft.core import values
+from weft.core.ids import Millis
+from weft.errors import BadValue, UnknownWorkflow
+from weft.ports.store import Definition
+from weft.runtime.door import Door, Started
+from weft.runtime.programs import read_graph
+from weft.runtime.schemas import check_schema
+from weft.server.hosted import Known, Order
+from weft.steps.base import StepBody
+
+if TYPE_CHECKING:
+    from weft.authoring.app import App
+
+
+class Served:
+    """What the server asks of an app."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @property
+    def door(self) -> Door:
+        return self._app.door
+
+    def workflows(self) -> Sequence[Known]:
+        app = self._app
+        found = [app.known(*key) for key in app.workflow_versions()]
+        return [_known(one) for one in [*found, *app.graphs()] if one is not None]
+
+    async def launch_named(self, order: Order) -> Started:
+        app = self._app
+        if order.version is None:
+            return await self._launch(app.runnable_named(order.workflow), order)
+        stored = await app.door.store.definitions.get(order.workflow, order.version)
+        known = app.known(order.workflow, stored.version if stored is not None else order.version)
+        if known is not None:
+            return await self._launch(known, order)
+        if stored is None or stored.style != "graph":
+            raise UnknownWorkflow(f'No version "{order.version}" of "{order.workflow}" is known here.')
+        return await self._launch_stored(stored, order)
+
+    async def _launch(self, workflow: Runnable[Any], order: Order) -> Started:
+        invocation = Invocation(workflow, workflow.given(order.input))
+        _, started = await self._app.launch(
+            invocation,
+            order.id,
+            existing=order.existing,
+            attributes=order.attributes,
+            delay_ms=order.delay_ms,
+        )
+        return started
+
+    async def _launch_stored(self, stored: Definition, order: Order) -> Started:
+        """A graph that was hosted before, in a version that the app no longer has: it is data, and can still run."""
+        door = self._app.door
+        graph = read_graph(stored).graph
+        raw = values.encode(dict(order.input), what=f"{stored.name} got")
+        wrong = check_schema(graph.input, raw) if graph.input is not None else None
+        if wrong is not None:
+            raise BadValue(f"The input of {stored.name} does not fit: {wrong}.", code="value.wrong_type")
+        if door.engine is not None:
+            door.engine.catalogue.learn(stored)
+        start = c.StartRun(
+            run_id=check_run_id(order.id) if order.id is not None else f"{stored.name}-{door.ids.new()}",
+            workflow=stored.name,
+            version=stored.version,
+            style="graph",
+            input=msgspec.Raw(raw),
+            attributes=plain_attributes(order.attributes),
+        )
+        return await door.start(start, chosen=order.id is not None, existing=order.existing, delay_ms=order.delay_ms)
+
+
+def _known(workflow: Runnable[Any]) -> Known:
+    return Known(
+        name=workflow.name,
+        version=workflow.version,
+        style=workflow.style,
+        description=inspect.cleandoc(workflow.__doc__ or "") if isinstance(workflow, Workflow) else "",
+        input=_input(workflow),
+    )
+
+
+def _input(workflow: Runnable[Any]) -> Mapping[str, Any] | None:
+    """JSON Schema of what it takes, as far as that can be said."""
+    if isinstance(workflow, Graph):
+        return workflow.loaded.graph.input
+    if not isinstance(workflow, Workflow):
+        return None
+    parameters = workflow.signature.parameters
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for parameter in parameters:
+        schema = dict(parameter.codec.schema())
+        definitions.update(schema.pop("$defs", {}))  # type: ignore[call-overload]
+        properties[parameter.name] = schema
+    found: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "required": [parameter.name for parameter in parameters if parameter.required],
+        "additionalProperties": False,
+    }
+    return {**found, "$defs": definitions} if definitions else found
+
+
+class QueueCatalogue(AppCatalogue):
+    """An app of which this host performs only the steps of some queues; the others are for workers elsewhere."""
+
+    def __init__(self, app: App, queues: Sequence[str]) -> None:
+        super().__init__(app)
+        self._own = app
+        self._queues = frozenset(queues)
+
+    def step(self, name: str) -> StepBody | None:
+        found = self._own.find_step(name)
+        return found.body if found is not None and found.policy.queue in self._queues else None
+
+    def steps(self) -> list[str]:
+        return [name for name in super().steps() if self.step(name) is not None]
+
+    def queues(self) -> list[str]:
+        return sorted(self._queues)
+
+
+class WorkerCatalogue(AppCatalogue):
+    """An app of which this host performs steps only, for runs of others, from some queues."""
+
+    def __init__(self, app: App, queues: Sequence[str]) -> None:
+        super().__init__(app)
+        self._queues = sorted(queues)
+
+    def queues(self) -> list[str]:
+        return self._queues
+
+    def programs(self) -> list[tuple[str, str]]:
+        return []
+
+    def definitions(self, now: Millis) -> list[Definition]:
+        return []

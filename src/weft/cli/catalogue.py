@@ -1,0 +1,94 @@
+"""The catalogue on the terminal: which steps goals are planned with, how they are, and how they come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from weft.cli.entry import say
+from weft.cli.output import console, print_json, print_table
+from weft.cli.place import described, opened, url_of
+from weft.cli.planning import Known, known_steps
+from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated
+from weft.core.goal.definitions import StepDef
+from weft.core.goal.plan_text import way_text
+from weft.goals import load_steps
+from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.runtime.step_keeper import can_be_checked, compiled
+
+HEALTH_STYLES = {"healthy": "green", "unhealthy": "red", "unknown": "dim"}
+WORDS = {StepRegistered: "registered", StepUpdated: "updated", StepUnregistered: "unregistered"}
+
+
+async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
+    """All steps that goals are planned with here, by id."""
+    async with known_steps(url, app, "weft steps") as known:
+        stored = None
+        if known.door is not None:
+            stored = await StoredCatalogue(known.door.store.definitions, known.door.clock).catalogue()
+        steps = sorted(known.group.planned(), key=lambda step: step.id)
+        health = {step.id: _health(step, stored.health if stored is not None else {}) for step in steps}
+        origins = {step.id: "store" if stored is not None and step.id in stored else "app" for step in steps}
+    if json:
+        print_json({"store": known.address, "steps": [_document(step, health, origins) for step in steps]})
+        return
+    _print(steps, health, origins, known)
+
+
+def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
+    """As somebody found it last; scripts can be judged here and now."""
+    found = known.get(step.id)
+    if found is not None:
+        return found
+    return compiled(step) if can_be_checked(step) and any(True for _ in step.scripts()) else Checkup()
+
+
+def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[str, str], known: Known) -> None:
+    out = console()
+    if not steps:
+        out.print(f"No steps. Store: {described(known.address)}. Add some: weft steps register FILE, or --app FILE")
+        return
+    rows = [
+        (
+            step.id,
+            Text(health[step.id].status, style=HEALTH_STYLES[health[step.id].status]),
+            origins[step.id],
+            ", ".join(sorted(step.gives)),
+            ", ".join(fact for fact, need in sorted(step.needs.items()) if need.role != "const"),
+            f"{way_text(step)}{f'  ({health[step.id].error})' if health[step.id].error else ''}",
+        )
+        for step in steps
+    ]
+    print_table(out, ("STEP", "HEALTH", "FROM", "GIVES", "NEEDS", "HOW"), rows)
+    out.print(f"[dim]Store: {described(known.address)}.[/dim]")
+
+
+def _document(step: StepDef, health: dict[str, Checkup], origins: dict[str, str]) -> dict[str, Any]:
+    found = health[step.id]
+    body = msgspec.to_builtins(step)
+    return {**body, "health": found.status, "error": found.error or None, "from": origins[step.id]}
+
+
+async def change_steps(action: str, words: Sequence[str], *, url: str | None, app: str | None) -> None:
+    """Register or update the steps of files, or take steps out, in the store.
+
+    Raises BadStep, NameTaken, UnknownStep.
+    """
+    async with opened(url_of(url, app), create=action == "register") as door:
+        stored = StoredCatalogue(door.store.definitions, door.clock)
+        events: list[AnyCatalogueEvent] = []
+        if action == "unregister":
+            events += await stored.unregister(*words)
+        else:
+            change = stored.register if action == "register" else stored.update
+            for file in words:
+                events += await change(load_steps(file, GOAL_LANGUAGES))
+    for event in events:
+        step = event.step.id if isinstance(event, StepRegistered | StepUpdated) else event.step_id
+        say(f"{WORDS.get(type(event), 'changed')} {step}")
+    if not events:
+        say(f"nothing to do: {described(door.store.url)} has exactly that")

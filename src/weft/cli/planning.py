@@ -1,0 +1,131 @@
+"""Goals on the terminal: what reaching one takes, as a tree with reasons, as a picture, or frozen into a graph."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from weft.authoring.goals import Plan
+from weft.authoring.group import Group
+from weft.cli.arguments import plain
+from weft.cli.entry import say
+from weft.cli.loading import Loaded, load_app
+from weft.cli.output import age, console, iso, print_json
+from weft.cli.pictures import picture_of_plan, render_mermaid, render_svg
+from weft.cli.place import described, exists, opened, project_settings, url_of
+from weft.errors import UsageError
+from weft.ports.store import Memo
+from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.door import Door
+from weft.runtime.programs import graph_definition, keep_definition
+from weft.runtime.recall import reusable
+
+
+class Known(msgspec.Struct, frozen=True):
+    """All steps that a command speaks of: those of the app, if one is named, and those of the store, if it is there."""
+
+    group: Group
+    door: Door | None
+    address: str
+
+
+@asynccontextmanager
+async def known_steps(url: str | None, app: str | None, verb: str, *, create: bool = False) -> AsyncIterator[Known]:
+    """The app's steps and the store's together, as a host would have them. Raises NameTaken, BadStep."""
+    target = app or project_settings().get("app")
+    loaded: Loaded | None = load_app(target, verb) if target else None
+    address = url_of(url, app, loaded)
+    group: Group = loaded.app if loaded is not None else Group()
+    if address.startswith("memory:") or (not create and not exists(address)):
+        yield Known(group, None, address)
+        return
+    async with opened(address, create=create) as door:
+        stored = await StoredCatalogue(door.store.definitions, door.clock).catalogue()
+        for fault in group.learn_steps({step: entry.definition for step, entry in stored.entries.items()}):
+            raise fault
+        yield Known(group, door, address)
+
+
+def given_facts(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+    """``k=v`` is a fact with a value, ``k`` one whose value is not known yet: all names, and the values there are."""
+    values: dict[str, Any] = {}
+    names: dict[str, None] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not name:
+            raise UsageError(f"{word!r} names no fact.", hint="--given order_id=o-1, or --given order_id")
+        names[name] = None
+        if equals:
+            values[name] = plain(text)
+    return list(names), values
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """How a plan is to be shown."""
+
+    json: bool = False
+    svg: bool = False
+    mermaid: bool = False
+    freeze: str | None = None
+
+
+async def print_plan(
+    goals: Sequence[str], given: Sequence[str], shown: Shown, *, url: str | None, app: str | None
+) -> int:
+    """The plan for these goals; 1 if it could not start. Raises UnknownStep, BadPlan."""
+    names, values = given_facts(given)
+    async with known_steps(url, app, "weft plan", create=shown.freeze is not None) as known:
+        plan = known.group.plan(*goals, given=names)
+        if shown.freeze is not None:
+            await _freeze(plan, shown.freeze, known)
+            return 0
+        reuse: dict[str, Memo] = {}
+        if known.door is not None:
+            reuse = await reusable(plan.plan, values, known.door.store.memos, now=known.door.clock.now_ms())
+        if shown.svg or shown.mermaid:
+            picture = picture_of_plan(plan.plan)
+            print(render_svg(picture) if shown.svg else render_mermaid(picture))
+        elif shown.json:
+            print_json({"store": known.address, **_document(plan, reuse)})
+        else:
+            _print(plan, reuse, known)
+    return 1 if plan.required else 0
+
+
+def _print(plan: Plan, reuse: dict[str, Memo], known: Known) -> None:
+    out = console()
+    out.print(Text(str(plan)))
+    if reuse and known.door is not None:
+        now = known.door.clock.now_ms()
+        out.print()
+        out.print(Text("answered from the cache:", style="dim"))
+        for step, memo in reuse.items():
+            out.print(Text(f"  {step}: as in {memo.run}, {age(now - memo.at)} ago"))
+    out.print(Text(f"\nSteps of {_origin(known)}.", style="dim"))
+
+
+def _origin(known: Known) -> str:
+    store = f"store {described(known.address)}" if known.door is not None else ""
+    return store or "the app alone: there is no store yet"
+
+
+def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
+    body = msgspec.to_builtins(plan.plan)
+    for name in ("steps", "required", "conditional", "missing", "excluded", "facts", "given"):
+        body.setdefault(name, [] if name in ("required", "conditional", "given") else {})
+    body["reuse"] = {step: {"run": memo.run, "at": iso(memo.at)} for step, memo in reuse.items()}
+    return dict(body)
+
+
+async def _freeze(plan: Plan, name: str, known: Known) -> None:
+    """Keep the plan as a graph in the store, for every process that hosts its steps."""
+    if known.door is None:
+        raise UsageError(f"{known.address} keeps nothing, so no graph can be stored there.", hint="Name a store: --url")
+    loaded = plan.freeze(name).load()
+    definition = graph_definition(loaded.graph, loaded.source, now=known.door.clock.now_ms())
+    await keep_definition(known.door.store.definitions, definition)
+    say(f"{name} is stored as a graph, version {definition.version}: {len(loaded.graph.nodes)} nodes")

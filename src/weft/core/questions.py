@@ -1,0 +1,293 @@
+"""Questions to people: who may answer, when an answer settles it, what it was about. Pure.
+
+A question names people (``ann``) and groups (``role:ops``, ``team:sales``). Whoever answers is either known to the
+server, with the groups it belongs to, or says who it is on a machine where nobody checks: then names are believed, and
+so is membership. An answer may name the digest of what was shown; one that was given for something else is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.commands import DecideAsk, NoteTold
+from weft.core.decider import Env
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer
+from weft.core.events import (
+    NULL,
+    AnyEvent,
+    AskAnswered,
+    AskEscalated,
+    AskOpened,
+    AskReminded,
+    AskTold,
+    WaitTimedOut,
+)
+from weft.core.ids import EntryId
+from weft.core.state import Question, State
+from weft.core.values import unseal
+from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished
+
+STARTED_BY = "weft.started_by"
+"""The attribute that names who started a run."""
+GROUPS = ("role:", "team:")
+
+_encode = msgspec.json.Encoder().encode
+_canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+def opened(event: AskOpened, at: int) -> Question:
+    """The question that an event opens."""
+    return Question(
+        title=event.title,
+        since=at,
+        form=event.form,
+        about=event.about,
+        of=event.of,
+        quorum=event.quorum,
+        due=event.due,
+        on_timeout=event.on_timeout,
+        escalate=event.escalate,
+        four_eyes=event.four_eyes,
+        remind_ms=event.remind_ms,
+        remind_at=at + event.remind_ms if event.remind_ms else 0,
+    )
+
+
+def is_group(who: str) -> bool:
+    """Whether this names a group of people, and not one person."""
+    return who.startswith(GROUPS)
+
+
+def digest_of(question: Question) -> str:
+    """What is decided, in short: another title, subject or form has another digest."""
+    shown = _canonical([question.title, Raw(bytes(question.about)), question.form])
+    return hashlib.sha256(shown).hexdigest()[:32]
+
+
+def asked(question: Question) -> list[str]:
+    """Who may answer now; nobody named: anybody."""
+    if not question.of or not question.escalated:
+        return question.of
+    return [*question.of, *(who for who in question.escalate if who not in question.of)]
+
+
+# --- time --------------------------------------------------------------------------------------------------------
+
+
+def due_of(question: Question) -> int:
+    """When something happens to it by itself: a reminder, or the end of its time (0: never)."""
+    times = [time for time in (question.due, question.remind_at) if time]
+    return min(times, default=0)
+
+
+def armed(number: int, question: Question) -> Sequence[AnyEffect]:
+    """The timer of an open question, if it has one."""
+    due = due_of(question)
+    return (ArmTimer(EntryId(number), due, mailed=True),) if due else ()
+
+
+def armed_new(state: State) -> Sequence[AnyEffect]:
+    """The timer of the question that the last event opened."""
+    return armed(state.seq, state.asks[state.seq])
+
+
+def armed_again(state: State, event: AskAnswered | AskEscalated | AskReminded) -> Sequence[AnyEffect]:
+    """The timer of a question after something happened to it."""
+    question = state.asks.get(event.ask)
+    found = armed(event.ask, question) if question is not None else ()
+    return found or (DisarmTimer(event.ask),)
+
+
+def decide_due(number: EntryId, question: Question, now: int) -> Sequence[AnyEvent]:
+    """Its time has come, or the time to remind people of it."""
+    if question.due and now >= question.due:
+        return (_timed_out(number, question),)
+    if question.remind_at and now >= question.remind_at:
+        return (AskReminded(ask=number),)
+    return ()
+
+
+def _timed_out(number: EntryId, question: Question) -> AnyEvent:
+    if question.on_timeout == "fail":
+        return WaitTimedOut(wait=number)
+    if question.on_timeout == "escalate":
+        return AskEscalated(ask=number, of=question.escalate)
+    approved = question.on_timeout == "approve"
+    return AskAnswered(ask=number, approved=approved, reason="nobody answered in time")
+
+
+def evolve_escalated(state: State, event: AskEscalated) -> None:
+    """Others may answer too, each of them alone, and now the question waits as long as it takes."""
+    question = state.asks[event.ask]
+    question.escalated = True
+    question.escalate = event.of
+    question.due = 0
+
+
+def evolve_reminded(state: State, event: AskReminded, at: int) -> None:
+    """The next reminder is counted from this one: those that were slept through are not made up for."""
+    question = state.asks[event.ask]
+    question.reminded += 1
+    question.remind_at = at + question.remind_ms
+
+
+# --- telling people ----------------------------------------------------------------------------------------------
+
+
+def notice(question: Question) -> str:
+    """What people should be told of it: that it was asked, asked of others too, or asked again."""
+    if question.reminded:
+        return f"reminded.{question.reminded}"
+    return "escalated" if question.escalated else "opened"
+
+
+def decide_told(state: State, command: NoteTold) -> Sequence[AnyEvent]:
+    """Somebody was told. What is known, or nobody waits for, changes nothing."""
+    question = state.asks.get(command.ask)
+    if question is None or question.told == command.notice:
+        return ()
+    return (AskTold(ask=EntryId(command.ask), notice=command.notice),)
+
+
+def evolve_told(state: State, event: AskTold) -> None:
+    """This was told."""
+    state.asks[event.ask].told = event.notice
+
+
+# --- answering ---------------------------------------------------------------------------------------------------
+
+
+def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -> Sequence[AnyEvent]:
+    """An answer to an open question. A wrong form is refused and may be given again."""
+    question = _open(state, command, number)
+    assert number is not None
+    if command.digest and command.digest != digest_of(question):
+        raise NotAllowed(
+            f"The answer to {command.ask!r} was given for something else than what {state.run_id} asks now.",
+            hint="Look at the question again: weft inbox.",
+            code="ask.other_subject",
+        )
+    stands_for = _standing(state, question, command)
+    if command.by and command.by in question.approvals:
+        raise AlreadyDecided(f"{command.by} has approved {command.ask!r} already; others have to.")
+    if command.approved and question.form is not None:
+        wrong = env.check(question.form, unseal(bytes(command.form)))
+        if wrong is not None:
+            raise BadValue(
+                f"The form of {command.ask!r} does not fit: {wrong}.",
+                hint="Answer again; the question is still open.",
+                code="value.wrong_type",
+            )
+    answer = AskAnswered(
+        ask=EntryId(number),
+        approved=command.approved,
+        by=command.by,
+        reason=command.reason,
+        form=command.form if command.approved else NULL,
+        decided=not command.approved or _is_settled(question, command.by, stands_for),
+        of=stands_for,
+        digest=command.digest,
+    )
+    return (answer,)
+
+
+def _open(state: State, command: DecideAsk, number: int | None) -> Question:
+    if number is None:
+        raise NotFound(f"{state.run_id} has no question {command.ask!r}.", hint="weft explain shows what it waits for.")
+    question = state.asks.get(number)
+    if question is not None:
+        return question
+    if state.over:
+        raise RunFinished(
+            f"{state.run_id} is {state.status}; the answer was not recorded.", hint="", run_id=state.run_id
+        )
+    raise AlreadyDecided(f"The question {command.ask!r} of {state.run_id} is decided.")
+
+
+def _standing(state: State, question: Question, command: DecideAsk) -> list[str]:
+    """For which of those who are asked this person answers. Raises NotAllowed."""
+    people = asked(question)
+    if command.by:
+        if question.four_eyes and command.by == state.attributes.get(STARTED_BY):
+            raise NotAllowed(
+                f"{command.by} started {state.run_id}, so somebody else has to decide {command.ask!r}.",
+                code="ask.not_yours",
+            )
+        found = [who for who in people if _is_one_of(command, who)]
+        if people and not found:
+            raise NotAllowed(
+                f"{command.by} is not asked: {command.ask!r} is for {', '.join(people)}.",
+                hint="Say who decides: --by NAME." if command.groups is None else "",
+                code="ask.not_yours",
+            )
+        return found
+    if command.groups is not None or question.four_eyes or _needed(question) > 1:
+        raise NotAllowed(f"{command.ask!r} is decided by people: say who.", hint="--by NAME.", code="ask.not_yours")
+    return []
+
+
+def _is_one_of(command: DecideAsk, who: str) -> bool:
+    """A name that looks like a group is not one: who belongs to a group is known, or believed, but never claimed."""
+    if not is_group(who):
+        return who == command.by
+    return command.groups is None or who in command.groups
+
+
+def _needed(question: Question) -> int:
+    """How many people have to approve."""
+    if isinstance(question.quorum, int):
+        return question.quorum
+    return max(1, len(question.of)) if question.quorum == "all" else 1
+
+
+def _is_settled(question: Question, by: str, stands_for: Sequence[str]) -> bool:
+    """Whether this approval is the last that was needed."""
+    if question.escalated and any(who in question.escalate for who in stands_for):
+        return True
+    if question.quorum != "all":
+        return len(question.approvals) + 1 >= _needed(question)
+    approvals = {name: question.stands.get(name, [name]) for name in question.approvals}
+    return _are_all_covered(question.of, {**approvals, by: list(stands_for)})
+
+
+def _are_all_covered(entries: Sequence[str], people: dict[str, list[str]]) -> bool:
+    """Whether each of those who are asked has a person of its own among these."""
+    taken: dict[str, str] = {}
+
+    def place(person: str, seen: set[str]) -> bool:
+        for entry in people[person]:
+            if entry in seen or entry not in entries:
+                continue
+            seen.add(entry)
+            if entry not in taken or place(taken[entry], seen):
+                taken[entry] = person
+                return True
+        return False
+
+    for person in people:
+        place(person, set())
+    return len(taken) >= len(set(entries))
+
+
+def evolve_answer(state: State, event: AskAnswered, at: int) -> Raw | None:
+    """One person's answer is noted; the decision as JSON, if it is one."""
+    question = state.asks[event.ask]
+    by = [*question.approvals, event.by] if event.by else list(question.approvals)
+    if not event.decided:
+        question.approvals = by
+        if event.of:
+            question.stands = {**question.stands, event.by: event.of}
+        return None
+    del state.asks[event.ask]
+    answer = {
+        "approved": event.approved,
+        "by": by if event.approved or not event.by else [event.by],
+        "reason": event.reason,
+        "form": event.form,
+        "at": at,
+    }
+    return Raw(_encode(answer))

@@ -1,0 +1,53 @@
+"""Let the steps of a document into a catalogue: all of them or none, with all that stands against it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core.goal.catalogue import AnyCatalogueEvent, Catalogue
+from weft.core.goal.checks import BadStep, Languages
+from weft.core.goal.definitions import StepDef
+from weft.core.graph.findings import Finding
+from weft.goals.load import Loaded
+from weft.goals.problems import refusal
+
+Decide = Callable[[Catalogue, StepDef, Languages], Sequence[AnyCatalogueEvent]]
+
+
+def register(catalogue: Catalogue, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
+    """A step that is new, or known by the very same definition."""
+    return catalogue.register(step, languages)
+
+
+def update(catalogue: Catalogue, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
+    """A step that exists, changed."""
+    return catalogue.update(step, languages)
+
+
+def admit(
+    catalogue: Catalogue, loaded: Loaded, languages: Languages, decide: Decide = register
+) -> list[AnyCatalogueEvent]:
+    """The events that take the steps of a document in, in its order; the catalogue itself stays as it is.
+
+    Raises:
+        BadStep: conflicts of types and circles, all of them, each where the document has it.
+        NameTaken: a step of this id is registered with another definition.
+        UnknownStep: one that should be updated does not exist.
+    """
+    trial = Catalogue([entry.definition for entry in catalogue.entries.values()])
+    events: list[AnyCatalogueEvent] = []
+    found: list[Finding] = []
+    for step in loaded.steps:
+        try:
+            decided = decide(trial, step, languages)
+        except BadStep as error:
+            told: Any = error.context.get("findings") or [Finding(error.code, error.message, suggestion=error.hint)]
+            found += [loaded.finding(step.id, each) for each in told]
+            continue
+        for event in decided:
+            trial.evolve(event)
+        events += decided
+    if found:
+        raise refusal(found, name=loaded.name)
+    return events

@@ -1,0 +1,197 @@
+"""What a step needs and gives: `needs` and `gives`, or the seeds' `attributes` with a role each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from weft.core.goal.definitions import Collect, Give, Need, Role
+from weft.core.goal.types import Type
+from weft.core.graph.findings import At
+from weft.goals.words import read_deadline, read_json, read_ms, read_script
+from weft.graphs.fields import Fields, kind
+
+NEED = ("type", "default", "optional", "const", "collect", "match", "each", "deadline", "name")
+GIVE = ("type", "name", "mapping", "whole")
+ROLES: dict[str, str] = {word: word for word in ("required", "optional", "const", "output")}
+ATTRIBUTE = (
+    *ROLES, "role", "type", "default", "value", "for_each", "deadline", "collect", "match", "mapping", "description",
+)  # fmt: skip
+MAPPING = ("name", "script", "language")
+COLLECT: dict[str, Collect] = {"first": "first", "last": "last", "some": "some", "all": "all", "none": "none"}
+_SCHEMA = frozenset({
+    "$schema", "$ref", "$defs", "properties", "required", "additionalProperties", "patternProperties", "items", "enum",
+    "anyOf", "oneOf", "allOf", "not", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength",
+    "maxLength", "minItems", "maxItems", "uniqueItems", "prefixItems", "pattern", "format", "description", "title",
+    "examples",
+})  # fmt: skip
+_BLOCKS: dict[str, tuple[str, ...]] = {
+    "required": ("collect", "for_each", "match", "mapping"),
+    "optional": ("collect", "for_each", "default", "deadline", "mapping"),
+    "const": ("value", "default"),
+    "output": ("mapping",),
+}
+_SETTINGS = frozenset(key for block in _BLOCKS.values() for key in block)
+
+
+class Facts:
+    """All that one step says about facts, and where it says it."""
+
+    def __init__(self, step: Fields) -> None:
+        self.step = step
+        self.needs: dict[str, Need] = {}
+        self.gives: dict[str, Give] = {}
+        self.places: dict[str, At] = {}
+        """Where the document has what the catalogue calls `needs.x` or `gives.x`."""
+
+    def read(self) -> None:
+        """Both spellings; a step uses one of them."""
+        step = self.step
+        if "attributes" in step:
+            for key in ("needs", "gives"):
+                if key in step:
+                    step.spelling("attributes", key)
+            self._attributes()
+            return
+        for fact, raw, at in _named(step, "needs"):
+            self.places[f"needs.{fact}"] = at
+            self.needs[fact] = self._need(raw, at)
+        for fact, raw, at in _named(step, "gives"):
+            self.places[f"gives.{fact}"] = at
+            self.gives[fact] = self._give(raw, at)
+
+    def _need(self, raw: Any, at: At) -> Need:
+        if raw is None or isinstance(raw, str):
+            return Need(type=raw)
+        need = Fields(raw, at, self.step.problems, (*NEED, *_SCHEMA))
+        role: Role = "required"
+        if "const" in need:
+            role = "const"
+        elif need.flag("optional", default="default" in need):
+            role = "optional"
+        return Need(
+            role=role,
+            type=_type(need, NEED),
+            name=need.text("name"),
+            collect=need.choice("collect", COLLECT, "first"),
+            match=read_script(need, "match"),
+            each=need.flag("each", default=False),
+            default=need.raw.get("default", msgspec.UNSET),
+            deadline=read_deadline(need, "deadline"),
+            value=need.raw.get("const", msgspec.UNSET),
+        )
+
+    def _give(self, raw: Any, at: At) -> Give:
+        if raw is None or isinstance(raw, str):
+            return Give(type=raw)
+        give = Fields(raw, at, self.step.problems, (*GIVE, *_SCHEMA))
+        return Give(
+            type=_type(give, GIVE),
+            key=give.text("name"),
+            whole=give.flag("whole", default=False),
+            mapping=read_script(give, "mapping"),
+        )
+
+    # --- the seeds' ---------------------------------------------------------------------------------------------
+
+    def _attributes(self) -> None:
+        for fact, raw, at in _named(self.step, "attributes"):
+            spec = Fields(raw, at, self.step.problems, ATTRIBUTE)
+            if spec.raw and "role" not in spec:
+                spec.needed("role")
+            role = spec.choice("role", ROLES, None)
+            if role is None:
+                continue
+            fields = _nested(spec, role)
+            for key in fields.raw:
+                if key in _SETTINGS and key not in _BLOCKS[role]:
+                    spec.problems.add("unknown_field", spec.place(key), f"{key} says nothing about what is {role}.")
+            if role == "output":
+                self.places[f"gives.{fact}"] = at
+                self.gives[fact] = self._output(fields)
+            else:
+                self.places[f"needs.{fact}"] = at
+                self.needs[fact] = self._input(fields, role)
+
+    def _input(self, spec: Fields, role: Any) -> Need:
+        name, _ = self._mapping(spec, inner=True)
+        deadline = read_deadline(spec, "deadline") if spec.raw.get("deadline") == "wait" else read_ms(spec, "deadline")
+        value_key = spec.spelling("value", "default") if role == "const" else "value"
+        return Need(
+            role=role,
+            type=_type(spec, ATTRIBUTE),
+            name=name,
+            collect=spec.choice("collect", COLLECT, "first"),
+            match=read_script(spec, "match"),
+            each=spec.flag("for_each", default=False),
+            default=read_json(spec, "default") if "default" in spec and role != "const" else msgspec.UNSET,
+            deadline=deadline or None,
+            value=read_json(spec, value_key) if value_key in spec else msgspec.UNSET,
+        )
+
+    def _output(self, spec: Fields) -> Give:
+        name, script = self._mapping(spec, inner=False)
+        return Give(type=_type(spec, ATTRIBUTE), key=name, mapping=script)
+
+    def _mapping(self, spec: Fields, *, inner: bool) -> tuple[str, Any]:
+        """Another name inside, and for outputs a script that makes the value."""
+        if "mapping" not in spec:
+            return "", None
+        mapping = Fields(spec.raw["mapping"], spec.place("mapping"), spec.problems, MAPPING)
+        if inner and "script" in mapping:
+            suggestion = "Put the change into a step of its own."
+            spec.problems.add("bad_need", mapping.place("script"), "an input is handed over as it is.", suggestion)
+            return mapping.text("name"), None
+        if "script" not in mapping:
+            return mapping.text("name"), None
+        if isinstance(mapping.raw["script"], dict) or "language" not in mapping:
+            return mapping.text("name"), read_script(mapping, "script")
+        both = {"script": {key: mapping.raw[key] for key in ("language", "script")}}
+        return mapping.text("name"), read_script(Fields(both, mapping.at, spec.problems, MAPPING), "script")
+
+
+def _named(step: Fields, key: str) -> Iterator[tuple[str, Any, At]]:
+    raw = step.raw.get(key)
+    if raw is None:
+        return
+    if isinstance(raw, list) and all(isinstance(name, str) and name for name in raw):
+        yield from ((name, None, (*step.place(key), index)) for index, name in enumerate(raw))
+    elif isinstance(raw, dict):
+        yield from ((name, value, (*step.place(key), name)) for name, value in raw.items())
+    else:
+        step.wrong(key, "a mapping of facts to types, or a list of facts")
+
+
+def _nested(spec: Fields, role: str) -> Fields:
+    """Settings stand beside the role, or in a block that is called like it."""
+    for other, known in _BLOCKS.items():
+        if other not in spec:
+            continue
+        if other != role:
+            message = f"{other} says nothing about an attribute whose role is {role}."
+            spec.problems.add("unknown_field", spec.place(other), message)
+            continue
+        block = Fields(spec.raw[other], spec.place(other), spec.problems, known)
+        for key in block.raw:
+            spec.spelling(key, other) if key in spec else None
+        merged = Fields({**spec.raw, **block.raw}, spec.at, spec.problems, (*ATTRIBUTE, *block.raw))
+        merged.raw.pop(other)
+        return merged
+    return spec
+
+
+def _type(fields: Fields, own: tuple[str, ...]) -> Type:
+    """A word, JSON Schema under `type`, or the words of a JSON Schema beside what is said about the fact."""
+    raw = fields.raw.get("type")
+    if raw is not None and not isinstance(raw, str | dict):
+        fields.wrong("type", f"a type or JSON Schema, not {kind(raw)}")
+        return None
+    said = {key: value for key, value in fields.raw.items() if key in _SCHEMA and key not in own}
+    if not said.keys() - {"description", "title", "examples"}:
+        return raw
+    if isinstance(raw, dict):
+        fields.problems.add("two_spellings", fields.at, "type is a JSON Schema, and there is another beside it.")
+        return raw
+    return said if raw is None else {"type": raw, **said}

@@ -1,0 +1,157 @@
+"""Fold a raw document of steps, in either spelling, into definitions of the catalogue.
+
+Nothing is changed in the source. Whatever is wrong is noted and left out, so that all of it can be told at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from weft.core.goal.checks import Languages, findings
+from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, inner_name
+from weft.core.graph.findings import At, Problems
+from weft.errors import BadValue
+from weft.goals.facts import Facts
+from weft.goals.policies import Policies, Steps
+from weft.goals.ways import READERS, StepWays, rename_gives, rename_needs, texts_by_name
+from weft.goals.words import read_script
+from weft.graphs.fields import Fields, kind
+from weft.steps.http.urls import url_names
+
+FORMAT = "steps/1"
+STEPS_MAX = 10_000
+DOCUMENT = ("weft", "steps", "description")
+STEP = (
+    *READERS, "needs", "gives", "when", "retry", "timeout", "queue", "effect", "width", "cache", "undo", "title",
+    "labels", "name", "type", "attributes", "predicate", "work_config", "memoizable",
+)  # fmt: skip
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """A step that could be read, and where it stands."""
+
+    definition: StepDef
+    at: At
+
+
+def fold_document(raw: Any, steps: Steps, languages: Languages, problems: Problems) -> list[Folded]:
+    """The steps of a document: a mapping by id, a list with ids, or one step by itself."""
+    found = []
+    for step_id, body, at in _bodies(raw, problems):
+        known = (*STEP, "id") if not at or isinstance(at[-1], int) else STEP
+        if not at:
+            known = (*known, "weft")
+        folded = _fold_step(step_id, Fields(body, at, problems, known), steps, languages)
+        if folded is not None:
+            found.append(folded)
+    return found
+
+
+def _bodies(raw: Any, problems: Problems) -> Iterator[tuple[str, Any, At]]:
+    if isinstance(raw, dict) and "id" in raw and "steps" not in raw:
+        _check_format(Fields(raw, (), problems, raw))
+        yield str(raw["id"]), raw, ()
+        return
+    document = Fields(raw, (), problems, DOCUMENT)
+    _check_format(document)
+    steps = document.raw.get("steps")
+    if steps is None:
+        if document.raw or raw == {}:
+            document.needed("steps")
+    elif isinstance(steps, dict) and len(steps) <= STEPS_MAX:
+        yield from ((step_id, body, ("steps", step_id)) for step_id, body in steps.items())
+    elif isinstance(steps, list) and len(steps) <= STEPS_MAX:
+        yield from _listed(steps, problems)
+    elif isinstance(steps, dict | list):
+        problems.add("too_big", ("steps",), f"{len(steps):,} steps; a document has at most {STEPS_MAX:,}.")
+    else:
+        document.wrong("steps", "a mapping of ids to steps, or a list")
+
+
+def _check_format(document: Fields) -> None:
+    if document.raw.get("weft", FORMAT) != FORMAT:
+        message = f"must be {FORMAT}, not {kind(document.raw['weft'])}."
+        document.problems.add("unknown_format", document.place("weft"), message)
+
+
+def _listed(steps: list[Any], problems: Problems) -> Iterator[tuple[str, Any, At]]:
+    seen: set[str] = set()
+    for index, body in enumerate(steps):
+        at: At = ("steps", index)
+        step_id = body.get("id") if isinstance(body, dict) else None
+        if not isinstance(step_id, str) or not step_id:
+            problems.add("missing_field", at, "a step in a list needs an id.")
+        elif step_id in seen:
+            problems.add("two_steps", at, f'two steps are called "{step_id}".')
+        else:
+            seen.add(step_id)
+            yield step_id, body, at
+
+
+def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -> Folded | None:
+    before = len(step.problems.found)
+    ways = StepWays(step_id, step)
+    way = ways.read()
+    facts = Facts(step)
+    facts.read()
+    needs = rename_needs(facts.needs, ways.renamed["needs"])
+    policies = Policies(step, way, steps)
+    when = read_script(step, step.spelling("when", "predicate"))
+    inner = sorted(inner_name(fact, need) for fact, need in needs.items())
+    policy, width = policies.policy(ways.timeout_ms), policies.width()
+    cache, undo = policies.cache(), policies.undo(inner)
+    title, labels = step.text(step.spelling("title", "name")), texts_by_name(step, "labels")
+    if isinstance(way, HttpWay):
+        _check_places(way, needs, ways.at, step.problems)
+    definition = StepDef(
+        id=step_id,
+        # A stand-in, so that the rest of a step without a way is looked at too.
+        way=way if way is not None else StepWay(step_id),
+        needs=needs,
+        gives=rename_gives(facts.gives, ways.renamed["gives"]),
+        when=when,
+        policy=policy,
+        width=width,
+        cache=cache,
+        undo=undo,
+        title=title,
+        labels=labels,
+    )
+    places = {**facts.places, "when": step.place(step.spelling("when", "predicate")), _word(definition): ways.at}
+    for each in findings(definition, languages):
+        step.problems.add(each.code, _place(each.path, step.at, places), each.message, each.suggestion)
+    return Folded(definition, step.at) if len(step.problems.found) == before else None
+
+
+def _word(definition: StepDef) -> str:
+    """What the catalogue calls the way of a step."""
+    return type(definition.way).__name__.removesuffix("Way").lower()
+
+
+def _place(path: str, at: At, places: dict[str, At]) -> At:
+    """Where the document has what the catalogue calls so: the longest part of it that is known there."""
+    known = path
+    while known:
+        if known in places:
+            rest = path[len(known) :].strip(".")
+            return (*places[known], *(rest.split(".") if rest else ()))
+        known = known.rpartition(".")[0]
+    return (*at, *path.split(".")) if path != "id" else at
+
+
+def _check_places(way: HttpWay, needs: dict[str, Need], at: At, problems: Problems) -> None:
+    """An address can only be filled with what is surely there."""
+    sure = {inner_name(fact, need) for fact, need in needs.items() if need.is_sure}
+    known = {inner_name(fact, need) for fact, need in needs.items()}
+    try:
+        names = url_names(way.url)
+    except BadValue:  # told where the address is read
+        return
+    for name in names:
+        if name not in sure:
+            why = "may be absent" if name in known else "is none of its needs"
+            hint = "Make it required, or give it a default." if name in known else ""
+            problems.add("bad_way", (*at, "url"), f"the address has {{{name}}}, which {why}.", hint)

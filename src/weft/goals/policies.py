@@ -1,0 +1,139 @@
+"""How a step is tried and how much of it at once: `retry`, `timeout`, `width`, `cache`, `undo`, or `work_config`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from weft.core.events import DEFAULT_POLICY, Effect, Policy, UndoPlan
+from weft.core.goal.definitions import AskWay, Cache, GoalWay, StepWay, Way, WorkflowWay
+from weft.goals.words import read_ms
+from weft.graphs.fields import WHOLE_MAX, Fields
+from weft.graphs.policies import BACKOFFS, fold_retry
+
+WORK_CONFIG = (
+    "max_retries", "backoff_ms", "init_backoff", "max_backoff_ms", "max_backoff", "backoff_type", "parallelism",
+)  # fmt: skip
+UNDO = ("step", "takes")
+EFFECTS: dict[str, Effect] = {"pure": "pure", "idempotent": "idempotent", "irreversible": "irreversible"}
+
+
+class Steps(Protocol):
+    """What is known of registered steps: a document may name them."""
+
+    def step_policy(self, step: str) -> Policy | None: ...
+
+    def step_undo(self, step: str) -> UndoPlan | None: ...
+
+    def step_takes(self, step: str) -> list[str] | None: ...
+
+
+class NoSteps:
+    """Nothing is registered here."""
+
+    def step_policy(self, step: str) -> Policy | None:
+        return None
+
+    def step_undo(self, step: str) -> UndoPlan | None:
+        return None
+
+    def step_takes(self, step: str) -> list[str] | None:
+        return None
+
+
+class Policies:
+    """Reads the policies of one step; a registered one's own stand where the document is silent."""
+
+    def __init__(self, step: Fields, way: Way | None, steps: Steps) -> None:
+        self.step = step
+        self.way = way
+        self.steps = steps
+        self.config: Fields | None = None
+        if "work_config" in step:
+            self.config = Fields(step.raw["work_config"], step.place("work_config"), step.problems, WORK_CONFIG)
+            for key in ("retry", "width"):
+                if key in step:
+                    step.spelling("work_config", key)
+
+    def policy(self, timeout_ms: int) -> Policy:
+        """How it is tried. ``timeout_ms``: what the address says about time."""
+        step = self.step
+        base = (self.steps.step_policy(self.way.step) if isinstance(self.way, StepWay) else None) or DEFAULT_POLICY
+        changes: dict[str, Any] = self._configured() if self.config is not None else self._retry()
+        if "delay_ms" in changes and "delay_ms_max" not in changes:
+            changes["delay_ms_max"] = max(changes["delay_ms"], base.delay_ms_max)
+        if "timeout" in step and timeout_ms:
+            step.problems.add("two_spellings", step.place("timeout"), "timeout is said here and beside the address.")
+        timeout = step.duration("timeout") or timeout_ms
+        if timeout:
+            changes["timeout_ms"] = timeout
+        if "queue" in step:
+            changes["queue"] = step.text("queue") or base.queue
+        if "effect" in step:
+            changes["effect"] = step.choice("effect", EFFECTS, base.effect)
+        if changes.get("effect", base.effect) == "irreversible":
+            changes["attempts_max"] = 1
+        policy = msgspec.structs.replace(base, **changes)
+        return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
+
+    def _retry(self) -> dict[str, Any]:
+        retry = fold_retry(self.step)
+        said = {
+            "attempts_max": retry.attempts,
+            "backoff": retry.backoff,
+            "delay_ms": retry.delay_ms,
+            "delay_ms_max": retry.delay_ms_max,
+        }
+        return {name: value for name, value in said.items() if value is not None}
+
+    def _configured(self) -> dict[str, Any]:
+        config = self.config
+        assert config is not None
+        changes: dict[str, Any] = {}
+        retries = config.raw.get("max_retries")
+        if retries == -1 and not isinstance(retries, bool):
+            changes["attempts_max"] = WHOLE_MAX
+        elif config.whole("max_retries", least=0):
+            changes["attempts_max"] = config.raw["max_retries"] + 1
+        delay, most = config.spelling("init_backoff", "backoff_ms"), config.spelling("max_backoff", "max_backoff_ms")
+        for name, key in (("delay_ms", delay), ("delay_ms_max", most)):
+            if key in config:
+                changes[name] = read_ms(config, key)
+        backoff = config.choice("backoff_type", BACKOFFS, None)
+        return {**changes, "backoff": backoff} if backoff is not None else changes
+
+    def width(self) -> int:
+        """How many work items at once; the seeds' 0 means one."""
+        if self.config is not None:
+            return self.config.whole("parallelism", least=0) or 1
+        return self.step.whole("width") or 1
+
+    def cache(self) -> Cache | None:
+        """For how long a success answers for equal inputs: `true`, or a duration."""
+        step = self.step
+        key = step.spelling("cache", "memoizable")
+        raw = step.raw.get(key)
+        if raw is None or raw is False:
+            return None
+        if isinstance(self.way, GoalWay | WorkflowWay | AskWay):
+            step.problems.add("bad_cache", step.place(key), "a run or a question is not answered from the cache.")
+            return None
+        return Cache() if raw is True else Cache(step.duration(key))
+
+    def undo(self, names: Sequence[str]) -> UndoPlan | None:
+        """The step that takes it back; without words it is given what it asks for, of ``names`` and ``result``."""
+        step = self.step
+        raw = step.raw.get("undo")
+        if raw is None:
+            return self.steps.step_undo(self.way.step) if isinstance(self.way, StepWay) else None
+        undo = Fields({"step": raw} if isinstance(raw, str) else raw, step.place("undo"), step.problems, UNDO)
+        if "step" not in undo:
+            undo.needed("step")
+        name = undo.text("step")
+        if not name:
+            return None
+        known = self.steps.step_takes(name)
+        takes = undo.texts("takes") if "takes" in undo else known if known is not None else [*names, "result"]
+        return UndoPlan(name, takes, self.steps.step_policy(name) or DEFAULT_POLICY)

@@ -1,0 +1,178 @@
+"""How a step is performed: exactly one of `step`, `http`, `script`, `goal`, `workflow`, `ask`; or the seeds' types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from weft.core.goal.definitions import AskWay, Give, GoalWay, HttpWay, Need, ScriptWay, StepWay, Way, WorkflowWay
+from weft.core.graph.findings import At
+from weft.errors import BadValue
+from weft.goals.words import read_ms, read_script
+from weft.graphs.fields import Fields
+from weft.graphs.schemas import object_schema
+from weft.graphs.work import read_on_timeout, read_quorum
+from weft.steps.http.urls import url_names
+
+Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
+METHODS: dict[str, Method] = {"GET": "GET", "POST": "POST", "PUT": "PUT", "DELETE": "DELETE", "PATCH": "PATCH"}
+ANSWERS: dict[str, Literal["now", "later"]] = {"now": "now", "later": "later"}
+TYPES = {"sync": "http", "async": "http", "script": "script", "flow": "flow"}
+HTTP = ("url", "method", "answer", "headers", "health", "endpoint", "timeout", "health_check")
+FLOW = ("goals", "input_map", "output_map")
+ASK = ("title", "form", "of", "quorum", "on_timeout", "four_eyes", "remind")
+WORKFLOW = ("name", "version")
+
+
+class StepWays:
+    """Reads the way of one step."""
+
+    def __init__(self, step_id: str, step: Fields) -> None:
+        self.id = step_id
+        self.step = step
+        self.at: At = step.at
+        self.timeout_ms = 0
+        """What the seeds say about time beside the address."""
+        self.renamed: dict[str, dict[str, str]] = {"needs": {}, "gives": {}}
+        """Inner names that a flow's maps give to facts: both directions are written, so what is declared decides."""
+
+    def read(self) -> Way | None:
+        """The way, or None if there is not exactly one that can be read."""
+        step = self.step
+        given = [word for word in READERS if word in step]
+        kind = step.choice("type", TYPES, None) if "type" in step else None
+        if kind is not None and kind not in given:
+            step.problems.add("missing_field", step.place("type"), f"a {step.raw['type']} step needs {kind}.")
+            return None
+        if len(given) != 1:
+            words = ", ".join(word for word in READERS if word != "flow")
+            message = f"{' and '.join(given)} are several ways." if given else f"{self.id} says no way to perform it."
+            step.problems.add("bad_way", step.at, message, f"Exactly one of {words}.")
+            return None
+        self.at = step.place(given[0])
+        return READERS[given[0]](self, given[0])
+
+    def _step(self, key: str) -> Way | None:
+        name = self.step.text(key)
+        return StepWay(name) if name else None
+
+    def _http(self, key: str) -> Way | None:
+        raw = self.step.raw[key]
+        call = Fields({"url": raw} if isinstance(raw, str) else raw, self.at, self.step.problems, HTTP)
+        address, health = call.spelling("url", "endpoint"), call.spelling("health", "health_check")
+        if call.raw and address not in call:
+            call.needed("url")
+        url = self._url(call, address)
+        method = call.choice("method", METHODS, METHODS["POST"])
+        answer = call.choice("answer", ANSWERS, "later" if self.step.raw.get("type") == "async" else "now")
+        if answer == "later" and method != "POST":
+            call.problems.add("bad_way", call.place("method"), "what is answered later is called by POST.")
+        if "timeout" in call:
+            self.timeout_ms = read_ms(call, "timeout")
+        check = self._url(call, health)
+        if "{" in check:
+            call.problems.add("bad_way", call.place(health), "a health check takes no arguments: it has no run.")
+        if not url:
+            return None
+        return HttpWay(url=url, method=method, answer=answer, headers=texts_by_name(call, "headers"), health=check)
+
+    def _url(self, call: Fields, key: str) -> str:
+        url = call.text(key)
+        if url:
+            try:
+                url_names(url)
+            except BadValue as error:
+                call.problems.add("bad_way", call.place(key), error.message, error.hint)
+        return url
+
+    def _script(self, key: str) -> Way | None:
+        script = read_script(self.step, key)
+        if script is not None and script.lang == "cel":
+            hint = "script: {lua: …} or script: {ale: …}"
+            self.step.problems.add("bad_way", self.at, "a script is in Lua or Ale.", hint)
+            return None
+        return ScriptWay(script) if script is not None else None
+
+    def _goal(self, key: str) -> Way | None:
+        goals = self.step.texts(key)
+        if not goals and self.step.raw[key] in ([], None):
+            self.step.wrong(key, "at least one goal")
+        return GoalWay(goals) if goals else None
+
+    def _flow(self, key: str) -> Way | None:
+        flow = Fields(self.step.raw[key], self.at, self.step.problems, FLOW)
+        if flow.raw and "goals" not in flow:
+            flow.needed("goals")
+        self.renamed = {"needs": texts_by_name(flow, "input_map"), "gives": texts_by_name(flow, "output_map")}
+        goals = flow.texts("goals")
+        if not goals and flow.raw.get("goals") == []:
+            flow.wrong("goals", "at least one goal")
+        return GoalWay(goals) if goals else None
+
+    def _workflow(self, key: str) -> Way | None:
+        raw = self.step.raw[key]
+        if not isinstance(raw, dict):
+            name = self.step.text(key)
+            return WorkflowWay(name) if name else None
+        call = Fields(raw, self.at, self.step.problems, WORKFLOW)
+        if "name" not in call:
+            call.needed("name")
+        name = call.text("name")
+        return WorkflowWay(name, call.text("version")) if name else None
+
+    def _ask(self, key: str) -> Way | None:
+        raw = self.step.raw[key]
+        ask = Fields({"title": raw} if isinstance(raw, str) else raw, self.at, self.step.problems, ASK)
+        form = object_schema(ask.raw["form"], ask.place("form"), ask.problems, required=True) if "form" in ask else None
+        on_timeout, escalate = read_on_timeout(ask)
+        return AskWay(
+            title=ask.text("title") or self.id,
+            form=form,
+            of=ask.texts("of"),
+            quorum=read_quorum(ask),
+            on_timeout=on_timeout,
+            escalate=escalate,
+            four_eyes=ask.flag("four_eyes", default=False),
+            remind_ms=ask.duration("remind"),
+        )
+
+
+READERS: dict[str, Callable[[StepWays, str], Way | None]] = {
+    "step": StepWays._step,  # noqa: SLF001
+    "http": StepWays._http,  # noqa: SLF001
+    "script": StepWays._script,  # noqa: SLF001
+    "goal": StepWays._goal,  # noqa: SLF001
+    "workflow": StepWays._workflow,  # noqa: SLF001
+    "ask": StepWays._ask,  # noqa: SLF001
+    "flow": StepWays._flow,  # noqa: SLF001
+}
+"""How each word is read, in the order in which a message lists them."""
+
+
+def texts_by_name(holder: Fields, key: str) -> dict[str, str]:
+    """A mapping of names to texts."""
+    raw = holder.raw.get(key, {})
+    if not isinstance(raw, dict) or not all(isinstance(value, str) for value in raw.values()):
+        holder.wrong(key, "a mapping of names to texts")
+        return {}
+    return dict(raw)
+
+
+def rename_needs(needs: dict[str, Need], names: dict[str, str]) -> dict[str, Need]:
+    """Needs under the names that a flow's `input_map` gives them inside; what is declared tells its direction."""
+    inner = {**{b: a for a, b in names.items() if b in needs}, **{a: b for a, b in names.items() if a in needs}}
+    return {
+        fact: msgspec.structs.replace(need, name="" if inner[fact] == fact else inner[fact]) if fact in inner else need
+        for fact, need in needs.items()
+    }
+
+
+def rename_gives(gives: dict[str, Give], names: dict[str, str]) -> dict[str, Give]:
+    """The same for outputs and `output_map`."""
+    inner = {**{a: b for a, b in names.items() if a in gives}, **{b: a for a, b in names.items() if b in gives}}
+    return {
+        fact: msgspec.structs.replace(give, key="" if inner[fact] == fact else inner[fact]) if fact in inner else give
+        for fact, give in gives.items()
+    }

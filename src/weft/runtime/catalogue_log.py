@@ -1,0 +1,191 @@
+"""The catalogue of a store: steps that were registered by file or by API, for every host of it.
+
+Event-sourced like a run: what happens to it is a list of appends, numbered from 1 without gaps, each with the events
+that one command caused. An append is a definition of its own (``weft.catalogue``, version = its number): two writers of
+one number cannot both succeed, so who loses reads what is new and decides again. Nothing here is ever changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from weft.core.goal.catalogue import (
+    AnyCatalogueEvent,
+    Catalogue,
+    Checkup,
+    StepHealthChanged,
+    StepRegistered,
+    StepUnregistered,
+    StepUpdated,
+)
+from weft.core.goal.checks import BadStep, Languages
+from weft.core.goal.definitions import StepDef
+from weft.errors import Conflict, Corrupt, NameTaken, WeftError
+from weft.goals.admitting import Decide, admit, register, update
+from weft.goals.load import Loaded
+from weft.ports.clock import Clock
+from weft.ports.store import Definition, Definitions
+from weft.runtime.goal_language import GOAL_LANGUAGES
+
+CATALOGUE = "weft.catalogue"
+STYLE = "catalogue"
+TRIES_MAX = 100
+
+_encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[list[AnyCatalogueEvent]] = msgspec.json.Decoder(list[AnyCatalogueEvent])
+
+
+class Happened(msgspec.Struct, frozen=True):
+    """An event of the catalogue, and when it was written."""
+
+    number: int
+    at: datetime
+    event: AnyCatalogueEvent
+
+
+class StoredCatalogue:
+    """See the module."""
+
+    def __init__(self, definitions: Definitions, clock: Clock, languages: Languages = GOAL_LANGUAGES) -> None:
+        self._definitions = definitions
+        self._clock = clock
+        self._languages = languages
+        self._known = Catalogue()
+        self._appends = 0
+
+    async def catalogue(self) -> Catalogue:
+        """The catalogue as it is now."""
+        await self.refresh()
+        return self._known
+
+    @property
+    def steps(self) -> Mapping[str, StepDef]:
+        """The steps as they were when somebody looked last."""
+        return {step: entry.definition for step, entry in self._known.entries.items()}
+
+    async def refresh(self) -> bool:
+        """Read what is new; whether there was something. Raises Corrupt."""
+        before = self._appends
+        if not before:
+            # Most of it at once; what is written meanwhile comes one by one.
+            for found in sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version)):
+                self._take(found)
+        while True:
+            found_next = await self._definitions.get(CATALOGUE, str(self._appends + 1))
+            if found_next is None:
+                return self._appends > before
+            self._take(found_next)
+
+    def _take(self, append: Definition) -> None:
+        if int(append.version) != self._appends + 1:  # somebody else has read it meanwhile
+            return
+        for event in _events(append):
+            self._known.evolve(event)
+        self._appends += 1
+
+    async def register(self, loaded: Loaded) -> Sequence[AnyCatalogueEvent]:
+        """Add the steps of a document, all or none; those that are there already change nothing.
+
+        Raises:
+            NameTaken: another definition has the id of one.
+            BadStep: conflicts of types, circles.
+        """
+        return await self._admit(loaded, register)
+
+    async def update(self, loaded: Loaded) -> Sequence[AnyCatalogueEvent]:
+        """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
+        return await self._admit(loaded, update)
+
+    async def _admit(self, loaded: Loaded, decide: Decide) -> Sequence[AnyCatalogueEvent]:
+        return await self._append(lambda known: admit(known, loaded, self._languages, decide))
+
+    async def unregister(self, *steps: str) -> Sequence[AnyCatalogueEvent]:
+        """Take steps out, all or none; runs under way keep them. Raises UnknownStep."""
+        return await self._append(lambda known: [event for step in steps for event in known.unregister(step)])
+
+    async def report_health(self, found: Mapping[str, Checkup]) -> Sequence[AnyCatalogueEvent]:
+        """Note how steps were found, also those that only an app has; only what changed is an event."""
+        return await self._append(lambda known: _changes(known, found))
+
+    async def _append(self, decide: Callable[[Catalogue], Sequence[AnyCatalogueEvent]]) -> Sequence[AnyCatalogueEvent]:
+        for _ in range(TRIES_MAX):
+            await self.refresh()
+            events = list(decide(self._known))
+            if not events:
+                return ()
+            append = Definition(
+                name=CATALOGUE,
+                version=str(self._appends + 1),
+                style=STYLE,
+                body=_encode(events),
+                created_at=self._clock.now_ms(),
+            )
+            try:
+                await self._definitions.put(append)
+            except Conflict:  # somebody else wrote this one
+                continue
+            await self.refresh()
+            return events
+        raise Conflict("The catalogue changes faster than this could be decided.", hint="Try again.")
+
+    async def history(self) -> list[Happened]:
+        """All that ever happened to the catalogue, in order."""
+        appends = sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version))
+        return [
+            Happened(int(append.version), datetime.fromtimestamp(append.created_at / 1000, UTC), event)
+            for append in appends
+            for event in _events(append)
+        ]
+
+
+def _events(append: Definition) -> list[AnyCatalogueEvent]:
+    try:
+        return _decoder.decode(append.body)
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"Append {append.version} of the catalogue cannot be read: {error}.") from error
+
+
+def _changes(known: Catalogue, found: Mapping[str, Checkup]) -> list[AnyCatalogueEvent]:
+    return [
+        StepHealthChanged(step_id=step, status=checkup.status, error=checkup.error)
+        for step, checkup in sorted(found.items())
+        if known.health.get(step, Checkup()) != checkup
+    ]
+
+
+def merge(
+    planner: Catalogue, stored: Mapping[str, StepDef], adopted: dict[str, StepDef], languages: Languages
+) -> list[WeftError]:
+    """Let a host plan with the store's steps beside its own; what stands against some of them.
+
+    ``adopted`` are those of the store that it plans with already. A step of the host is its own: an equal one in the
+    store says nothing new, another one is refused.
+    """
+    for step in [step for step in adopted if step not in stored]:
+        planner.evolve(StepUnregistered(step_id=step))
+        del adopted[step]
+    return [fault for step in stored.values() for fault in _merge_one(planner, step, adopted, languages)]
+
+
+def _merge_one(
+    planner: Catalogue, step: StepDef, adopted: dict[str, StepDef], languages: Languages
+) -> Iterable[WeftError]:
+    if adopted.get(step.id) == step:
+        return
+    if step.id in planner and step.id not in adopted:
+        if planner.step(step.id) != step:
+            yield NameTaken(
+                f"step {step.id} is registered in the store with another definition than this app has.",
+                hint=f"Rename one, or: weft steps unregister {step.id}",
+            )
+        return
+    try:
+        planner.check(step, languages)
+    except BadStep as error:
+        yield error
+        return
+    planner.evolve(StepUpdated(step=step) if step.id in adopted else StepRegistered(step=step))
+    adopted[step.id] = step

@@ -1,0 +1,130 @@
+"""Says that this host lives, apart from whatever else it does.
+
+On a thread and a connection of its own, so that neither a slow round of duties nor a busy loop makes a host look dead.
+But a host whose loop stands still is of no use to its runs: when the loop has not turned for half a lease, the beat
+stops on purpose, and others take over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from weft.core.ids import HostId
+from weft.errors import StoreError
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+Beat = Callable[[HostId], Awaitable[None]]
+
+BEATS_PER_LEASE = 3
+TURNS_PER_LEASE = 8
+
+
+class Heartbeat:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._lease_seconds = engine.settings.lease_seconds
+        self._turned_at = 0.0
+        self._turning: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._apart: _Apart | None = None
+
+    def start(self) -> None:
+        if not self._engine.settings.heart_apart:
+            self._task = asyncio.get_running_loop().create_task(self._run(self._engine.store.hosts.beat))
+            return
+        self._turn()
+        self._apart = _Apart(self._beat_apart)
+
+    async def stop(self) -> None:
+        """The last beat was."""
+        if self._turning is not None:
+            self._turning.cancel()
+            self._turning = None
+        if self._apart is not None:
+            apart, self._apart = self._apart, None
+            await asyncio.to_thread(apart.stop)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def is_turning(self) -> bool:
+        """Whether the loop has turned within half a lease."""
+        return self._engine.clock.monotonic() - self._turned_at < self._lease_seconds / 2
+
+    def _turn(self) -> None:
+        self._turned_at = self._engine.clock.monotonic()
+        self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
+
+    async def _run(self, beat: Beat) -> None:
+        while True:
+            await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
+            await self._beat(beat)
+
+    async def _beat_apart(self) -> None:
+        heart = self._engine.store.hosts.heart()
+        try:
+            while True:
+                if self.is_turning():
+                    await self._beat(heart.beat)
+                await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
+        finally:
+            await heart.close()
+
+    async def _beat(self, beat: Beat) -> None:
+        try:
+            await beat(self._engine.host)
+        except StoreError as error:
+            log.debug("weft: a heartbeat got no answer (%s)", error)
+        except Exception:
+            # Whatever it was: a host that no longer says that it lives would lose every run it has.
+            log.exception("weft: a heartbeat failed")
+
+
+class _Apart:
+    """A thread with a loop of its own, for one coroutine."""
+
+    def __init__(self, body: Callable[[], Awaitable[None]]) -> None:
+        self._body = body
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._started = threading.Event()
+        # A daemon: an engine that nobody stopped must not keep its process from ending.
+        self._thread = threading.Thread(target=self._serve, name="weft-heart", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it. Blocks until its connection is closed."""
+        self._started.wait()
+        if self._loop is not None and self._task is not None:
+            try:
+                self._loop.call_soon_threadsafe(self._task.cancel)
+            except RuntimeError:
+                # It has ended by itself.
+                return
+        self._thread.join()
+
+    def _serve(self) -> None:
+        with asyncio.Runner() as runner:
+            try:
+                runner.run(self._main())
+            except asyncio.CancelledError:
+                return
+            finally:
+                self._started.set()
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        self._started.set()
+        await self._body()

@@ -1,0 +1,219 @@
+"""The log of a run as a person reads it: a mark per recorded operation, with its place, its attempts and its time.
+
+The state of a run forgets what it does not need again (rounds of loops, losers of races); the log does not, and neither
+does this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.core import events as e
+from weft.core.code.locations import readable
+from weft.errors import Failure
+from weft.ports.store import StoredEvent
+from weft.runtime.history_goal import GoalMarks
+from weft.runtime.marks import Mark, end, marked
+
+__all__ = ["OVER", "History", "Mark"]
+
+OVER = ("completed", "failed", "cancelled")
+
+
+class History:
+    """Grows by one event at a time. ``uid``: the run's own, by which the work items of goals are known."""
+
+    def __init__(self, uid: str = "") -> None:
+        self.marks: dict[int, Mark] = {}
+        self.status = "running"
+        self.seq = 0
+        self.started: int | None = None
+        self.ended: int | None = None
+        self.input = b"null"
+        self.output = b"null"
+        self.failure: Failure | None = None
+        self.reason = ""
+        self.retries = 0
+        self.held = ""
+        self.not_undone: list[str] = []
+        self._names = ["~", "&"]
+        self._newest: dict[str, int] = {}
+        self._letters: dict[str, bytes] = {}
+        self._visits: dict[str, int] = {}
+        self._uid = uid
+        self._goal: GoalMarks | None = None
+
+    def current(self) -> list[Mark]:
+        """The newest mark of every place, in order of their beginning."""
+        return [self.marks[number] for number in sorted(self._newest.values())]
+
+    def open(self) -> list[Mark]:
+        return [mark for mark in self.current() if mark.status == "open"]
+
+    def add(self, stored: StoredEvent) -> Mark | None:
+        """Take in the next event; the mark that it made or changed."""
+        event = e.decode(stored.body)
+        self.seq = stored.seq
+        if isinstance(event, e.RunStarted) and event.style == "goal":
+            self._goal = GoalMarks(self._uid, self.marks, self._keep)
+        told = self._goal.take(event, stored) if self._goal is not None else None
+        if told is not None:
+            return told
+        if getattr(event, "token", ""):
+            return self._at_node(event, stored)
+        at = getattr(event, "at", None)
+        if at is not None:
+            return self._begin(event, at, stored)
+        mark = self._subject(event, stored)
+        if mark is None:
+            self._live(event, stored.at)
+        else:
+            self._change(mark, event, stored.at)
+        return mark
+
+    # --- graphs ---------------------------------------------------------------------------------------------------
+
+    def _at_node(self, event: Any, stored: StoredEvent) -> Mark | None:
+        """What happens at a node of a graph: work that begins, or a token that leaves without any."""
+        if isinstance(event, e.NodeRouted) and event.output:
+            mark = Mark(stored.seq, self._visit(event.node), "pass", "", stored.at)
+            end(mark, "done", stored.at, bytes(event.output))
+            return self._keep(mark)
+        if isinstance(event, e.NodeFailed):
+            mark = Mark(stored.seq, self._visit(event.node), "node", "", stored.at, failure=event.failure)
+            end(mark, "failed", stored.at)
+            return self._keep(mark)
+        if isinstance(event, e.TaskScheduled | e.TimerSet | e.AskOpened | e.ChildStarted):
+            return self._keep(marked(event, self._visit(event.node), stored))
+        return None
+
+    def _visit(self, node: str) -> str:
+        """A node that is entered again, by another token or in another round, is told apart by a number."""
+        self._visits[node] = count = self._visits.get(node, 0) + 1
+        return node if count == 1 else f"{node}#{count}"
+
+    # --- beginnings -----------------------------------------------------------------------------------------------
+
+    def _begin(self, event: Any, path: e.Path, stored: StoredEvent) -> Mark:
+        self._names += event.add
+        location = readable(path, self._names)
+        if isinstance(event, e.LoopTurned | e.LoopFinished):
+            return self._loop(event, location, stored)
+        mark = marked(event, location, stored)
+        if isinstance(event, e.ValueRecorded):
+            end(mark, "done", stored.at, bytes(event.value))
+        elif isinstance(event, e.RaceDecided | e.AttributesSet):
+            end(mark, "done", stored.at)
+        return self._keep(mark)
+
+    def _keep(self, mark: Mark) -> Mark:
+        self.marks[mark.number] = mark
+        self._newest[mark.location] = mark.number
+        return mark
+
+    def _loop(self, event: e.LoopTurned | e.LoopFinished, location: str, stored: StoredEvent) -> Mark:
+        known = self._newest.get(location)
+        mark = self.marks[known] if known is not None else self._keep(Mark(stored.seq, location, "loop", "", stored.at))
+        if isinstance(event, e.LoopFinished):
+            mark.rounds = event.rounds
+            end(mark, "done", stored.at, bytes(event.output))
+        else:
+            mark.rounds = event.round
+        return mark
+
+    def _subject(self, event: e.AnyEvent, stored: StoredEvent) -> Mark | None:
+        """The mark that an event is about."""
+        match event:
+            case e.TaskSucceeded(task=number) | e.TaskFailed(task=number) | e.TaskLost(task=number):
+                return self.marks.get(number)
+            case e.TimerFired(timer=number) | e.AskAnswered(ask=number) | e.ChildEnded(child=number):
+                return self.marks.get(number)
+            case e.MessagesTaken(wait=number) | e.MessageRefused(wait=number) | e.WaitTimedOut(wait=number):
+                return self.marks.get(number)
+            case e.EntryCancelled(entry=number):
+                return self.marks.get(number)
+            case e.UndoScheduled(of=number, step=step):
+                undone = self.marks.get(number)
+                location = f"{undone.location if undone is not None else number}!undo"
+                return self._keep(Mark(stored.seq, location, "undo", step, stored.at))
+        return None
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def _change(self, mark: Mark, event: e.AnyEvent, at: int) -> None:
+        match event:
+            case e.TaskSucceeded(output=output, attempt=attempt):
+                mark.attempts = attempt
+                end(mark, "done", at, bytes(output))
+            case e.TaskFailed(failure=failure, attempt=attempt, retry_at=retry_at):
+                mark.failure = failure
+                mark.attempts, mark.due = (attempt + 1, retry_at) if retry_at else (attempt, 0)
+                if not retry_at:
+                    end(mark, "failed", at)
+            case e.TaskLost(retry_at=retry_at):
+                mark.due = retry_at
+            case e.TimerFired() if mark.kind == "sleep":
+                end(mark, "done", at)
+            case e.MessagesTaken(ids=ids):
+                letters = [self._letters.pop(letter, b"null") for letter in ids]
+                end(mark, "done", at, letters[0] if len(letters) == 1 else b"[" + b",".join(letters) + b"]")
+            case e.WaitTimedOut():
+                mark.failure = Failure("TimedOut", "nothing came in time")
+                end(mark, "failed", at)
+            case e.AskAnswered(decided=True):
+                end(mark, "done", at, _answer(event))
+            case e.ChildEnded(status=status, output=output, failure=failure):
+                mark.failure = failure
+                end(mark, "done" if status == "completed" else status, at, bytes(output))
+            case e.EntryCancelled():
+                end(mark, "cancelled", at)
+
+    def _live(self, event: e.AnyEvent, at: int) -> None:
+        """What happens to the run as a whole."""
+        match event:
+            case e.RunStarted(input=input):
+                self.started, self.input = at, bytes(input)
+            case e.MessageReceived(id=id, body=body):
+                self._letters[id] = bytes(body)
+            case e.RunCompleted(output=output):
+                self.output = bytes(output)
+                self._over("completed", at)
+            case e.RunFailed(failure=failure, not_undone=places):
+                self.failure, self.not_undone = failure, list(places)
+                self._over("failed", at)
+            case e.RunCancelled(reason=reason):
+                self.reason = reason
+                self._over("cancelled", at)
+            case e.CancelRequested(reason=reason):
+                self.status, self.reason, self.held = "cancelling", reason, ""
+            case e.CodeEnded():
+                self.status = "rolling_back"
+            case e.RunPaused():
+                self.status = "paused"
+            case e.RunResumed():
+                self.status, self.held = "running", ""
+            case e.RunHeld(message=message):
+                self.status, self.held = "held", message
+            case e.RunRetried(dropped=dropped):
+                self._again(dropped)
+
+    def _over(self, status: str, at: int) -> None:
+        self.status, self.ended, self.held = status, at, ""
+        for mark in self.open():
+            end(mark, "cancelled", at)
+
+    def _again(self, dropped: list[int]) -> None:
+        self.status, self.ended, self.failure, self.held = "running", None, None, ""
+        self.retries += 1
+        for number in dropped:
+            mark = self.marks.get(number)
+            if mark is not None and self._newest.get(mark.location) == number:
+                del self._newest[mark.location]
+
+
+def _answer(event: e.AskAnswered) -> bytes:
+    answer: dict[str, Any] = {"approved": event.approved, "by": event.by, "reason": event.reason}
+    kept = {name: part for name, part in answer.items() if part != ""}
+    return msgspec.json.encode(kept if bytes(event.form) == b"null" else {**kept, "form": event.form})

@@ -1,0 +1,172 @@
+"""Answers cached steps of goals from earlier runs: looks before work is handed out, keeps what was committed.
+
+The key is the content: the definition of the step, as far as it decides a result, and the inputs. Only a success whose
+event is durable is kept, with the run and the time it comes from. Whatever goes wrong here costs time only: then the
+work is done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.effects import PerformTask
+from weft.core.goal.definitions import StepDef, inner_name, work_digest
+from weft.core.goal.machine import GoalMachine
+from weft.core.goal.plan import Plan
+from weft.core.ids import Millis, RunUid
+from weft.errors import Corrupt, NotFound, StoreError
+from weft.ports.store import Memo, Memos
+from weft.runtime.draft import Draft, Posted
+
+if TYPE_CHECKING:
+    from weft.runtime.actor import Actor
+    from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+_SUCCEEDED, _FAILED = b'"kind":"task_succeeded"', b'"kind":"step_failed"'
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+
+def memo_key(definition: StepDef, inputs: bytes) -> str:
+    """What equal work of equal definitions is known by. ``inputs``: as JSON."""
+    return f"{work_digest(definition)}:{values.digest(_canonical(msgspec.json.decode(inputs)))}"
+
+
+class _Expected(msgspec.Struct, frozen=True):
+    """Work that is under way and whose success is to be kept."""
+
+    key: str
+    step: str
+    ttl_ms: int
+
+
+class Recall:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._expected: dict[RunUid, dict[int, _Expected]] = {}
+        self._looked: dict[RunUid, set[tuple[int, int, int]]] = {}
+
+    def looks(self, actor: Actor, effect: PerformTask) -> bool:
+        """Whether this hand-out waits until somebody has looked for an answer; it comes back when there is none."""
+        machine = actor.machine
+        definition = machine.definition(effect.task) if isinstance(machine, GoalMachine) else None
+        if definition is None or definition.cache is None:
+            return False
+        looked = self._looked.setdefault(actor.uid, set())
+        place = (effect.task, effect.attempt, effect.delivery)
+        if place in looked:
+            return False
+        looked.add(place)
+        self._engine.aside(self._look(actor, effect, definition))
+        return True
+
+    async def _look(self, actor: Actor, effect: PerformTask, definition: StepDef) -> None:
+        engine = self._engine
+        command = None
+        try:
+            key = memo_key(definition, await engine.load_value(bytes(effect.input)))
+            assert definition.cache is not None
+            expected = _Expected(key, definition.id, definition.cache.ttl_ms)
+            self._expected.setdefault(actor.uid, {})[effect.task] = expected
+            memo = await engine.store.memos.get(key, now=engine.clock.now_ms())
+            command = await self._recalled(effect, memo) if memo is not None else None
+        except (StoreError, NotFound) as error:
+            log.debug("weft: %s is performed, its cache cannot be read (%s)", definition.id, error)
+        if engine.actors.get(actor.uid) is not actor or not actor.is_open(effect):
+            return
+        if command is not None:
+            self._expected.get(actor.uid, {}).pop(effect.task, None)
+            actor.post(Posted(command))
+        else:
+            engine.let_out(actor, effect)
+
+    async def _recalled(self, effect: PerformTask, memo: Memo) -> c.RecallWork:
+        """The answer as this run's own: a large one is put again, so that nothing takes it away meanwhile."""
+        engine = self._engine
+        output = await engine.keep_value(await engine.load_value(memo.output))
+        return c.RecallWork(
+            task=effect.task,
+            attempt=effect.attempt,
+            delivery=effect.delivery,
+            output=msgspec.Raw(output),
+            run_id=memo.run,
+            at=memo.at,
+        )
+
+    def committed(self, actor: Actor, draft: Draft) -> None:
+        """Keep the successes among what has just become durable."""
+        expected = self._expected.get(actor.uid)
+        if not expected:
+            return
+        found: list[tuple[Millis, e.TaskSucceeded]] = []
+        failed: set[str] = set()
+        for stored in draft.events:
+            if _SUCCEEDED in stored.body or _FAILED in stored.body:
+                match e.decode(stored.body):
+                    case e.TaskSucceeded() as event:
+                        found.append((stored.at, event))
+                    case e.StepFailed(step=step):
+                        failed.add(step)
+        for at, event in found:
+            known = expected.pop(event.task, None)
+            if known is None or known.step in failed:  # what it gave was not what its step declares
+                continue
+            until = Millis(at + known.ttl_ms) if known.ttl_ms else None
+            memo = Memo(key=known.key, output=bytes(event.output), run=actor.id, at=at, until=until)
+            self._engine.aside(self._keep(memo))
+
+    async def _keep(self, memo: Memo) -> None:
+        try:
+            await self._engine.store.memos.put(memo)
+        except StoreError as error:
+            log.debug("weft: a result is not kept for later (%s)", error)
+
+    def forget(self, uid: RunUid) -> None:
+        """The run leaves memory."""
+        self._expected.pop(uid, None)
+        self._looked.pop(uid, None)
+
+
+async def reusable(plan: Plan, given: Mapping[str, Any], memos: Memos, *, now: Millis) -> dict[str, Memo]:
+    """The steps of a plan that would be answered from the cache, as far as that can be told from what is given."""
+    found: dict[str, Memo] = {}
+    for step, definition in plan.steps.items():
+        inputs = _inputs(plan, definition, given) if definition.cache is not None else None
+        if inputs is None:
+            continue
+        try:
+            memo = await memos.get(memo_key(definition, values.encode(inputs)), now=now)
+        except Corrupt:
+            continue
+        if memo is not None:
+            found[step] = memo
+    return found
+
+
+def _inputs(plan: Plan, definition: StepDef, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a step will be handed; None: that depends on what other steps give, or it is many things."""
+    inputs: dict[str, Any] = {}
+    for fact, need in definition.needs.items():
+        name = inner_name(fact, need)
+        use = plan.facts.get(fact)
+        if need.each or need.collect != "first":
+            return None
+        if need.role == "const":
+            inputs[name] = need.value
+        elif fact in given:
+            inputs[name] = given[fact]
+        elif need.role == "required" or (use is not None and use.providers):
+            return None
+        elif need.default is not msgspec.UNSET:
+            inputs[name] = need.default
+    return inputs

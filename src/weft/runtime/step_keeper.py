@@ -1,0 +1,99 @@
+"""A host and the steps of its store: plans with those that are registered there, and looks after the health of all.
+
+Health: scripts by compiling them, HTTP by asking the address that the step names. It informs `weft steps` and
+`explain`; it never decides a plan or a hand-out, and a step that nobody can look at stays `unknown`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from weft.core.goal.catalogue import Checkup
+from weft.core.goal.definitions import HttpWay, StepDef
+from weft.errors import StoreError
+from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.runtime.insist import insist
+from weft.steps.http.health import probe
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+AT_ONCE = 16
+"""So many addresses are asked at the same time."""
+
+
+def can_be_checked(step: StepDef) -> bool:
+    """Whether anything can be found out about a step without performing it."""
+    return (isinstance(step.way, HttpWay) and bool(step.way.health)) or any(True for _ in step.scripts())
+
+
+def compiled(step: StepDef) -> Checkup:
+    """Whether all scripts of a step can be read here."""
+    for place, script, names in step.scripts():
+        why = GOAL_LANGUAGES.script(script, names)
+        if why is not None:
+            return Checkup("unhealthy", f"{'.'.join(place)}: {why}")
+    return Checkup("healthy")
+
+
+class StepKeeper:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.stored = StoredCatalogue(engine.store.definitions, engine.clock)
+        self._busy = False
+
+    async def start(self) -> None:
+        """Plan with what the store has. Raises NameTaken, BadStep: the host and the store contradict each other."""
+        engine = self._engine
+        await insist(engine, self.stored.refresh)
+        for fault in engine.catalogue.learn_steps(self.stored.steps):
+            raise fault
+        for definition in await insist(engine, engine.store.definitions.versions):
+            engine.catalogue.learn_other(definition)
+
+    async def refresh(self) -> None:
+        """Plan with what the store has now. Under way, what does not fit is left out, and said."""
+        if await self.stored.refresh():
+            for fault in self._engine.catalogue.learn_steps(self.stored.steps):
+                log.warning("weft: a step of the store is left out here: %s", fault)
+
+    def begin_round(self) -> None:
+        """Look at every step that can be looked at, beside everything else; one round at a time."""
+        steps = [step for step in self._engine.catalogue.planned() if can_be_checked(step)]
+        if steps and not self._busy:
+            self._busy = True
+            self._engine.aside(self._round(steps))
+
+    async def _round(self, steps: Sequence[StepDef]) -> None:
+        try:
+            await self.look(steps)
+        except StoreError as error:
+            log.warning("weft: the health of steps could not be noted (%s)", error)
+        finally:
+            self._busy = False
+
+    async def look(self, steps: Sequence[StepDef]) -> None:
+        """One round: ask, and note what changed."""
+        slots = asyncio.Semaphore(AT_ONCE)
+
+        async def one(step: StepDef) -> Checkup:
+            async with slots:
+                return await self._look_at(step)
+
+        found = await asyncio.gather(*(one(step) for step in steps))
+        await self.stored.report_health(dict(zip((step.id for step in steps), found, strict=True)))
+
+    async def _look_at(self, step: StepDef) -> Checkup:
+        found = await self._engine.in_thread(lambda: compiled(step)) if any(True for _ in step.scripts()) else Checkup()
+        if found.status == "unhealthy" or not isinstance(step.way, HttpWay) or not step.way.health:
+            return found
+        status, error = await probe(self._engine.built_in.client, step.way.health)
+        return Checkup(status, error)

@@ -1,0 +1,202 @@
+"""The ASGI application: limits first, then who asks, then the route's endpoint, and one way out for every error."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import MutableMapping
+from functools import partial
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from weft.errors import NotAllowed, WeftError
+from weft.server.hosted import Hosted
+from weft.server.identity import Gate
+from weft.server.limits import Limits, Room, check_json, read_body
+from weft.server.live.carriers import NORMAL, send_events, send_messages
+from weft.server.live.subscriptions import Batches
+from weft.server.logs import RUN_ID
+from weft.server.openapi import PROBLEM_MEDIA, encoded
+from weft.server.problems import RETRY_AFTER_SECONDS, Problem, RequestRefused, problem, problem_of
+from weft.server.request import Call, Receive, Reply, Send, read_headers, read_json, read_key, read_query
+from weft.server.routing import Found, Route, Router
+from weft.server.services import Services
+from weft.server.table import ROUTES
+
+log = logging.getLogger("weft.api")
+
+Scope = MutableMapping[str, Any]
+POLICY_VIOLATION = 1008
+UNEXPECTED = 1011
+_encode = msgspec.json.Encoder().encode
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+_NO_STORE = (b"cache-control", b"no-store")
+
+
+class Api:
+    """``app.router``: mount it, or let ``weft serve`` run it."""
+
+    def __init__(self, hosted: Hosted, *, gate: Gate | None = None, limits: Limits | None = None) -> None:
+        services = self.services = Services(hosted, partial(encoded, ROUTES), gate=gate, limits=limits)
+        self._router = Router(ROUTES)
+        self._requests = Room(services.limits.in_flight, "requests")
+        self._listeners = Room(services.limits.live, "clients that listen or wait", services.metrics.listening)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await self._socket(scope, receive, send)
+        else:
+            # A lifespan belongs to the application that hosts the engine.
+            raise RuntimeError(f"the API takes requests, not {scope['type']}")
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = time.perf_counter()
+        name, waits, status = "none", False, 500
+        try:
+            found = self._found(scope["method"], scope)
+            name, waits = found.route.name, found.route.kind in ("wait", "live")
+            token = RUN_ID.set(found.parameters.get("id", "")) if "/runs/" in found.route.path else None
+            try:
+                status = await self._answer(found, scope, receive, send)
+            finally:
+                if token is not None:
+                    RUN_ID.reset(token)
+        except RequestRefused as refused:
+            status = refused.status
+            await _send_problem(send, problem(status, refused.code, refused.detail, hint=refused.hint), refused)
+        except WeftError as error:
+            told = problem_of(error)
+            status = told.status
+            if status >= 500:
+                log.warning("%s %s: %s", scope["method"], name, error)
+            await _send_problem(send, told)
+        except Exception:
+            log.exception("%s %s failed", scope["method"], name)
+            await _send_problem(send, problem(500, "weft.error", "Something in Weft itself failed; its log has more."))
+        finally:
+            seconds = time.perf_counter() - began
+            self.services.metrics.answered(name, status, None if waits else seconds)
+            log.debug("%s %s %d", scope["method"], name, status, extra={"ms": round(seconds * 1000, 2)})
+
+    def _found(self, method: str, scope: Scope) -> Found:
+        limits = self.services.limits
+        headers = scope["headers"]
+        if (
+            len(headers) > limits.headers
+            or sum(len(name) + len(value) for name, value in headers) > limits.header_bytes
+        ):
+            raise RequestRefused(431, "limit.exceeded", f"More than {limits.headers} headers, or too long ones.")
+        if len(scope["query_string"]) > limits.query_bytes:
+            raise RequestRefused(413, "limit.exceeded", f"The query has more than {limits.query_bytes:,} bytes.")
+        return self._router.find(method, _path(scope))
+
+    async def _answer(self, found: Found, scope: Scope, receive: Receive, send: Send) -> int:
+        route = found.route
+        call = await self._call(found, scope)
+        if route.kind == "live":
+            with self._listeners:
+                await send_events(receive, send, await route.endpoint(call))
+            return 200
+        with self._listeners if route.kind == "wait" else self._requests:
+            if route.is_write:
+                await self._read(route, call, receive)
+            answered = await route.endpoint(call)
+        reply = answered if isinstance(answered, Reply) else Reply(answered, route.statuses[0])
+        await _send(send, reply, route.media)
+        return reply.status
+
+    async def _call(self, found: Found, scope: Scope) -> Call:
+        """The request, as far as it is known without its body; refused if the caller may not make it."""
+        services = self.services
+        headers = read_headers(scope)
+        try:
+            identity = await services.gate.identify(scope, headers)
+        except NotAllowed as error:
+            raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
+        needed = found.route.scope
+        if needed is not None and not identity.may(needed):
+            raise RequestRefused(403, NotAllowed.code, f"This needs the scope {needed}.", hint="Use a key that has it.")
+        services.rates.take(identity.subject)
+        return Call(
+            services=services,
+            identity=identity,
+            parameters=found.parameters,
+            query=read_query(scope["query_string"], found.route.query),
+            root=scope.get("root_path", ""),
+            headers=headers,
+        )
+
+    async def _read(self, route: Route, call: Call, receive: Receive) -> None:
+        limits = self.services.limits
+        call.key = read_key(call.headers)
+        raw = await read_body(receive, call.headers.get("content-length"), limits)
+        check_json(raw, limits)
+        assert route.body is not None
+        call.body = read_json(raw, route.body, call.headers)
+
+    # --- sockets --------------------------------------------------------------------------------------------------
+
+    async def _batches(self, found: Found, scope: Scope) -> Batches:
+        if found.route.kind != "live":
+            raise RequestRefused(404, "request.unknown_route", "There is no WebSocket at this path.")
+        batches: Batches = await found.route.endpoint(await self._call(found, scope))
+        return batches
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A live route as a WebSocket. It is accepted only if the same request would have been."""
+        assert (await receive())["type"] == "websocket.connect"
+        name, code = "none", NORMAL
+        try:
+            found = self._found("GET", scope)
+            name = found.route.name
+            batches = await self._batches(found, scope)
+            with self._listeners:
+                await send_messages(receive, send, batches)
+        except (RequestRefused, WeftError) as error:
+            code = POLICY_VIOLATION
+            await send({"type": "websocket.close", "code": code, "reason": str(error)[:120]})
+        except Exception:
+            log.exception("the socket %s failed", name)
+            code = UNEXPECTED
+            await send({"type": "websocket.close", "code": code, "reason": "an error in Weft itself"})
+        finally:
+            self.services.metrics.answered(name, code, None)
+
+
+def _path(scope: Scope) -> bytes:
+    """The path below where the API is mounted, as it was sent."""
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    root = scope.get("root_path", "").encode()
+    if raw.startswith(root):
+        return raw[len(root) :]
+    return quote(scope["path"].removeprefix(scope.get("root_path", ""))).encode()
+
+
+async def _send(send: Send, reply: Reply, media: str) -> None:
+    body = reply.body if isinstance(reply.body, bytes) else _encode(reply.body)
+    headers = [
+        (b"content-type", media.encode()),
+        (b"content-length", b"%d" % len(body)),
+        _NO_STORE,
+        _NOSNIFF,
+        *((name.encode(), value.encode()) for name, value in reply.headers.items()),
+    ]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _send_problem(send: Send, told: Problem, refused: RequestRefused | None = None) -> None:
+    headers: dict[str, str] = {}
+    if refused is not None and refused.allow:
+        headers["allow"] = refused.allow
+    if refused is not None and refused.retry_after is not None:
+        headers["retry-after"] = str(refused.retry_after)
+    elif told.status in (429, 503):
+        headers["retry-after"] = str(RETRY_AFTER_SECONDS)
+    await _send(send, Reply(told, told.status, headers), PROBLEM_MEDIA)

@@ -1,0 +1,93 @@
+"""Workflows with their versions and tags, and the kinds of nodes that graphs may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core import values
+from weft.core.code.locations import check_name
+from weft.errors import NotFound
+from weft.ports.store import Definition
+from weft.runtime.programs import read_graph
+from weft.server import views
+from weft.server.hosted import Known
+from weft.server.paging import cut
+from weft.server.request import Call
+from weft.steps.node_types import node_types
+
+
+async def list_workflows(call: Call) -> views.Workflows:
+    """All workflows in all versions: those hosted here and those in the store."""
+    return await _listed(call, None)
+
+
+async def list_versions(call: Call) -> views.Workflows:
+    """All versions of one workflow. Raises NotFound."""
+    name = call.parameters["name"]
+    page = await _listed(call, name)
+    if not page.workflows and page.cursor is None and call.asked(views.PageQuery).cursor is None:
+        raise NotFound(f"No workflow {name[:60]!r} is known here.")
+    return page
+
+
+async def _listed(call: Call, name: str | None) -> views.Workflows:
+    asked = call.asked(views.PageQuery)
+    stored = {(one.name, one.version): one for one in await call.services.door.store.definitions.versions(name)}
+    hosted = {(one.name, one.version): one for one in call.services.hosted.workflows() if name in {None, one.name}}
+    page, cursor = cut(sorted({*stored, *hosted}), asked.limit, asked.cursor)
+    tags = {known: await call.services.door.store.definitions.tags(known) for known, _ in page}
+    views_of_page = [
+        _view(hosted.get(key), stored.get(key), [tag for tag, version in tags[key[0]].items() if version == key[1]])
+        for key in page
+    ]
+    return views.Workflows(views_of_page, cursor)
+
+
+def _view(hosted: Known | None, stored: Definition | None, tags: Sequence[str]) -> views.Workflow:
+    known = hosted or stored
+    assert known is not None
+    return views.Workflow(
+        name=known.name,
+        version=known.version,
+        style=known.style,
+        hosted=hosted is not None,
+        description=hosted.description if hosted is not None else "",
+        created_at=views.known_moment(stored.created_at) if stored is not None else None,
+        tags=list(tags),
+    )
+
+
+async def show_version(call: Call) -> views.WorkflowDetail:
+    """One version, by its name or a tag: what it takes, and its document."""
+    name, version = call.parameters["name"], call.parameters["version"]
+    definitions = call.services.door.store.definitions
+    stored = await definitions.get(name, version)
+    real = stored.version if stored is not None else version
+    hosted = next((one for one in call.services.hosted.workflows() if (one.name, one.version) == (name, real)), None)
+    if stored is None and hosted is None:
+        raise NotFound(f"{name[:60]} has no version {version[:60]!r}.")
+    tags = await definitions.tags(name)
+    view = _view(hosted, stored, [tag for tag, meant in tags.items() if meant == real])
+    graph = read_graph(stored) if stored is not None and stored.style == "graph" else None
+    schema = hosted.input if hosted is not None else graph.graph.input if graph is not None else None
+    return views.WorkflowDetail(
+        **{field: getattr(view, field) for field in view.__struct_fields__},
+        input=dict(schema) if schema is not None else None,
+        source=graph.source if graph is not None else None,
+    )
+
+
+async def put_tag(call: Call) -> views.Tagged:
+    """Let a tag stand for a version."""
+    name, tag = call.parameters["name"], call.parameters["tag"]
+    version = call.given(views.NewTag).version
+    values.encode([name, version], what="the tag has")
+    await call.services.door.store.definitions.tag(name, check_name(tag), version)
+    return views.Tagged(name, tag, version)
+
+
+async def list_node_types(call: Call) -> views.NodeTypes:
+    """The kinds of nodes that packages and this program have added."""
+    asked = call.asked(views.PageQuery)
+    page, cursor = cut(sorted(node_types().values(), key=lambda one: one.name), asked.limit, asked.cursor)
+    return views.NodeTypes([views.NodeType(one.name, one.description, one.schema()) for one in page], cursor)

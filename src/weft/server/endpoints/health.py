@@ -1,0 +1,31 @@
+"""Whether the server lives and can work, and its numbers."""
+
+from __future__ import annotations
+
+from weft.errors import WeftError
+from weft.server import views
+from weft.server.request import Call, Reply
+
+
+async def alive(_: Call) -> views.Health:
+    """The process answers."""
+    return views.Health("alive")
+
+
+async def ready(call: Call) -> Reply:
+    """Runs can be started and go on: the engine runs, the store answers, and nobody has asked to stop."""
+    if call.services.closing.is_set():
+        return Reply(views.Health("stopping"), 503)
+    try:
+        engine = call.services.engine()
+        await engine.store.hosts.beat(engine.host)
+    except WeftError as error:
+        return Reply(views.Health("not ready", error.message), 503)
+    return Reply(views.Health("ready"))
+
+
+async def metrics(call: Call) -> Reply:
+    """All numbers, for Prometheus."""
+    engine = call.services.engine()
+    age = await call.services.backlog.age_seconds(engine)
+    return Reply(await call.services.metrics.page(engine, age))

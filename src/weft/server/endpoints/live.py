@@ -1,0 +1,25 @@
+"""Live: the events of one run, or of all that fit a filter, as they are committed."""
+
+from __future__ import annotations
+
+from weft.server import views
+from weft.server.endpoints.runs import found
+from weft.server.live.feed import Filter
+from weft.server.live.resuming import resumed
+from weft.server.live.subscriptions import Batches, of_filter, of_run
+from weft.server.request import Call
+
+
+async def follow_run(call: Call) -> Batches:
+    """The log of a run from its beginning, or from where the client stood, until it is over."""
+    call.services.engine()
+    row = await found(call)
+    return of_run(call.services, row, resumed(call))
+
+
+async def follow_all(call: Call) -> Batches:
+    """What this host commits from now on, or from where the client stood."""
+    call.services.engine()
+    asked = call.asked(views.LiveQuery)
+    wanted = Filter(asked.workflow, asked.status, frozenset(asked.kind))
+    return of_filter(call.services, wanted, call.headers.get("last-event-id") or asked.after)

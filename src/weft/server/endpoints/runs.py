@@ -1,0 +1,119 @@
+"""Runs: finding them, looking at one, waiting for its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.ids import Millis, RunId, Seq
+from weft.errors import NotFound
+from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
+from weft.runtime.door import Door
+from weft.runtime.engine import Ending
+from weft.runtime.explain import Explanation, explain
+from weft.server import views
+from weft.server.live.frames import event_view
+from weft.server.request import Call, Reply
+
+
+async def found(call: Call) -> RunRow:
+    """The run that the path names. Raises NotFound."""
+    return await call.services.door.row(RunId(call.parameters["id"]))
+
+
+async def list_runs(call: Call) -> views.Runs:
+    """A page of runs, newest first."""
+    asked = call.asked(views.RunsQuery)
+    door = call.services.door
+    parent = (await door.row(RunId(asked.parent))).uid if asked.parent is not None else None
+    page = await door.search(
+        RunQuery(
+            workflow=asked.workflow,
+            status=asked.status,
+            since=Millis(int(asked.since.timestamp() * 1000)) if asked.since is not None else None,
+            where=dict(_pair(text) for text in asked.where),
+            id_prefix=asked.prefix,
+            parent=parent,
+            limit=asked.limit,
+            after=asked.cursor,
+        )
+    )
+    return views.Runs([views.run_view(row) for row in page.rows], page.cursor)
+
+
+def _pair(text: str) -> tuple[str, Any]:
+    """``name=value``, the value as JSON where it is some."""
+    name, _, value = text.partition("=")
+    try:
+        return name, msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return name, value
+
+
+async def show_run(call: Call) -> views.RunDetail:
+    """One run, with its input and what came of it."""
+    row = await found(call)
+    door = call.services.door
+    started = await door.started_with(row)
+    parent = await door.store.directory.row(row.parent) if row.parent is not None else None
+    ending = await door.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
+    state = await door.state(row) if row.seq and row.fault is None else None
+    view = views.run_view(row)
+    return views.RunDetail(
+        **{name: getattr(view, name) for name in view.__struct_fields__},
+        input=Raw(await door.load(bytes(started.input))),
+        output=Raw(ending.output) if ending is not None and ending.status == "completed" else None,
+        failure=ending.failure if ending is not None else None,
+        parent=parent.id if parent is not None else None,
+        steps_done=state.steps_done if state is not None else 0,
+    )
+
+
+async def list_events(call: Call) -> views.Events:
+    """A page of the log."""
+    asked = call.asked(views.EventsQuery)
+    row = await found(call)
+    stored = await call.services.door.store.log.events(row.uid, after=Seq(asked.after), limit=asked.limit)
+    more = len(stored) == asked.limit and stored[-1].seq < row.seq
+    return views.Events([event_view(one) for one in stored], stored[-1].seq if more else None)
+
+
+async def result(call: Call) -> Reply:
+    """How the run ended, waiting for it if that is asked for; 202: not yet."""
+    wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
+    row = await found(call)
+    ending = await _ending(call.services.door, row, wait)
+    if ending is None:
+        now = await call.services.door.row(row.id)
+        return Reply(views.Result(id=row.id, status=now.status), 202)  # type: ignore[arg-type]
+    return Reply(
+        views.Result(
+            id=row.id,
+            status=ending.status,  # type: ignore[arg-type]
+            output=Raw(ending.output) if ending.status == "completed" else None,
+            failure=ending.failure,
+            reason=ending.reason if ending.status == "cancelled" else None,
+        )
+    )
+
+
+async def _ending(door: Door, row: RunRow, wait: float) -> Ending | None:
+    if row.status not in OVER_STATUSES and not wait:
+        return None
+    try:
+        return await door.ending(row.id, timeout=max(wait, 0.1))
+    except TimeoutError:
+        return None
+
+
+async def explain_run(call: Call) -> Explanation:
+    """What the run waits for, since when, and what would help."""
+    row = await found(call)
+    try:
+        return await explain(call.services.door, row)
+    except NotFound:
+        # It was deleted while it was looked at.
+        await found(call)
+        raise

@@ -1,0 +1,42 @@
+"""Starting runs: accepted means durable, and the same start again is the same run."""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote
+
+from weft.errors import IdTaken, KeyReused
+from weft.server import views
+from weft.server.hosted import Order
+from weft.server.request import Call, Reply
+from weft.server.routing import API
+
+
+async def start(call: Call) -> Reply:
+    """Start a run, or find the one that this very start made before."""
+    new = call.given(views.NewRun)
+    services = call.services
+    await services.backlog.admit(services.engine(), services.limits.backlog_seconds)
+    by_key = call.key if new.id is None else None
+    order = Order(
+        workflow=new.workflow,
+        input=new.input,
+        version=new.version,
+        id=new.id if by_key is None else _id_of(call, by_key),
+        existing=new.existing if by_key is None else "attach",
+        attributes=new.attributes,
+        delay_ms=round(new.delay * 1000),
+    )
+    try:
+        started = await services.hosted.launch_named(order)
+    except IdTaken as error:
+        if by_key is None:
+            raise
+        raise KeyReused(f'The key "{by_key}" was used for another start.', hint=error.message) from None
+    where = f"{call.root}{API}/runs/{quote(started.id, safe='')}"
+    return Reply(views.Started(started.id, started.created), 201 if started.created else 200, {"location": where})
+
+
+def _id_of(call: Call, key: str) -> str:
+    """The id of a run that was started under a key: the same key finds the same run, for as long as there is one."""
+    return f"key-{hashlib.blake2b(f'{call.identity.tenant}/{key}'.encode(), digest_size=16).hexdigest()}"

@@ -1,0 +1,57 @@
+"""Steering runs: messages, cancel, pause, resume, retry. Durable when it is answered; a key twice is once."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import values
+from weft.core.code.locations import check_name
+from weft.core.ids import RunId
+from weft.server import views
+from weft.server.request import Call
+
+
+async def send(call: Call) -> views.Accepted:
+    """Deliver a message: the run will see it, also if it does not wait for it yet."""
+    message = call.given(views.NewMessage)
+    door = call.services.door
+    raw = await door.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
+    return await _tell(call, c.DeliverMessage(door.ids.new(), message.name, msgspec.Raw(raw)))
+
+
+async def cancel(call: Call) -> views.Accepted:
+    """Ask the run to stop; what it did is undone."""
+    reason = call.given(views.Reason).reason
+    values.encode(reason, what="the reason has")
+    return await _tell(call, c.CancelRun(reason))
+
+
+async def pause(call: Call) -> views.Accepted:
+    """No new work until it is resumed."""
+    return await _tell(call, c.PauseRun())
+
+
+async def resume(call: Call) -> views.Accepted:
+    """Let a paused or held run go on."""
+    return await _tell(call, c.ResumeRun())
+
+
+async def retry(call: Call) -> views.Accepted:
+    """Try a failed run again."""
+    place = call.given(views.RetryFrom).place
+    values.encode(place, what="the place has")
+    run_id = RunId(call.parameters["id"])
+    await call.services.door.reopen(run_id, c.RetryRun(place), key=call.key)
+    return await _accepted(call, run_id)
+
+
+async def _tell(call: Call, command: c.Mailed) -> views.Accepted:
+    run_id = RunId(call.parameters["id"])
+    await call.services.door.tell(run_id, command, key=call.key)
+    return await _accepted(call, run_id)
+
+
+async def _accepted(call: Call, run_id: RunId) -> views.Accepted:
+    row = await call.services.door.row(run_id)
+    return views.Accepted(row.id, row.status)  # type: ignore[arg-type]

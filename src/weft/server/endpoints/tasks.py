@@ -1,0 +1,195 @@
+"""Work for workers in other processes and languages: claim it, keep it, answer for it.
+
+A task is here if the host of its run does not have the step. Whoever answers names the claim; an answer that comes too
+late is refused, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import values
+from weft.core.code.locations import check_name
+from weft.core.effects import PerformTask
+from weft.core.ids import EntryId, HostId, RunUid
+from weft.errors import Failure
+from weft.ports.store import Mail, NewChunk, TaskOffer
+from weft.runtime.door import Door
+from weft.runtime.shared import Offered
+from weft.runtime.worker import Report
+from weft.server import views
+from weft.server.leases import PREFIX, Ticket, not_yours, read_ticket
+from weft.server.request import Call
+from weft.steps.base import chunk_of
+
+PAUSE_SECONDS = 0.02
+PAUSE_SECONDS_PER_WAITER = 0.002
+"""All who wait look about five hundred times a second together, however many they are."""
+
+_offered = msgspec.json.Decoder(Offered).decode
+_arguments = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class _Recorded(msgspec.Struct):
+    input: Raw
+    result: Raw
+
+
+_recorded = msgspec.json.Decoder(_Recorded).decode
+
+
+# --- claiming ----------------------------------------------------------------------------------------------------
+
+
+async def claim(call: Call) -> views.Claimed:
+    """Take tasks of these steps and queues, waiting for some if that is asked for; none is an answer too."""
+    wanted = call.given(views.NewClaim)
+    leases = call.services.leases
+    call.services.engine()
+    values.encode([*wanted.queues, *wanted.steps], what="the claim has")
+    host = HostId(f"{PREFIX}{_digest(call.key.encode()) if call.key is not None else call.services.door.ids.new()}")
+    offers = await leases.offers(host) if call.key is not None else []
+    if not offers:
+        # Listed before it takes anything: a holder that nobody knows is taken for dead.
+        await leases.open(host, wanted.lease)
+        try:
+            offers = await _taken(call, wanted, host)
+        finally:
+            if not offers:
+                await leases.leave(host)
+    if offers:
+        await leases.beat(host)
+    return views.Claimed([await _task(call.services.door, host, offer) for offer in offers], wanted.lease)
+
+
+async def _taken(call: Call, wanted: views.NewClaim, host: HostId) -> list[TaskOffer]:
+    services = call.services
+    engine = services.engine()
+    until = time.monotonic() + min(wanted.wait, services.limits.wait_seconds)
+    with services.leases.waiting(host):
+        while True:
+            offers = await engine.store.tasks.take(
+                host, queues=wanted.queues, steps=wanted.steps, now=engine.clock.now_ms(), limit=wanted.limit
+            )
+            pause = PAUSE_SECONDS + services.leases.waiters * PAUSE_SECONDS_PER_WAITER
+            if offers or time.monotonic() >= until or not await services.waited(pause):
+                return list(offers)
+
+
+async def _task(door: Door, host: HostId, offer: TaskOffer) -> views.ClaimedTask:
+    known = _offered(offer.body)
+    effect = known.effect
+    return views.ClaimedTask(
+        id=str(Ticket(host, offer.uid, offer.task, offer.attempt, offer.delivery)),
+        run=known.run_id,
+        step=effect.step,
+        queue=offer.queue,
+        place=effect.location,
+        key=effect.key,
+        attempt=effect.attempt,
+        timeout=effect.policy.timeout_ms / 1000 if effect.policy.timeout_ms else None,
+        input=Raw(await _given(door, effect)),
+    )
+
+
+async def _given(door: Door, effect: PerformTask) -> bytes:
+    """The arguments; those of an undo are picked from what its task was given and gave."""
+    if effect.takes is None:
+        return await door.load(bytes(effect.input))
+    recorded = _recorded(effect.input)
+    arguments: Mapping[str, Raw] = {
+        **_arguments(await door.load(bytes(recorded.input))),
+        "result": Raw(await door.load(bytes(recorded.result))),
+    }
+    return _encode({name: arguments[name] for name in effect.takes if name in arguments})
+
+
+# --- keeping -----------------------------------------------------------------------------------------------------
+
+
+async def heartbeat(call: Call) -> views.Beat:
+    """The work goes on. Raises Refused if it is in other hands."""
+    ticket = read_ticket(call.parameters["id"])
+    call.services.engine()
+    await call.services.leases.held(ticket)
+    return views.Beat(await call.services.leases.beat(HostId(ticket.host)))
+
+
+async def emit(call: Call) -> views.Beat:
+    """Output while the work goes on, kept in a stream of the run; it counts as a heartbeat."""
+    ticket = read_ticket(call.parameters["id"])
+    given = call.given(views.TaskChunks)
+    engine = call.services.engine()
+    offer = await call.services.leases.held(ticket)
+    stream = check_name(given.stream)
+    effect = _offered(offer.body).effect
+    chunks = [
+        NewChunk(
+            uid=RunUid(ticket.uid),
+            stream=stream,
+            key=f"{ticket.task}.{ticket.attempt}.{ticket.delivery}.{number}",
+            body=chunk_of(stream, chunk),
+            at=engine.clock.now_ms(),
+            by=effect.location,
+            attempt=effect.attempt + effect.delivery - 1,
+        )
+        for number, chunk in enumerate(given.chunks, given.first)
+    ]
+    await engine.store.streams.write(chunks)
+    call.services.feed.emitted(RunUid(ticket.uid), stream)
+    return views.Beat(await call.services.leases.beat(HostId(ticket.host)))
+
+
+# --- answering ---------------------------------------------------------------------------------------------------
+
+
+async def complete(call: Call) -> views.Settled:
+    """The work is done. Raises Refused if it is in other hands."""
+    ticket = read_ticket(call.parameters["id"])
+    output = values.encode(call.given(views.TaskOutput).output, what="the task returned")
+    kept = Raw(await call.services.door.keep(output))
+    return await _settle(
+        call, ticket, c.ReportTaskSucceeded(EntryId(ticket.task), ticket.attempt, ticket.delivery, kept)
+    )
+
+
+async def fail(call: Call) -> views.Settled:
+    """The work failed; the policy of the step says whether it is tried again."""
+    ticket = read_ticket(call.parameters["id"])
+    given = call.given(views.TaskFailure)
+    values.encode([given.message, given.type], what="the failure has")
+    failure = Failure(type=given.type, message=given.message, code="step.failed", attempts=ticket.attempt)
+    wait_ms = round(given.wait * 1000)
+    report = c.ReportTaskFailed(EntryId(ticket.task), ticket.attempt, ticket.delivery, failure, given.retry, wait_ms)
+    return await _settle(call, ticket, report)
+
+
+async def _settle(call: Call, ticket: Ticket, report: Report) -> views.Settled:
+    """The answer goes into the inbox of the run, together with the removal of the row."""
+    services = call.services
+    engine = services.engine()
+    name, body = call.parameters["id"], c.encode(report)
+    row = await engine.store.directory.row(RunUid(ticket.uid))
+    if row is None:
+        raise not_yours()
+    if services.leases.is_echo(name, _digest(body)):
+        return views.Settled(row.id)
+    mail = Mail(id=engine.ids.new(), to=RunUid(ticket.uid), body=body, at=engine.clock.now_ms())
+    if not await engine.store.tasks.settle(HostId(ticket.host), ticket.offer(), mail):
+        raise not_yours()
+    services.leases.remember(name, _digest(body))
+    if not await services.leases.offers(HostId(ticket.host)):
+        await services.leases.leave(HostId(ticket.host))
+    engine.keeper.nudge()
+    return views.Settled(row.id)
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.blake2b(raw, digest_size=16).hexdigest()

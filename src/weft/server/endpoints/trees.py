@@ -1,0 +1,74 @@
+"""The tree of a run: what it recorded, place by place, and its child runs below it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec import Raw
+
+from weft.core.ids import RunId
+from weft.errors import NotFound
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+from weft.runtime.history import History, Mark
+from weft.server import views
+from weft.server.endpoints.runs import found
+from weft.server.request import Call
+
+RUNS_MAX = 200
+EVENTS_PER_TURN = 500
+
+
+async def show_tree(call: Call) -> views.Tree:
+    """The run and those it started, as deep as is asked for."""
+    asked = call.asked(views.TreeQuery)
+    return await _tree(call.services.door, await found(call), asked.depth, asked.limit, [RUNS_MAX])
+
+
+async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]) -> views.Tree:
+    """``room``: how many runs may still be shown; counted down by all branches together."""
+    room[0] -= 1
+    marks = (await _history(door, row)).current()
+    shown = marks[-limit:]
+    left_out = len(marks) - len(shown)
+    children: list[views.Tree] = []
+    for mark in shown:
+        if not mark.child:
+            continue
+        if not depth or room[0] <= 0:
+            left_out += 1
+            continue
+        try:
+            child = await door.row(RunId(mark.child))
+        except NotFound:
+            continue
+        children.append(await _tree(door, child, depth - 1, limit, room))
+    places = [_place(mark) for mark in shown]
+    return views.Tree(run=views.run_view(row), places=places, children=children, left_out=left_out)
+
+
+async def _history(door: Door, row: RunRow) -> History:
+    history = History(row.uid)
+    async for stored in door.events(row):
+        history.add(stored)
+        if not stored.seq % EVENTS_PER_TURN:
+            # A long log must not keep everybody else waiting.
+            await asyncio.sleep(0)
+    return history
+
+
+def _place(mark: Mark) -> views.Place:
+    return views.Place(
+        place=mark.location,
+        kind=mark.kind,
+        status=mark.status,
+        started_at=views.known_moment(mark.started),
+        ended_at=views.moment(mark.ended),
+        due_at=views.moment(mark.due) if mark.status == "open" else None,
+        what=mark.what,
+        attempts=mark.attempts,
+        rounds=mark.rounds,
+        output=Raw(mark.output) if mark.status == "done" else None,
+        failure=mark.failure,
+        child=mark.child,
+    )

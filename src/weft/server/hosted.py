@@ -1,0 +1,50 @@
+"""What the server needs of the application whose runs it serves. The app satisfies it; the server does not know it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from weft.runtime.door import Door, Started
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """A workflow that is registered here, in one version. ``input``: JSON Schema of what it takes."""
+
+    name: str
+    version: str
+    style: str
+    description: str = ""
+    input: Mapping[str, Any] | None = None
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that somebody wants: what ``app.start`` takes."""
+
+    workflow: str
+    input: Mapping[str, Any] = {}
+    version: str | None = None
+    """None: the newest that is registered."""
+    id: str | None = None
+    existing: str = "attach"
+    attributes: Mapping[str, Any] = {}
+    delay_ms: int = 0
+
+
+class Hosted(Protocol):
+    """An application, hosted or about to be."""
+
+    @property
+    def door(self) -> Door:
+        """The way to its runs. Raises NotRunning."""
+        ...
+
+    def workflows(self) -> Sequence[Known]:
+        """All that is registered, by name."""
+        ...
+
+    async def launch_named(self, order: Order) -> Started:
+        """Start what is registered under a name. Raises UnknownWorkflow, BadValue, IdTaken."""
+        ...

@@ -1,0 +1,89 @@
+"""Who asks, and what they may do: one question per request, put to the gate.
+
+Without keys the API is open to programs on this machine and to nobody else: the connection must come in on a loopback
+address, and the request must have been meant for one. A page of another site, opened in a browser here, names itself
+in ``Origin`` or brings its own host name, and is turned away.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from weft.errors import NotAllowed
+
+
+class Scope(StrEnum):
+    """What a caller may do. Each is asked for by itself; ``admin`` has them all."""
+
+    READ = "read"
+    START = "start"
+    DECIDE = "decide"
+    OPERATE = "operate"
+    WORK = "work"
+    ADMIN = "admin"
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """The caller of one request. ``subject`` names it in logs and counts its requests."""
+
+    subject: str
+    scopes: frozenset[Scope]
+    tenant: str = ""
+
+    def may(self, scope: Scope) -> bool:
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+
+class Gate(Protocol):
+    """Turns the headers of a request into an identity."""
+
+    async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
+        """The caller. ``scope`` is that of ASGI; names of headers are lower case. Raises NotAllowed."""
+        ...
+
+
+EVERYBODY_HERE = Identity("local", frozenset({Scope.ADMIN}))
+
+
+class OpenHere:
+    """Everybody on this machine may do everything, and nobody else may do anything."""
+
+    async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
+        address = (scope.get("server") or ("", None))[0]
+        # A socket in the file system has no host; who may open it is for the file system to say.
+        if address and not is_loopback(address) and scope["server"][1] is not None:
+            raise NotAllowed(
+                "This server has no keys, so it answers on loopback addresses only.", hint="Make keys first."
+            )
+        host = headers.get("host", "")
+        if host and not is_loopback(_hostname(f"//{host}")):
+            raise NotAllowed(f"{host[:100]!r} is not a name of this machine.", hint="Ask for localhost or 127.0.0.1.")
+        origin = headers.get("origin")
+        if origin is not None and not is_loopback(_hostname(origin)):
+            raise NotAllowed(
+                "A page of another site may not use this server.", hint="Without keys only programs here may."
+            )
+        return EVERYBODY_HERE
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host name or address means this very machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _hostname(origin: str) -> str:
+    try:
+        return urlsplit(origin).hostname or ""
+    except ValueError:
+        return ""

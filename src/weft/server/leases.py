@@ -1,0 +1,199 @@
+"""Workers in other processes and languages, as the store knows them: every claim is a host with a heartbeat.
+
+A claim that is silent for longer than its lease is over: its host leaves, and the tasks that it still holds are lost,
+which their runs hear of, and are handed out again under another number. If this process dies, the store sees that its
+claims are gone. So a lease only says when to hand out again; what fences a late answer is the number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+import logging
+import math
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import msgspec
+
+from weft.core.ids import Epoch, HostId, RunUid
+from weft.errors import NotFound, Refused, StoreError
+from weft.ports.store import TaskOffer
+from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+PREFIX = "http-"
+SETTLED_MAX = 10_000
+HELD_PER_CLAIM = 100
+GRACE = 3
+"""Others judge a claim by a longer lease than the process that made it: it is the one to end it."""
+LOOK_SECONDS = 0.2
+
+
+class Ticket(msgspec.Struct, frozen=True, array_like=True):
+    """The identity of a claimed task; the claim's host name is what cannot be guessed."""
+
+    host: str
+    uid: str
+    task: int
+    attempt: int
+    delivery: int
+
+    def __str__(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+    def is_of(self, offer: TaskOffer) -> bool:
+        return (self.uid, self.task, self.attempt, self.delivery) == (
+            offer.uid,
+            offer.task,
+            offer.attempt,
+            offer.delivery,
+        )
+
+    def offer(self) -> TaskOffer:
+        """As much of the offer as a store looks at to know it again."""
+        return TaskOffer(
+            uid=RunUid(self.uid),
+            task=self.task,
+            attempt=self.attempt,
+            delivery=self.delivery,
+            step="",
+            queue="",
+            body=b"",
+            epoch=Epoch(0),
+        )
+
+
+def read_ticket(text: str) -> Ticket:
+    """The ticket that an id stands for. Raises NotFound."""
+    try:
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        ticket = msgspec.json.decode(raw, type=Ticket)
+    except (binascii.Error, ValueError, msgspec.DecodeError):
+        raise NotFound(f"No task {text[:40]!r} was claimed.") from None
+    numbers = (ticket.task, ticket.attempt, ticket.delivery)
+    if not ticket.host.startswith(PREFIX) or any(not 0 <= number < 2**53 for number in numbers):
+        raise NotFound(f"No task {text[:40]!r} was claimed.")
+    return ticket
+
+
+class _Lease(msgspec.Struct):
+    seconds: float
+    until: float
+
+
+class Leases:
+    """The claims that were made here."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._leases: dict[HostId, _Lease] = {}
+        self._settled: OrderedDict[str, str] = OrderedDict()
+        self._looking: asyncio.Task[None] | None = None
+        self.waiters = 0
+        """How many claims wait for work."""
+
+    def attach(self, engine: Engine) -> None:
+        self._engine = engine
+        self._leases.clear()
+
+    async def close(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+            self._looking = None
+
+    @property
+    def engine(self) -> Engine:
+        assert self._engine is not None
+        return self._engine
+
+    async def open(self, host: HostId, seconds: float) -> None:
+        """Announce a claim, before it takes anything."""
+        await self.engine.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
+        self._leases[host] = _Lease(seconds, self.engine.clock.monotonic() + seconds)
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    async def beat(self, host: HostId) -> float:
+        """The claim goes on; its lease. One that another process made is this one's from now on."""
+        lease = self._leases.get(host)
+        if lease is None:
+            # As long as any worker may be silent: what it had asked for is known to the process that it asked.
+            await self.open(host, LEASE_ADOPTED_SECONDS)
+            return LEASE_ADOPTED_SECONDS
+        lease.until = self.engine.clock.monotonic() + lease.seconds
+        await self.engine.store.hosts.beat(host)
+        return lease.seconds
+
+    @contextlib.contextmanager
+    def waiting(self, host: HostId) -> Iterator[None]:
+        """The claim waits for work here, so it is not silent."""
+        lease = self._leases[host]
+        lease.until = math.inf
+        self.waiters += 1
+        try:
+            yield
+        finally:
+            self.waiters -= 1
+            lease.until = self.engine.clock.monotonic() + lease.seconds
+
+    async def leave(self, host: HostId) -> None:
+        """The claim is over; what it still holds is lost."""
+        self._leases.pop(host, None)
+        await self.engine.store.hosts.leave(host)
+        self.engine.keeper.nudge()
+
+    async def held(self, ticket: Ticket) -> TaskOffer:
+        """The task, if the claim still has it. Raises Refused."""
+        for offer in await self.offers(HostId(ticket.host)):
+            if ticket.is_of(offer):
+                return offer
+        raise not_yours()
+
+    async def offers(self, host: HostId) -> list[TaskOffer]:
+        """All that a claim holds."""
+        return [offer for _, offer in await self.engine.store.tasks.held([host], limit=HELD_PER_CLAIM)]
+
+    # --- what was answered ----------------------------------------------------------------------------------------
+
+    def remember(self, ticket: str, digest: str) -> None:
+        """An answer was taken: the same one again, from a worker that did not hear of it, changes nothing."""
+        self._settled[ticket] = digest
+        while len(self._settled) > SETTLED_MAX:
+            self._settled.popitem(last=False)
+
+    def is_echo(self, ticket: str, digest: str) -> bool:
+        return self._settled.get(ticket) == digest
+
+    # --- time -----------------------------------------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        while self._leases:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = self.engine.clock.monotonic()
+            for host, lease in list(self._leases.items()):
+                if lease.until < now:
+                    await self._end(host)
+
+    async def _end(self, host: HostId) -> None:
+        try:
+            await self.leave(host)
+        except StoreError as error:
+            # Whoever looks on sees a counter that stands still, and ends it.
+            log.warning("weft: the claim %s could not be ended: %s", host, error)
+
+
+LEASE_ADOPTED_SECONDS = 30.0
+
+
+def not_yours() -> Refused:
+    """The refusal of a worker that came too late."""
+    return Refused(
+        "This task is in other hands, or nobody waits for it any more.",
+        hint="Stop working on it. Send heartbeats more often than the lease, or claim with a longer one.",
+        code="task.not_yours",
+    )

@@ -1,0 +1,255 @@
+"""One feed per process: what the engine commits here, kept for a while and handed to channels of clients.
+
+Clients with the same filter share a channel and its frames. A channel keeps the last of them, bounded in number and
+bytes; a client is no more than a position in it, so a slow one costs nothing and finds a gap when the channel has moved
+on. Who follows one run reads its log, at its own pace, and is only woken from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.core.ids import RunUid
+from weft.errors import StoreError
+from weft.server.limits import busy
+from weft.server.live.frames import Frame, LiveEvent, encode, split
+from weft.server.views import known_moment
+
+if TYPE_CHECKING:
+    from weft.runtime.actor import Actor
+    from weft.runtime.draft import Draft
+    from weft.runtime.engine import Engine
+
+FRAMES_MAX = 10_000
+BYTES_MAX = 8 * 1024 * 1024
+CHANNELS_MAX = 200
+LINGER_SECONDS = 60.0
+"""A channel that nobody listens to is kept for those who come back."""
+SECONDS_PER_CLIENT = 0.0005
+PAUSE_SECONDS_MAX = 0.5
+"""With many clients they are woken less often, and get more at once."""
+LOOK_SECONDS = 1.0
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Which events a channel has."""
+
+    workflow: str | None = None
+    status: str | None = None
+    kinds: frozenset[str] = frozenset()
+
+    def accepts(self, workflow: str, status: str, kind: str) -> bool:
+        return (
+            (self.workflow is None or self.workflow == workflow)
+            and (self.status is None or self.status == status)
+            and (not self.kinds or kind in self.kinds)
+        )
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """What a client gets next, and where it stands then. ``lost``: how many it missed."""
+
+    frames: list[Frame]
+    position: int
+    lost: int
+
+
+class Channel:
+    """The frames of one filter."""
+
+    def __init__(self, name: str, filter: Filter) -> None:
+        self.name = name
+        self.filter = filter
+        self.clients = 0
+        self.idle_since: float | None = None
+        self._frames: deque[Frame] = deque()
+        self._bytes = 0
+        self.last = 0
+        """How many frames there ever were."""
+        self._changed = asyncio.Event()
+        self._waking: asyncio.TimerHandle | None = None
+
+    def add(self, frame: Frame) -> None:
+        self._frames.append(frame)
+        self._bytes += len(frame.data)
+        self.last += 1
+        while len(self._frames) > FRAMES_MAX or self._bytes > BYTES_MAX:
+            self._bytes -= len(self._frames.popleft().data)
+        if self._waking is None:
+            pause = min(PAUSE_SECONDS_MAX, self.clients * SECONDS_PER_CLIENT)
+            self._waking = asyncio.get_running_loop().call_later(pause, self._wake)
+
+    def _wake(self) -> None:
+        self._waking = None
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    def after(self, position: int, bytes_max: int) -> Batch:
+        """The next frames of a client, about this many bytes."""
+        first = self.last - len(self._frames)
+        lost = max(0, first - position)
+        position = max(position, first)
+        frames: list[Frame] = []
+        size = 0
+        for index in range(position - first, len(self._frames)):
+            frames.append(self._frames[index])
+            size += len(frames[-1].data)
+            if size >= bytes_max:
+                break
+        return Batch(frames, position + len(frames), lost)
+
+    async def wait(self, seconds: float) -> None:
+        """Until there may be more, or the time is over."""
+        changed = self._changed
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await changed.wait()
+
+    def close(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+        self._wake()
+
+    def cursor(self, position: int) -> str:
+        """A position as a client keeps it."""
+        return f"{self.name}-{position}"
+
+    def position(self, cursor: str) -> int | None:
+        """Where a client stood; None: not here, or it was forgotten."""
+        name, _, number = cursor.rpartition("-")
+        if name != self.name or not number.isascii() or not number.isdigit() or len(number) > 15:
+            return None
+        return int(number) if int(number) <= self.last else None
+
+
+class Feed:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._detach: list[Callable[[], None]] = []
+        self._name = ""
+        self._made = 0
+        self._channels: dict[Filter, Channel] = {}
+        self._followers: dict[RunUid, dict[asyncio.Event, int]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    def attach(self, engine: Engine) -> None:
+        """Listen to this engine from now on. Positions in an older one's feed mean nothing here."""
+        self._detach = [engine.observe(self._observed), engine.emitter.watch(self.emitted)]
+        self._engine = engine
+        self._name = engine.ids.new()[-12:]
+        self._channels.clear()
+
+    def close(self) -> None:
+        for channel in self._channels.values():
+            channel.close()
+        for events in self._followers.values():
+            for event in events:
+                event.set()
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+
+    # --- a filter -------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def subscribed(self, filter: Filter) -> Iterator[Channel]:
+        """Be a client of a channel. Raises RequestRefused if there are too many different ones."""
+        channel = self._channels.get(filter)
+        if channel is None:
+            self._forget_idle()
+            if len(self._channels) >= CHANNELS_MAX:
+                raise busy("Too many different filters are listened to.")
+            self._made += 1
+            channel = self._channels[filter] = Channel(f"{self._name}.{self._made}", filter)
+        channel.clients += 1
+        channel.idle_since = None
+        try:
+            yield channel
+        finally:
+            channel.clients -= 1
+            if not channel.clients:
+                channel.idle_since = asyncio.get_running_loop().time()
+
+    def _forget_idle(self) -> None:
+        limit = asyncio.get_running_loop().time() - LINGER_SECONDS
+        for channel in list(self._channels.values()):
+            if channel.idle_since is not None and channel.idle_since < limit:
+                channel.close()
+                del self._channels[channel.filter]
+
+    def cursor(self, position: int) -> str:
+        """A position of a channel as a client keeps it."""
+        return f"{self._name}-{position}"
+
+    def position(self, cursor: str, channel: Channel) -> int | None:
+        """Where a client stood; None: that is not known here."""
+        name, _, number = cursor.rpartition("-")
+        if name != self._name or not number.isascii() or not number.isdigit() or len(number) > 15:
+            return None
+        return int(number) if int(number) <= channel.last else None
+
+    def _observed(self, actor: Actor, draft: Draft) -> None:
+        for event in self._followers.get(actor.uid, ()):
+            event.set()
+        if not self._channels:
+            return
+        self._forget_idle()
+        state = actor.machine.state
+        for stored in draft.events:
+            kind, data = split(stored.body)
+            wanted = [one for one in self._channels.values() if one.filter.accepts(state.workflow, state.status, kind)]
+            if not wanted:
+                continue
+            view = LiveEvent(stored.seq, known_moment(stored.at), kind, data, actor.id, state.workflow, state.status)
+            encoded = encode(view)
+            for channel in wanted:
+                channel.add(Frame(channel.cursor(channel.last + 1), kind, encoded))
+
+    # --- one run --------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def following(self, uid: RunUid) -> Iterator[asyncio.Event]:
+        """An event that is set whenever something happened to a run, or to its output."""
+        event = asyncio.Event()
+        self._followers.setdefault(uid, {})[event] = -1
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+        try:
+            yield event
+        finally:
+            events = self._followers[uid]
+            del events[event]
+            if not events:
+                del self._followers[uid]
+
+    def emitted(self, uid: RunUid, _stream: str) -> None:
+        """There is new output of a run."""
+        for event in self._followers.get(uid, ()):
+            event.set()
+
+    async def _look(self) -> None:
+        """Another process may own a run, or write its output: those that are followed are looked at, all by one."""
+        seen: dict[RunUid, tuple[int, int]] = {}
+        while self._followers and self._engine is not None:
+            await asyncio.sleep(LOOK_SECONDS)
+            with contextlib.suppress(StoreError):
+                for uid in list(self._followers):
+                    now = await self._standing(uid)
+                    if seen.get(uid) != now:
+                        seen[uid] = now
+                        self.emitted(uid, "")
+            seen = {uid: standing for uid, standing in seen.items() if uid in self._followers}
+
+    async def _standing(self, uid: RunUid) -> tuple[int, int]:
+        assert self._engine is not None
+        row = await self._engine.store.directory.row(uid)
+        lengths = await self._engine.store.streams.lengths(uid)
+        return (row.seq if row is not None else -1, sum(lengths.values()))

@@ -1,0 +1,92 @@
+"""One message to a client that listens: encoded once, whoever gets it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.ports.store import StoredEvent
+from weft.server import views
+
+_PREFIX = b'{"kind":"'
+_encode = msgspec.json.Encoder().encode
+
+
+class Frame(msgspec.Struct, eq=False):
+    """``id`` is what a client that comes back names as the last one it saw; empty: it is not counted."""
+
+    id: str
+    event: str
+    data: bytes
+    _sse: bytes = b""
+
+    def sse(self) -> bytes:
+        """As a server-sent event. JSON has no line breaks of its own."""
+        if not self._sse:
+            head = f"id: {self.id}\nevent: {self.event}\n" if self.id else f"event: {self.event}\n"
+            self._sse = b"%bdata: %b\n\n" % (head.encode(), self.data)
+        return self._sse
+
+    def text(self) -> str:
+        """As a message of a WebSocket."""
+        return _encode({"id": self.id, "event": self.event, "data": msgspec.Raw(self.data)}).decode()
+
+
+class LiveEvent(views.Event, frozen=True):
+    """An event of any run."""
+
+    run: str
+    workflow: str
+    status: str
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """``lost`` events were not sent, because the client was too slow or away for too long; -1: nobody knows."""
+
+    lost: int
+
+
+def split(body: bytes) -> tuple[str, msgspec.Raw]:
+    """The kind of a stored event, and the rest of it as JSON."""
+    if body.startswith(_PREFIX):
+        end = body.index(b'"', len(_PREFIX))
+        rest = body[end + 1 :]
+        return body[len(_PREFIX) : end].decode(), msgspec.Raw(b"{}" if rest == b"}" else b"{" + rest[1:])
+    read = msgspec.json.decode(body)
+    return read.pop("kind"), msgspec.Raw(_encode(read))
+
+
+def event_view(stored: StoredEvent) -> views.Event:
+    """An event for the API."""
+    kind, data = split(stored.body)
+    return views.Event(stored.seq, views.known_moment(stored.at), kind, data)
+
+
+def run_frame(stored: StoredEvent) -> Frame:
+    """An event of the one run that a client follows."""
+    view = event_view(stored)
+    return Frame(str(stored.seq), view.kind, _encode(view))
+
+
+def end_frame(status: str) -> Frame:
+    """The run is over: nothing more will come."""
+    return Frame("", "end", _encode({"status": status}))
+
+
+def ready_frame(id: str) -> Frame:
+    """The client stands here, before anything has happened."""
+    return Frame(id, "ready", b"{}")
+
+
+def gap_frame(lost: int, id: str = "") -> Frame:
+    """Some events were not sent."""
+    return Frame(id, "gap", _encode(Gap(lost)))
+
+
+def chunk_frame(view: views.Chunk) -> Frame:
+    """A piece of output."""
+    return Frame(str(view.offset), "chunk", _encode(view))
+
+
+def encode(view: LiveEvent) -> bytes:
+    """The data of a frame."""
+    return _encode(view)

@@ -1,0 +1,146 @@
+"""The OpenAPI document, made from the route table: what is not in the table is not in the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+
+from weft.errors import WeftError
+from weft.server.problems import TITLES, Problem, status_of
+from weft.server.request import KEY_CHARS_MAX
+from weft.server.routing import Route
+
+REF = "#/components/schemas/{name}"
+PROBLEM_MEDIA = "application/problem+json"
+KEY_PARAMETER = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "The same key again is the same request: it is done once, and answered again.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\x21-\x7e]+$"},
+}
+LAST_ID_PARAMETER = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "The id of the last event that was seen: go on behind it.",
+    "schema": {"type": "string", "maxLength": 1_000, "pattern": r"^[0-9]{1,15}$"},
+}
+
+
+def document(routes: Sequence[Route]) -> dict[str, Any]:
+    """OpenAPI 3.1."""
+    paths: dict[str, dict[str, Any]] = {}
+    schemas, components = _schemas(routes)
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Weft",
+            "version": version("weft"),
+            "description": "Durable workflows: start runs, look at them, steer them, perform their steps.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+
+
+def _schemas(routes: Sequence[Route]) -> tuple[dict[Any, Any], dict[str, Any]]:
+    types: dict[Any, None] = {Problem: None}
+    for route in routes:
+        types.update(dict.fromkeys(one for one in (route.body, route.answer) if one is not None))
+    found, components = msgspec.json.schema_components(list(types), ref_template=REF)
+    return dict(zip(types, found, strict=True)), components
+
+
+def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {"operationId": route.name, "summary": route.summary}
+    parameters: list[Any] = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in route.parameters
+    ]
+    parameters += _query_parameters(route.query) if route.query is not None else []
+    if route.is_write:
+        parameters.append(KEY_PARAMETER)
+    if route.kind == "live" and "{" in route.path:
+        parameters.append(LAST_ID_PARAMETER)
+    if parameters:
+        operation["parameters"] = parameters
+    if route.body is not None:
+        operation["requestBody"] = {
+            "required": _is_needed(route.body),
+            "content": {"application/json": {"schema": schemas[route.body]}},
+        }
+    operation["responses"] = {**_answers(route, schemas), **_problems(route)}
+    if route.scope is not None:
+        operation["x-weft-scope"] = str(route.scope)
+    if route.kind == "live":
+        operation["x-weft-websocket"] = True
+    return operation
+
+
+def _is_needed(body: type[msgspec.Struct]) -> bool:
+    """Whether an empty object would lack something."""
+    return any(field.required for field in msgspec.structs.fields(body))
+
+
+def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
+    schema = msgspec.json.schema(query)
+    (name,) = schema["$defs"]
+    properties: dict[str, Any] = schema["$defs"][name]["properties"]
+    required = schema["$defs"][name].get("required", [])
+    return [
+        {"name": field, "in": "query", "required": field in required, "schema": _given(properties[field])}
+        for field in properties
+    ]
+
+
+def _given(schema: dict[str, Any]) -> dict[str, Any]:
+    """A parameter of a query that may be left out cannot be null when it is there."""
+    if "anyOf" not in schema:
+        return {name: value for name, value in schema.items() if name != "default"} | _default(schema)
+    kept = [one for one in schema["anyOf"] if one.get("type") != "null"]
+    return kept[0] if len(kept) == 1 else {"anyOf": kept}
+
+
+def _default(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"default": schema["default"]} if schema.get("default") not in (None, []) else {}
+
+
+def _answers(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    schema = schemas[route.answer] if route.answer is not None else {"type": "string"}
+    media = route.media.partition(";")[0]
+    return {
+        str(status): {
+            "description": TITLES.get(status, "Done"),
+            "content": {media: {"schema": schema}},
+        }
+        for status in route.statuses
+    }
+
+
+def _problems(route: Route) -> dict[str, Any]:
+    statuses = {400, 403, 413, 422, 429, 431} | {status_of(error("example")) for error in route.errors}
+    if route.scope is not None:
+        statuses.add(503)
+    if route.is_write:
+        statuses |= {409, 415}
+    content = {PROBLEM_MEDIA: {"schema": {"$ref": REF.format(name="Problem")}}}
+    return {
+        str(status): {"description": TITLES[status], "content": content}
+        for status in sorted(statuses - set(route.statuses))
+    }
+
+
+def _example(error: type[WeftError]) -> WeftError:
+    return error("example")
+
+
+@cache
+def encoded(routes: tuple[Route, ...]) -> bytes:
+    """The document as it is sent."""
+    return msgspec.json.encode(document(routes))

@@ -1,0 +1,109 @@
+"""Errors as clients see them: ``application/problem+json`` with the stable code, and never a stack trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.errors import (
+    BadGraph,
+    Conflict,
+    Full,
+    LimitExceeded,
+    NotFound,
+    NotRunning,
+    Refused,
+    StoreError,
+    Unavailable,
+    UnknownWorkflow,
+    UsageError,
+    WeftError,
+)
+
+BUSY = "limit.busy"
+RETRY_AFTER_SECONDS = 1
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What went wrong (RFC 9457). ``code`` is stable: ``weft help CODE`` has a page about it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    hint: str = ""
+    findings: list[Any] = []
+    """All that is wrong with a document, where it is one that was refused."""
+
+
+class RequestRefused(Exception):
+    """A request that never became a command. ``retry_after``: when to come again, in seconds."""
+
+    def __init__(self, status: int, code: str, detail: str, *, hint: str = "", retry_after: int | None = None) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.hint = hint
+        self.retry_after = retry_after
+        self.allow = ""
+        """What a wrong method may be replaced by."""
+
+
+TITLES = {
+    400: "The request cannot be read",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Wrong method",
+    409: "Not possible now",
+    413: "Too large",
+    415: "Wrong media type",
+    422: "Something in it is wrong",
+    429: "Too much at once",
+    431: "Too many headers",
+    500: "An error in Weft itself",
+    503: "Not available now",
+}
+
+# The first class that fits. Refusals are conflicts with the state; the caller's mistakes are unprocessable.
+STATUSES: tuple[tuple[type[WeftError], int], ...] = (
+    (NotFound, 404),
+    (UnknownWorkflow, 404),
+    (NotRunning, 503),
+    (LimitExceeded, 413),
+    (Conflict, 409),
+    (Unavailable, 503),
+    (Full, 503),
+    (StoreError, 500),
+    (Refused, 409),
+    (UsageError, 422),
+)
+
+
+def status_of(error: WeftError) -> int:
+    """The status of an error out of the engine."""
+    if error.code == BUSY:
+        return 429
+    return next((status for cls, status in STATUSES if isinstance(error, cls)), 500)
+
+
+def problem_of(error: WeftError) -> Problem:
+    """The document of an error out of the engine."""
+    status = status_of(error)
+    findings = [msgspec.to_builtins(found) for found in error.findings] if isinstance(error, BadGraph) else []
+    return problem(status, error.code, error.message, hint=error.hint, findings=findings)
+
+
+def problem(status: int, code: str, detail: str, *, hint: str = "", findings: list[Any] | None = None) -> Problem:
+    """The document of any error."""
+    return Problem(
+        type=f"urn:weft:{code}",
+        title=TITLES.get(status, "Error"),
+        status=status,
+        detail=detail,
+        code=code,
+        hint=hint,
+        findings=findings or [],
+    )

@@ -1,0 +1,178 @@
+"""A request as the endpoints see it: read, limited, and with a caller.
+
+Query and body are structs that know all their fields: an unknown one is refused like a wrong one.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+import types
+import typing
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Meta
+
+from weft.errors import BadValue
+from weft.server.identity import Identity
+from weft.server.problems import RequestRefused
+
+if TYPE_CHECKING:
+    from weft.server.services import Services
+
+T = TypeVar("T")
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+KEY_CHARS_MAX = 200
+Key = Annotated[str, Meta(min_length=1, max_length=KEY_CHARS_MAX, pattern=r"^[\x21-\x7e]+$")]
+"""An idempotency key."""
+JSON_TYPES = ("application/json", "text/json")
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of bodies and queries."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An answer with more than its body."""
+
+    body: Any
+    status: int = 200
+    headers: dict[str, str] = {}
+
+
+class Call(msgspec.Struct, kw_only=True, eq=False):
+    """One request."""
+
+    services: Services
+    identity: Identity
+    parameters: dict[str, str]
+    query: msgspec.Struct | None = None
+    body: msgspec.Struct | None = None
+    key: str | None = None
+    """The caller's idempotency key."""
+    root: str = ""
+    """Where the API is mounted."""
+    headers: Mapping[str, str] = {}
+
+    def asked(self, of: type[T]) -> T:
+        """The query, typed."""
+        assert isinstance(self.query, of)
+        return self.query
+
+    def given(self, of: type[T]) -> T:
+        """The body, typed."""
+        assert isinstance(self.body, of)
+        return self.body
+
+
+def read_headers(scope: Mapping[str, Any]) -> dict[str, str]:
+    """Headers by lower-case name; of several with one name the last."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def read_key(headers: Mapping[str, str]) -> str | None:
+    """The idempotency key. Raises BadValue."""
+    key = headers.get("idempotency-key")
+    if key is None:
+        return None
+    try:
+        return msgspec.convert(key, Key)
+    except msgspec.ValidationError:
+        raise BadValue(
+            "The Idempotency-Key cannot be used.",
+            hint=f"1 to {KEY_CHARS_MAX} visible ASCII characters, no blanks.",
+            code="value.wrong_type",
+        ) from None
+
+
+def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | None:
+    """The query as a struct. Raises BadValue."""
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
+    except (UnicodeDecodeError, ValueError):
+        raise RequestRefused(400, "request.malformed", "The query cannot be read.") from None
+    if of is None:
+        if pairs:
+            raise BadValue(f"There is no parameter {pairs[0][0][:60]!r} here.", code="value.wrong_type")
+        return None
+    shadow = _shadow(of)
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in shadow.lists:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise BadValue(f"The parameter {name[:60]!r} is given twice.", code="value.wrong_type")
+        else:
+            values[name] = value
+    try:
+        for name in shadow.moments & values.keys():
+            values[name] = msgspec.convert(values[name], datetime)
+        read = msgspec.convert(values, shadow.type, strict=False)
+    except msgspec.ValidationError as error:
+        raise BadValue(f"The query does not fit: {_said(error)}.", code="value.wrong_type") from None
+    return of(**{name: getattr(read, name) for name in values})
+
+
+class _Shadow(msgspec.Struct, frozen=True):
+    """A query as texts are read into it.
+
+    Without nulls: what may be missing cannot be said, and "null" is a text like any other.
+    """
+
+    type: type[msgspec.Struct]
+    lists: frozenset[str]
+    """What may be given more than once."""
+    moments: frozenset[str]
+    """Times: a number is none."""
+
+
+@lru_cache
+def _shadow(of: type[msgspec.Struct]) -> _Shadow:
+    fields: list[Any] = []
+    lists, moments = set(), set()
+    for field in msgspec.structs.fields(of):
+        union = typing.get_origin(field.type) in (types.UnionType, typing.Union)
+        parts = [
+            part for part in (typing.get_args(field.type) if union else [field.type]) if part is not types.NoneType
+        ]
+        plain = [typing.get_args(part)[0] if typing.get_origin(part) is Annotated else part for part in parts]
+        if any(typing.get_origin(part) is list for part in plain):
+            lists.add(field.name)
+        if datetime in plain:
+            moments.add(field.name)
+        known = functools.reduce(operator.or_, [*parts, msgspec.UnsetType])
+        fields.append((field.name, known, msgspec.UNSET))
+    shadow = msgspec.defstruct(of.__name__, fields, kw_only=True, forbid_unknown_fields=True)
+    return _Shadow(shadow, frozenset(lists), frozenset(moments))
+
+
+@lru_cache
+def _decoder(of: type[msgspec.Struct]) -> Callable[[bytes], Any]:
+    return msgspec.json.Decoder(of).decode
+
+
+def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) -> msgspec.Struct:
+    """The body as a struct; no body is an empty object. Raises RequestRefused, BadValue."""
+    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not raw and not media:
+        raw = b"{}"
+    elif media not in JSON_TYPES:
+        raise RequestRefused(415, "request.wrong_type", "The body must be JSON.", hint="Content-Type: application/json")
+    try:
+        read: msgspec.Struct = _decoder(of)(raw)
+        return read
+    except msgspec.ValidationError as error:
+        raise BadValue(f"The body does not fit: {_said(error)}.", code="value.wrong_type") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RequestRefused(400, "request.malformed", f"The body is not JSON: {_said(error)}.") from None
+
+
+def _said(error: Exception) -> str:
+    return str(error)[:300].rstrip(".").replace("\n", " ")

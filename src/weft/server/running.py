@@ -1,0 +1,85 @@
+"""The API behind a socket, until a signal comes: no new connections then, those that only listen are let go, and
+requests under way are finished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+if TYPE_CHECKING:
+    from weft.server.api import Api
+
+HEADERS_BYTES_MAX = 64 * 1024
+KEEP_ALIVE_SECONDS = 75
+SOCKET_MESSAGE_BYTES_MAX = 64 * 1024
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Listener:
+    """One server."""
+
+    def __init__(self, api: Api, *, drain_seconds: int) -> None:
+        config = uvicorn.Config(
+            api,
+            loop="none",
+            http="httptools" if importlib.util.find_spec("httptools") is not None else "h11",
+            ws="websockets-sansio",
+            ws_max_size=SOCKET_MESSAGE_BYTES_MAX,
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=drain_seconds,
+            h11_max_incomplete_event_size=HEADERS_BYTES_MAX,
+        )
+        # It tells of every start and stop, which is told better elsewhere.
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
+        self._server = _Server(config, api)
+
+    async def run(self, bound: socket.socket) -> None:
+        """Answer until a signal comes."""
+        await self._server.serve(sockets=[bound])
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+
+
+class _Server(uvicorn.Server):
+    """Lets go of those who only listen before it waits for the others."""
+
+    def __init__(self, config: uvicorn.Config, api: Api) -> None:
+        super().__init__(config)
+        self._api = api
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The first asks for an orderly end, the second for a quick one; what comes after the server is not theirs."""
+        loop = asyncio.get_running_loop()
+        # Only the main thread hears of signals.
+        numbers = SIGNALS if threading.current_thread() is threading.main_thread() else ()
+        for number in numbers:
+            loop.add_signal_handler(number, self._stop)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+    def _stop(self) -> None:
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._api.services.close()
+        await super().shutdown(sockets)

@@ -1,0 +1,76 @@
+"""What the endpoints share: the application behind them, the live feed, leases of workers, the backlog, the limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from weft.errors import NotRunning
+from weft.runtime.door import Door
+from weft.runtime.engine import Engine
+from weft.server.backlog import Backlog
+from weft.server.hosted import Hosted
+from weft.server.identity import Gate, OpenHere
+from weft.server.leases import Leases
+from weft.server.limits import Limits, Rates
+from weft.server.live.feed import Feed
+from weft.server.metrics import Metrics
+
+
+class Services:
+    """One per API."""
+
+    def __init__(
+        self,
+        hosted: Hosted,
+        described: Callable[[], bytes],
+        *,
+        gate: Gate | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.hosted = hosted
+        self.described = described
+        """The OpenAPI document."""
+        self.gate: Gate = gate or OpenHere()
+        self.limits = limits or Limits()
+        self.rates = Rates(self.limits.rate_per_second)
+        self.feed = Feed()
+        self.leases = Leases()
+        self.metrics = Metrics()
+        self.backlog = Backlog()
+        self.closing = asyncio.Event()
+        """Set when the server stops: what only waits is let go."""
+        self._engine: Engine | None = None
+
+    @property
+    def door(self) -> Door:
+        """The way to the runs. Raises NotRunning."""
+        return self.hosted.door
+
+    def engine(self) -> Engine:
+        """The engine that runs here; whoever looks on is attached to it at the first request. Raises NotRunning."""
+        engine = self.door.engine
+        if engine is None or not engine.running:
+            raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
+        if engine is not self._engine:
+            self._engine = engine
+            self.feed.attach(engine)
+            self.metrics.attach(engine)
+            self.leases.attach(engine)
+            self.closing.clear()
+        return engine
+
+    async def close(self) -> None:
+        """Let go of everybody who only listens or waits."""
+        self.closing.set()
+        self.feed.close()
+        await self.leases.close()
+
+    async def waited(self, seconds: float) -> bool:
+        """Wait, but not beyond the end of the server; whether the time passed."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.closing.wait()
+        except TimeoutError:
+            return True
+        return False

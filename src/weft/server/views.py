@@ -1,0 +1,449 @@
+"""What the API answers with, and what it takes: the words of every language that speaks to Weft.
+
+Times are ISO 8601 with a zone, lengths of time are seconds. Pages carry a ``cursor`` for the next one; none: the last.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from weft.core.state import Status
+from weft.errors import Failure
+from weft.ports.store import RunRow
+from weft.server.request import Form
+
+ATTEMPT_SECONDS_MAX = 3_600.0
+Text = Annotated[str, Meta(max_length=10_000)]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+Id = Annotated[str, Meta(min_length=1, max_length=500)]
+Cursor = Annotated[str, Meta(max_length=1_000)]
+Limit = Annotated[int, Meta(ge=1, le=500)]
+Offset = Annotated[int, Meta(ge=0, le=2**53)]
+Seconds = Annotated[float, Meta(ge=0, le=366 * 86_400)]
+Moment = Annotated[datetime, Meta(tz=True)]
+Lease = Annotated[float, Meta(ge=0.1, le=ATTEMPT_SECONDS_MAX)]
+
+
+def moment(ms: int | None) -> datetime | None:
+    """A time of the store for the API; 0 is no time."""
+    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
+
+
+def known_moment(ms: int) -> datetime:
+    """A time of the store that is never missing."""
+    return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+# --- runs --------------------------------------------------------------------------------------------------------
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as its row tells it."""
+
+    id: str
+    workflow: str
+    version: str
+    style: str
+    status: Status
+    seq: int
+    """The number of its last event."""
+    created_at: Moment
+    updated_at: Moment
+    ended_at: Moment | None
+    attributes: dict[str, Any]
+    fault: str | None
+    """Why its log cannot be read, if that is so."""
+
+
+def run_view(row: RunRow) -> Run:
+    """A row for the API."""
+    return Run(
+        id=row.id,
+        workflow=row.workflow,
+        version=row.version,
+        style=row.style,
+        status=row.status,  # type: ignore[arg-type]  # stores keep statuses as text
+        seq=row.seq,
+        created_at=known_moment(row.created_at),
+        updated_at=known_moment(row.updated_at),
+        ended_at=moment(row.ended_at),
+        attributes=dict(row.attributes),
+        fault=row.fault,
+    )
+
+
+class Runs(msgspec.Struct, frozen=True):
+    """A page of runs, newest first."""
+
+    runs: list[Run]
+    cursor: str | None
+
+
+class RunDetail(Run, frozen=True, kw_only=True):
+    """A run with what it was given and what came of it."""
+
+    input: Raw
+    output: Raw | None
+    failure: Failure | None
+    parent: str | None
+    """The id of the run that started it."""
+    steps_done: int
+
+
+class NewRun(Form, frozen=True, kw_only=True):
+    """A run to be started."""
+
+    workflow: Name
+    input: dict[str, Any] = msgspec.field(default_factory=dict)
+    id: Id | None = None
+    """The same id, workflow and input again is the same run."""
+    version: Name | None = None
+    """A version or a tag; none: the newest that is hosted."""
+    attributes: Annotated[dict[str, Any], Meta(max_length=50)] = msgspec.field(default_factory=dict)
+    delay: Seconds = 0.0
+    existing: Literal["attach", "refuse"] = "attach"
+
+
+class Started(msgspec.Struct, frozen=True):
+    """``created`` false: the run was there."""
+
+    id: str
+    created: bool
+
+
+class RunsQuery(Form, frozen=True, kw_only=True):
+    """Which runs are wanted."""
+
+    workflow: Name | None = None
+    status: Status | None = None
+    since: Moment | None = None
+    where: Annotated[list[Text], Meta(max_length=10)] = msgspec.field(default_factory=list)
+    """``name=value``: runs with this attribute; a value that is JSON is read as JSON."""
+    prefix: Id | None = None
+    """The beginning of their ids."""
+    parent: Id | None = None
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class EventsQuery(Form, frozen=True, kw_only=True):
+    after: Offset = 0
+    limit: Limit = 200
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One fact of a run's log."""
+
+    seq: int
+    at: Moment
+    kind: str
+    data: Raw
+
+
+class Events(msgspec.Struct, frozen=True):
+    """A page of a log, oldest first. ``after`` for the next page; none: that was the last event."""
+
+    events: list[Event]
+    after: int | None
+
+
+class ResultQuery(Form, frozen=True, kw_only=True):
+    wait: Seconds = 0.0
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended, or (202) that it has not."""
+
+    id: str
+    status: Status
+    output: Raw | None = None
+    failure: Failure | None = None
+    reason: str | None = None
+    """Why it was cancelled."""
+
+
+class NewMessage(Form, frozen=True, kw_only=True):
+    name: Name
+    body: Any = None
+
+
+class Reason(Form, frozen=True, kw_only=True):
+    reason: Text = ""
+
+
+class Nothing(Form, frozen=True, kw_only=True):
+    """An empty object, or no body at all."""
+
+
+class RetryFrom(Form, frozen=True, kw_only=True):
+    """``place``: perform everything anew from there on; empty: what failed."""
+
+    place: Text = ""
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """It is durable, and the run hears of it."""
+
+    id: str
+    status: Status
+
+
+class TreeQuery(Form, frozen=True, kw_only=True):
+    depth: Annotated[int, Meta(ge=0, le=20)] = 3
+    limit: Annotated[int, Meta(ge=1, le=5_000)] = 1_000
+    """How many places of a run; the newest are kept."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something a run did or does."""
+
+    place: str
+    kind: str
+    status: str
+    started_at: Moment
+    ended_at: Moment | None = None
+    due_at: Moment | None = None
+    what: str = ""
+    attempts: int = 1
+    rounds: int = 0
+    output: Raw | None = None
+    failure: Failure | None = None
+    child: str = ""
+
+
+class Tree(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, what it recorded, and its child runs. ``left_out``: how many places or runs are not shown."""
+
+    run: Run
+    places: list[Place]
+    children: list[Tree]
+    left_out: int
+
+
+# --- definitions -------------------------------------------------------------------------------------------------
+
+
+class PageQuery(Form, frozen=True, kw_only=True):
+    limit: Limit = 100
+    cursor: Cursor | None = None
+
+
+class Workflow(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a workflow. ``hosted``: it can be started here."""
+
+    name: str
+    version: str
+    style: str
+    hosted: bool
+    description: str
+    created_at: Moment | None
+    tags: list[str]
+
+
+class Workflows(msgspec.Struct, frozen=True):
+    workflows: list[Workflow]
+    cursor: str | None
+
+
+class WorkflowDetail(Workflow, frozen=True, kw_only=True):
+    """With the schema of its input, and its document where it has one."""
+
+    input: dict[str, Any] | None
+    source: dict[str, Any] | None
+
+
+class NewTag(Form, frozen=True, kw_only=True):
+    version: Name
+
+
+class Tagged(msgspec.Struct, frozen=True):
+    name: str
+    tag: str
+    version: str
+
+
+class NodeType(msgspec.Struct, frozen=True):
+    name: str
+    description: str
+    config: dict[str, Any] | None
+    """JSON Schema of its configuration."""
+
+
+class NodeTypes(msgspec.Struct, frozen=True):
+    node_types: list[NodeType]
+    cursor: str | None
+
+
+# --- people and dead letters -------------------------------------------------------------------------------------
+
+
+class Approval(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that waits for people."""
+
+    id: str
+    run: str
+    workflow: str
+    place: str
+    title: str
+    of: list[str]
+    quorum: str | int
+    approvals: list[str]
+    form: dict[str, Any] | None
+    about: Raw
+    since: Moment
+    due_at: Moment | None
+
+
+class Approvals(msgspec.Struct, frozen=True):
+    """A page of open questions. It may be empty and still have a cursor."""
+
+    approvals: list[Approval]
+    cursor: str | None
+
+
+class Decision(Form, frozen=True, kw_only=True):
+    approved: bool
+    by: Text = ""
+    reason: Text = ""
+    form: Any = None
+
+
+class LettersQuery(Form, frozen=True, kw_only=True):
+    run: Id | None = None
+    """The beginning of the ids of runs."""
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class Letter(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that failed for good and that nothing took."""
+
+    id: str
+    run: str
+    workflow: str
+    node: str
+    since: Moment
+    input: Raw
+    failure: Failure
+
+
+class Letters(msgspec.Struct, frozen=True):
+    letters: list[Letter]
+    cursor: str | None
+
+
+# --- work for other processes ------------------------------------------------------------------------------------
+
+
+class NewClaim(Form, frozen=True, kw_only=True):
+    """What a worker can do. ``lease``: how long it may be silent; ``wait``: how long to wait for work."""
+
+    steps: Annotated[list[Name], Meta(min_length=1, max_length=500)]
+    queues: Annotated[list[Name], Meta(min_length=1, max_length=100)] = msgspec.field(
+        default_factory=lambda: ["default"]
+    )
+    limit: Annotated[int, Meta(ge=1, le=100)] = 1
+    lease: Lease = 30.0
+    wait: Seconds = 0.0
+
+
+class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task. ``key`` is the same in all attempts: send it to whoever the step changes something at."""
+
+    id: str
+    run: str
+    step: str
+    queue: str
+    place: str
+    key: str
+    attempt: int
+    timeout: float | None
+    input: Raw
+
+
+class Claimed(msgspec.Struct, frozen=True):
+    tasks: list[ClaimedTask]
+    lease: float
+
+
+class Beat(msgspec.Struct, frozen=True):
+    lease: float
+
+
+class TaskOutput(Form, frozen=True, kw_only=True):
+    output: Any = None
+
+
+class TaskFailure(Form, frozen=True, kw_only=True):
+    """Why an attempt failed. ``retry`` false: trying again cannot help; ``wait``: not before."""
+
+    message: Text
+    type: Name = "WorkerError"
+    retry: bool = True
+    wait: Seconds = 0.0
+
+
+class TaskChunks(Form, frozen=True, kw_only=True):
+    """Output of a task while it goes on; ``first`` counts its chunks, so that the same one twice is one."""
+
+    stream: Name
+    chunks: Annotated[list[Any], Meta(min_length=1, max_length=500)]
+    first: Offset = 0
+
+
+class Settled(msgspec.Struct, frozen=True):
+    run: str
+
+
+# --- output streams ----------------------------------------------------------------------------------------------
+
+
+class Streams(msgspec.Struct, frozen=True):
+    """The output streams of a run and the last offset of each."""
+
+    streams: dict[str, int]
+
+
+class ChunksQuery(Form, frozen=True, kw_only=True):
+    after: Offset = 0
+    limit: Limit = 200
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """A piece of output. ``attempt`` 0: of the workflow; a greater number begins anew what a smaller one wrote."""
+
+    offset: int
+    at: Moment
+    by: str
+    attempt: int
+    chunk: Raw
+
+
+class Chunks(msgspec.Struct, frozen=True):
+    chunks: list[Chunk]
+    after: int | None
+
+
+# --- live --------------------------------------------------------------------------------------------------------
+
+
+class LiveQuery(Form, frozen=True, kw_only=True):
+    """Which events are wanted. ``after``: the id of the last one that was seen."""
+
+    workflow: Name | None = None
+    status: Status | None = None
+    kind: Annotated[list[Name], Meta(max_length=50)] = msgspec.field(default_factory=list)
+    after: Cursor | None = None
+
+
+class FollowQuery(Form, frozen=True, kw_only=True):
+    after: Offset | None = None
+
+
+class Health(msgspec.Struct, frozen=True):
+    status: str
+    detail: str = ""

@@ -1,0 +1,53 @@
+"""A step that brings its definition along: a request or a script of the catalogue, performed where nothing is planned.
+
+A frozen plan is a graph, and its nodes name steps. One that was never a function is written into the graph itself:
+``{definition, arguments}``, the definition as JSON text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from weft.core.goal.definitions import StepDef
+from weft.errors import BadValue, UnknownStep
+from weft.scripts.failures import ScriptFailed
+from weft.steps.base import Executor, StepBody
+from weft.steps.http.failures import is_final
+
+DEFINED = "weft.step"
+
+
+class _Given(msgspec.Struct):
+    definition: str
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_given = msgspec.json.Decoder(_Given).decode
+_definition = msgspec.json.Decoder(StepDef).decode
+
+
+class DefinedStep:
+    """Performs whatever definition it is given; ``find`` makes the body of one."""
+
+    __slots__ = ("_find", "name")
+
+    def __init__(self, find: Callable[[StepDef], StepBody | None]) -> None:
+        self.name = DEFINED
+        self._find = find
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        try:
+            said = _given(given)
+            definition = _definition(said.definition)
+        except msgspec.DecodeError as error:
+            raise BadValue(f"{DEFINED} was given no definition: {error}.", code="value.wrong_type") from error
+        body = self._find(definition)
+        if body is None:
+            raise UnknownStep(f"{definition.id} is neither a request nor a script.", hint="Name its step instead.")
+        return await body.perform(bytes(said.arguments), executor)
+
+    def is_final(self, error: BaseException) -> bool:
+        """As requests have it; a script has no moods."""
+        return is_final(error) or isinstance(error, ScriptFailed)

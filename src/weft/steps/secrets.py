@@ -1,0 +1,130 @@
+"""Secrets: stored as references, revealed inside a step, and struck out of whatever a step leaves behind.
+
+    weft.Secret("env:STRIPE_KEY")       the environment of the process that performs the step
+    weft.Secret("file:/run/secrets/k")  a file there; blanks and line ends around it do not count
+
+What was revealed in a process is remembered there, and its value is replaced in results, failures, output streams and
+log lines before they are written. A value is recognised as a whole: what was cut in pieces or encoded otherwise is not.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from weft.core.secrets import Reference
+from weft.errors import BadValue, NoContext, NotFound
+
+VALUE_CHARS_MIN = 6
+"""A shorter value would be found everywhere, and could be guessed."""
+KNOWN_MAX = 1_000
+LOGGERS = ("weft", "weft.api")
+
+_known: dict[str, str] = {}
+"""What was revealed here, and what is written in its place; longest first, so that a part never hides the whole."""
+_forbidden: list[Callable[[], bool]] = []
+_encode = msgspec.json.Encoder().encode
+
+
+class Secret(Reference, frozen=True, forbid_unknown_fields=True):
+    """A secret by the name of its place: stored as that, revealed in a step, struck out everywhere else."""
+
+    def __post_init__(self) -> None:
+        kind, _, place = self.ref.partition(":")
+        if kind not in _PROVIDERS or not place or not self.ref.isprintable():
+            raise ValueError(f"{self.ref[:60]!r} names no secret: env:NAME or file:/path")
+
+    def __repr__(self) -> str:
+        return f"Secret({self.ref!r})"
+
+    def reveal(self) -> str:
+        """The secret itself. Only in a step: what workflows see is recorded. Raises NotFound, NoContext."""
+        if any(is_forbidden() for is_forbidden in _forbidden):
+            raise NoContext(
+                f"{self!r} was to be revealed in a workflow, where everything is recorded.",
+                hint="Pass the Secret to a step and reveal it there.",
+            )
+        kind, _, place = self.ref.partition(":")
+        value = _PROVIDERS[kind](place)
+        if len(value) < VALUE_CHARS_MIN:
+            raise BadValue(
+                f"{self!r} has less than {VALUE_CHARS_MIN} characters; it could not be kept secret.",
+                code="value.secret",
+            )
+        _remember(value, self.ref)
+        return value
+
+
+def _from_environment(name: str) -> str:
+    value = os.environ.get(name)
+    if not value:
+        raise NotFound(f"The environment of this process has no {name}, so Secret('env:{name}') is not known here.")
+    return value
+
+
+def _from_file(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFound(f"Secret('file:{path}') cannot be read here: {type(error).__name__}.") from None
+
+
+_PROVIDERS: dict[str, Callable[[str], str]] = {"env": _from_environment, "file": _from_file}
+
+
+def forbid_where(condition: Callable[[], bool]) -> None:
+    """Let nothing be revealed where this is true."""
+    _forbidden.append(condition)
+
+
+# --- striking out ------------------------------------------------------------------------------------------------
+
+
+def _remember(value: str, ref: str) -> None:
+    if value in _known:
+        return
+    if not _known:
+        for name in LOGGERS:
+            logging.getLogger(name).addFilter(strike_record)
+    _known[value] = f"[secret {ref}]"
+    kept = sorted(list(_known.items())[-KNOWN_MAX:], key=lambda item: -len(item[0]))
+    _known.clear()
+    _known.update(kept)
+
+
+def strike(text: str) -> str:
+    """The text without the secrets that were revealed here."""
+    for value, mark in _known.items():
+        if value in text:
+            text = text.replace(value, mark)
+    return text
+
+
+def strike_json(raw: bytes) -> bytes:
+    """JSON without the secrets that were revealed here, also where their characters are escaped."""
+    for value, mark in _known.items():
+        written = _encode(value)[1:-1]
+        if written in raw:
+            raw = raw.replace(written, _encode(mark)[1:-1])
+    return raw
+
+
+def strike_value(value: Any) -> Any:
+    """JSON as builtins, without the secrets that were revealed here."""
+    return msgspec.json.decode(strike_json(_encode(value))) if _known else value
+
+
+def strike_record(record: logging.LogRecord) -> bool:
+    """A filter of a logger: what it lets through has no secrets. It lets everything through."""
+    text = record.getMessage()
+    clean = strike(text)
+    if clean != text:
+        record.msg, record.args = clean, None
+    if record.exc_info and record.exc_info[1] is not None and _known:
+        record.exc_text = strike(logging.Formatter().formatException(record.exc_info))
+    return True

@@ -1,0 +1,65 @@
+"""Checksums of what a database keeps of a log, and the checks that reading makes by them. Pure.
+
+The same bytes have the same checksum in every store, so a log can be carried from one into another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from zlib import crc32
+
+from weft.core.ids import RunUid, Seq
+from weft.errors import Corrupt
+from weft.ports.store import Snapshot, StoredEvent
+
+
+def uid_crc(uid: str) -> int:
+    """The part of a run's checksums that is the same for all its events."""
+    return crc32(uid.encode())
+
+
+def event_crc(of_uid: int, seq: int, at: int, body: bytes) -> int:
+    """The checksum over uid, number, time and body; ``of_uid`` is that of the uid alone."""
+    return crc32(body, crc32(b"%d %d" % (seq, at), of_uid))
+
+
+def checked_events(uid: RunUid, after: Seq, rows: Iterable[Sequence[Any]]) -> list[StoredEvent]:
+    """Events selected by ``seq, at, body, crc``, numbered on from ``after``. Raises Corrupt, naming the first bad."""
+    of_uid = uid_crc(uid)
+    events = []
+    for expected, (seq, at, body, crc) in enumerate(rows, after + 1):
+        if seq != expected:
+            raise _corrupt(uid, expected, "is missing")
+        if not _is_whole(of_uid, seq, at, body, crc):
+            raise _corrupt(uid, expected, "does not match its checksum")
+        events.append(StoredEvent(seq, at, body))
+    return events
+
+
+def _is_whole(of_uid: int, seq: int, at: Any, body: Any, crc: Any) -> bool:
+    try:
+        return bool(event_crc(of_uid, seq, at, body) == crc)
+    except (TypeError, ValueError):
+        # Damage may change a value's type too.
+        return False
+
+
+def check_end(uid: RunUid, last: int, seq: int) -> None:
+    """Raise Corrupt unless the log ends where the run's row says."""
+    if last != seq:
+        raise _corrupt(uid, min(last, seq) + 1, f"is missing: the log ends at {last} and must end at {seq}")
+
+
+def _corrupt(uid: RunUid, seq: int, what: str) -> Corrupt:
+    return Corrupt(
+        f"Event {seq} of run {uid} {what}.",
+        hint="The run stands still; others are not concerned. Restore it from a backup.",
+        uid=uid,
+        seq=seq,
+    )
+
+
+def snapshot_crc(of_uid: int, snapshot: Snapshot) -> int:
+    """The checksum over uid, number, fold and body."""
+    return crc32(snapshot.body, crc32(b"%d %d" % (snapshot.seq, snapshot.fold), of_uid))

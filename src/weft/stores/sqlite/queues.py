@@ -1,0 +1,67 @@
+"""Limits of queues in SQLite. Read and kept inside the transaction that hands tasks out, so they hold for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import apsw
+
+from weft.core.ids import Millis
+from weft.ports.store import Limits, QueueRow
+from weft.stores.queues import NONE, room
+
+_LIMIT = "INSERT OR REPLACE INTO queues (queue, priority, concurrency, rate, per_ms) VALUES (?, ?, ?, ?, ?)"
+_IN_HANDS = "SELECT count(*) FROM tasks WHERE queue = ? AND host IS NOT NULL"
+_HANDED_OUT = "SELECT coalesce(sum(tasks), 0) FROM handed_out WHERE queue = ?"
+_LENGTHS = "SELECT queue, count(*) - count(host), count(host) FROM tasks GROUP BY queue"
+
+
+def set_limits(connection: apsw.Connection, queue: str, limits: Limits | None) -> None:
+    """What a queue may do from now on; None: what it likes."""
+    if limits is None:
+        connection.execute("DELETE FROM queues WHERE queue = ?", (queue,))
+    else:
+        values = (queue, limits.priority, limits.concurrency, limits.rate, limits.per_ms)
+        connection.execute(_LIMIT, values)
+
+
+def read_limits(connection: apsw.Connection) -> Mapping[str, Limits]:
+    """The queues that have limits or a priority."""
+    rows = connection.execute("SELECT queue, priority, concurrency, rate, per_ms FROM queues")
+    return {
+        queue: Limits(priority=priority, concurrency=concurrency, rate=rate, per_ms=per_ms)
+        for queue, priority, concurrency, rate, per_ms in rows
+    }
+
+
+def read_queues(connection: apsw.Connection) -> Sequence[QueueRow]:
+    """All queues that have rows or limits, by name."""
+    limits = read_limits(connection)
+    lengths = {queue: (waiting, running) for queue, waiting, running in connection.execute(_LENGTHS)}
+    return [
+        QueueRow(
+            queue=queue,
+            waiting=lengths.get(queue, (0, 0))[0],
+            running=lengths.get(queue, (0, 0))[1],
+            limits=limits.get(queue, NONE),
+        )
+        for queue in sorted(limits.keys() | lengths.keys())
+    ]
+
+
+def room_of(connection: apsw.Connection, queue: str, limits: Limits, now: Millis) -> int:
+    """How many more tasks of this queue may be in hands now."""
+    connection.execute("DELETE FROM handed_out WHERE queue = ? AND at <= ?", (queue, now - limits.per_ms))
+    in_hands = connection.execute(_IN_HANDS, (queue,)).get
+    handed_out = connection.execute(_HANDED_OUT, (queue,)).get
+    return room(limits, in_hands=in_hands, handed_out=handed_out)
+
+
+def note_handed_out(
+    connection: apsw.Connection, limits: Mapping[str, Limits], queues: Sequence[str], now: Millis
+) -> None:
+    """Tasks of these queues were just handed out."""
+    for queue, count in Counter(queues).items():
+        if limits.get(queue, NONE).rate is not None:
+            connection.execute("INSERT INTO handed_out (queue, at, tasks) VALUES (?, ?, ?)", (queue, now, count))

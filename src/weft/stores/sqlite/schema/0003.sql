@@ -1,0 +1,9 @@
+-- Committed successes that answer for equal work. A cache: losing a row costs time and nothing else.
+
+CREATE TABLE memos (
+    key     TEXT    NOT NULL PRIMARY KEY,
+    output  TEXT    NOT NULL,               -- JSON, or a reference to a blob
+    run     TEXT    NOT NULL,               -- the id of the run that did it
+    at      INTEGER NOT NULL,
+    until   INTEGER                         -- null: for ever
+) STRICT, WITHOUT ROWID;

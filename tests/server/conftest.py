@@ -1,0 +1,15 @@
+"""One server for the tests of a module, where nothing they do disturbs another."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.kit import Server, serving
+from tests.server.shop import shop
+from weft.server.limits import Limits
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(shop(), limits=Limits(wait_seconds=10)) as running:
+        yield running

@@ -1,0 +1,141 @@
+"""Workflows and node types, health, numbers, the page for people."""
+
+import re
+
+import pytest
+
+import weft
+from tests.server.kit import API, Server, covers, quoted, serving
+from tests.server.shop import REMOTE, shop
+from weft.steps.node_types import NodeType, register_node_type
+
+register_node_type(NodeType("tests.server.shout", lambda _config, text: str(text).upper(), {"type": "object"}, "Loud."))
+
+
+@covers("listWorkflows")
+def test_all_workflows_are_listed_in_pages(server: Server) -> None:
+    page = server.get(f"{API}/workflows?limit=4").json
+    rest = server.get(f"{API}/workflows?limit=100&cursor={quoted(page['cursor'])}").json
+
+    listed = {one["name"]: one for one in page["workflows"] + rest["workflows"]}
+    assert set(listed) >= {"hello", "order", "ship", "picture", "unlucky"}
+    assert (listed["hello"]["style"], listed["hello"]["hosted"]) == ("code", True)
+    assert listed["hello"]["description"] == "Greets somebody."
+    assert listed["picture"]["created_at"] is not None
+
+
+@covers("listVersions", "getVersion", "putTag", "startRun")
+def test_a_tag_stands_for_a_version_and_runs_may_be_started_by_it() -> None:
+    app = shop()
+    with serving(app) as server:
+        (old,) = server.get(f"{API}/workflows/picture").json["workflows"]
+        assert server.ask("PUT", f"{API}/workflows/picture/tags/live", {"version": old["version"]}).status == 200
+        assert server.ask("PUT", f"{API}/workflows/picture/tags/live", {"version": "none"}).status == 404
+        assert server.get(f"{API}/workflows/picture").json["workflows"][0]["tags"] == ["live"]
+
+        detail = server.get(f"{API}/workflows/picture/versions/live").json
+        assert (detail["version"], detail["tags"]) == (old["version"], ["live"])
+        assert detail["source"]["nodes"] == REMOTE["nodes"]
+        assert detail["input"]["properties"] == {"file": {"type": "string"}}
+
+        started = server.post(f"{API}/runs", {"workflow": "picture", "version": "live", "input": {"file": "a"}})
+        assert server.get(f"{API}/runs/{started.json['id']}").json["version"] == old["version"]
+
+
+def test_a_graph_that_the_app_no_longer_has_runs_in_the_version_that_is_named(tmp_path: object) -> None:
+    url = f"sqlite:///{tmp_path}/weft.db"
+    old = {"weft": "graph/1", "name": "pace", "output": {"is": "old"}, "nodes": {"go": {"pass": True}}}
+
+    def app(document: dict[str, object]) -> weft.App:
+        made = weft.App(url)
+        made.graph(document)
+        return made
+
+    with serving(app(old)) as server:
+        version = server.get(f"{API}/workflows/pace").json["workflows"][0]["version"]
+        server.ask("PUT", f"{API}/workflows/pace/tags/stable", {"version": version})
+    with serving(app({**old, "output": {"is": "new"}})) as server:
+        for wanted, given in (("stable", "old"), (version, "old"), (None, "new")):
+            new = {"workflow": "pace", "version": wanted, "id": f"pace-{wanted}"}
+            assert server.post(f"{API}/runs", new).status == 201
+            assert server.result(f"pace-{wanted}")["output"] == {"is": given}
+        wrong = server.post(f"{API}/runs", {"workflow": "pace", "version": "stable", "id": " x"})
+        assert wrong.code == "usage.invalid"
+
+
+@pytest.mark.parametrize("path", ["workflows/nobody", "workflows/hello/versions/7", "workflows/nobody/versions/1"])
+def test_a_workflow_that_is_not_there_is_not_found(server: Server, path: str) -> None:
+    assert server.get(f"{API}/{path}").code == "run.not_found"
+
+
+@pytest.mark.parametrize("cursor", ["x", "%00", "WzEuNV0", "bnVsbA"])
+def test_a_cursor_that_is_none_is_refused(server: Server, cursor: str) -> None:
+    assert server.get(f"{API}/workflows?cursor={cursor}").status == 422
+
+
+@covers("listNodeTypes")
+def test_node_types_that_were_added_are_listed(server: Server) -> None:
+    listed = {one["name"]: one for one in server.get(f"{API}/node-types").json["node_types"]}
+
+    assert listed["tests.server.shout"]["description"] == "Loud."
+    assert listed["tests.server.shout"]["config"] == {"type": "object"}
+
+
+@covers("alive", "ready")
+def test_a_server_that_works_is_alive_and_ready(server: Server) -> None:
+    assert server.get("/healthz").json["status"] == "alive"
+    assert server.get("/readyz").json["status"] == "ready"
+    assert server.ask("HEAD", "/healthz").status == 200
+
+
+def test_a_server_that_stops_is_not_ready(server: Server) -> None:
+    server.api.services.closing.set()
+    try:
+        assert server.get("/readyz").status == 503
+        assert server.get("/healthz").status == 200
+    finally:
+        server.api.services.closing.clear()
+
+
+@covers("metrics")
+def test_numbers_are_there_and_their_labels_are_bounded(server: Server) -> None:
+    for n in range(3):
+        server.result(server.start("hello", name=f"secret name {n}"))
+    server.result(server.start("fragile", n=99))
+    server.get("/nowhere/at/all")
+
+    answer = server.get("/metrics")
+    text = answer.raw.decode()
+
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert float(re.findall(r'weft_transitions_total\{kind="run_completed"\} (\S+)', text)[0]) >= 3
+    assert float(re.findall(r'weft_tasks_total\{outcome="failed"\} (\S+)', text)[0]) >= 1
+    assert float(re.findall(r'weft_runs\{status="completed"\} (\S+)', text)[0]) >= 3
+    assert float(re.findall(r"weft_hop_seconds_count (\S+)", text)[0]) >= 3
+    assert 'le="0.001"' in text
+    for name in ("weft_commit_seconds_count", "weft_commit_bytes_sum", "weft_queue_age_seconds", "weft_retries_total"):
+        assert re.search(rf"^{name} ", text, re.MULTILINE), name
+    assert "secret name" not in text
+    assert 'route="none",status="404"' in text
+    assert set(re.findall(r"[{,](\w+)=", text)) <= {"kind", "outcome", "status", "route", "le"}
+
+
+@covers("openapi")
+def test_the_document_is_sent_as_it_is_made(server: Server) -> None:
+    document = server.get("/openapi.json").json
+
+    assert document["openapi"] == "3.1.0"
+    assert f"{API}/runs/{{id}}/messages" in document["paths"]
+
+
+@covers("statusPage")
+def test_the_page_for_people_shows_runs_and_runs_nothing(server: Server) -> None:
+    server.result(server.start("hello", "<script>alert(1)</script>", name="a"))
+
+    answer = server.get("/")
+    text = answer.raw.decode()
+
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text

@@ -1,0 +1,68 @@
+"""Every operation of the document, asked for with whatever a generator can think of: no 5xx, no hang, nothing untrue.
+
+``WEFT_FUZZ_EXAMPLES`` sets how many cases per operation; the test tells how many there were.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import CHECKS
+
+from tests.server.kit import API, Server, serving
+from tests.server.shop import shop
+from weft.server.limits import Limits
+from weft.server.openapi import document
+from weft.server.table import ROUTES
+
+EXAMPLES = int(os.environ.get("WEFT_FUZZ_EXAMPLES", "15"))
+SECONDS_MAX = 5.0
+# A live stream goes on until the client leaves, and this client waits for its end.
+ENDLESS = {"followAll", "followRun", "followStream"}
+# What fits the schema may still name a workflow, run or place that is not there, or a text that is no time or cursor.
+LEFT_OUT = {"positive_data_acceptance", "ignored_auth", "use_after_free", "ensure_resource_availability"}
+
+# Too large, too long, too many: refusals like any other.
+REFUSED = ["400", "403", "404", "405", "409", "413", "415", "422", "429", "431"]
+
+config = schemathesis.Config.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": REFUSED}}})
+routes = [route for route in ROUTES if route.name not in ENDLESS]
+schema = schemathesis.openapi.from_dict(document(routes), config=config)
+seen: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(shop(), limits=Limits(wait_seconds=0.05)) as running:
+        for workflow, given in (("hello", {"name": "a"}), ("order", {"order_id": "o"}), ("ship", {"order_id": "o"})):
+            running.start(workflow, "x" if workflow == "hello" else None, **given)
+        running.result(running.start("unlucky", n=1))
+        yield running
+
+
+@schema.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_no_request_breaks_the_server(case: schemathesis.Case, server: Server) -> None:
+    response = case.call(base_url=server.url, timeout=SECONDS_MAX)
+    seen[case.operation.label] += 1
+    checks = [CHECKS.get_one(name) for name in CHECKS.get_all_names() if name not in LEFT_OUT]
+    case.validate_response(response, checks=checks)
+
+
+def test_afterwards_the_server_works_as_before(server: Server) -> None:
+    assert server.get("/readyz").json["status"] == "ready"
+    assert server.result(server.start("hello", name="after"))["output"] == "hello after!"
+    assert server.get(f"{API}/runs/x").json["output"] == "hello a!"
+    print(f"{sum(seen.values())} cases over {len(seen)} operations")

@@ -1,0 +1,217 @@
+"""Limits at the door: too large, too deep, too many, too old a backlog. Typed refusals, and nothing written."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import socket
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import weft
+from tests.server.kit import API, Server, serving
+from tests.server.shop import shop
+from weft.server.limits import Limits, Rates, check_json
+from weft.server.problems import RequestRefused
+
+SMALL = Limits(
+    body_bytes=5_000, depth=10, keys=50, items=100, string_bytes=500, number_chars=20, headers=20, header_bytes=4_000
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Any:
+    with serving(shop(), limits=SMALL) as running:
+        yield running
+
+
+def start(server: Server, raw: bytes, **headers: str) -> Any:
+    headers.setdefault("content_type", "application/json")
+    return server.ask("POST", f"{API}/runs", raw=raw, **headers)
+
+
+def body(value: bytes) -> bytes:
+    return b'{"workflow":"hello","input":{"name":"a"},"attributes":{"x":%b}}' % value
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside"),
+    [
+        (b"[" * 8 + b"]" * 8, b"[" * 9 + b"]" * 9),
+        (b'"' + b"x" * 500 + b'"', b'"' + b"x" * 501 + b'"'),
+        (b"1" * 15, b"1" * 21),
+        (b"{%b}" % b",".join(b'"k%d":1' % n for n in range(45)), b"{%b}" % b",".join(b'"k%d":1' % n for n in range(47))),
+        (b"[%b]" % b",".join([b"1"] * 99), b"[%b]" % b",".join([b"1"] * 100)),
+    ],
+    ids=["depth", "string", "number", "keys", "items"],
+)
+def test_each_limit_holds_and_not_before(server: Server, inside: bytes, outside: bytes) -> None:
+    assert start(server, body(inside)).status == 201
+
+    refused = start(server, body(outside))
+
+    assert (refused.status, refused.code) == (413, "limit.exceeded")
+
+
+def test_a_body_that_is_too_large_is_refused_by_its_length_and_by_its_bytes(server: Server) -> None:
+    assert start(server, body(b'"x"') + b" " * 4_930).status == 201
+    assert start(server, body(b'"x"') + b" " * 5_000).status == 413
+    # Without a length, and for ever: the answer comes before the end of the body.
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(
+            f"POST {API}/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n".encode()
+        )
+        for _ in range(10):
+            connection.sendall(b"400\r\n" + b" " * 1024 + b"\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b"", 415),
+        (b"{", 400),
+        (b"nonsense", 400),
+        (b'{"workflow":"hello"', 400),
+        (b'{"workflow":"\xff"}', 400),
+        (b'{"workflow":"\\ud800"}', 400),
+        (b'{"workflow":NaN}', 400),
+        (b"[" * 4_000, 413),
+        (b'"' * 3_999 + b"x", 422),
+    ],
+)
+def test_what_is_not_json_is_refused(server: Server, raw: bytes, status: int) -> None:
+    content = {"content_type": "text/plain"} if not raw else {}
+
+    assert start(server, raw, **content).status == status
+
+
+@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+def test_only_json_is_taken(server: Server, media: str) -> None:
+    """What a form of another site's page could send is turned away unread."""
+    answer = start(server, body(b"1"), content_type=media)
+
+    assert (answer.status, answer.code) == (415, "request.wrong_type")
+
+
+def test_too_many_headers_and_too_long_ones_are_refused(server: Server) -> None:
+    assert server.ask("GET", f"{API}/runs", **{f"x{n}": "y" for n in range(15)}).status == 200
+    assert server.ask("GET", f"{API}/runs", **{f"x{n}": "y" for n in range(25)}).status == 431
+    assert server.ask("GET", f"{API}/runs", x="y" * 4_000).status == 431
+
+
+def test_a_query_that_is_too_long_is_refused(server: Server) -> None:
+    assert server.get(f"{API}/runs?prefix={'x' * 9_000}").status == 413
+
+
+def test_a_path_that_is_nowhere_and_a_method_that_is_not_possible(server: Server) -> None:
+    assert server.get("/api/v2/runs").code == "request.unknown_route"
+    assert server.get(f"{API}/runs//events").status == 404
+    wrong = server.ask("DELETE", f"{API}/runs")
+    assert (wrong.status, wrong.headers["allow"]) == (405, "GET, POST")
+    assert server.get(f"{API}/runs/%FF").status == 400
+
+
+def test_scanning_costs_little_for_the_worst_bodies() -> None:
+    """The limits themselves must not be what is slow."""
+    limits = Limits()
+    most = limits.body_bytes
+    for raw in (b"[" * most, b'"\\' * (most // 2), b'"a",' * (most // 4), b"{}" * (most // 2), b"1" * most, b'\\"' * 99):
+        began = time.thread_time()
+        with contextlib.suppress(RequestRefused):
+            check_json(raw, limits)
+        assert time.thread_time() - began < 2
+
+
+def test_a_caller_that_is_too_quick_is_told_to_come_again() -> None:
+    with serving(shop(), limits=Limits(rate_per_second=2)) as server:
+        answers = [server.get("/healthz") for _ in range(6)]
+
+        assert [answer.status for answer in answers[:4]] == [200] * 4
+        refused = [answer for answer in answers if answer.status == 429]
+        assert refused
+        assert refused[0].code == "limit.busy"
+        assert int(refused[0].headers["retry-after"]) >= 1
+
+
+def test_a_bucket_fills_again_and_callers_have_one_each() -> None:
+    rates = Rates(1.0, callers_max=2)
+    rates.take("a", 0.0)
+    rates.take("a", 0.0)
+    with pytest.raises(RequestRefused):
+        rates.take("a", 0.5)
+    rates.take("b", 0.5)
+    rates.take("a", 1.6)
+    rates.take("c", 1.6)
+    assert len(rates._buckets) == 2
+
+
+def test_requests_at_once_are_limited() -> None:
+    held = threading.Event()
+    app = shop()
+    with serving(app, limits=Limits(in_flight=1)) as server:
+        inside = threading.Event()
+
+        async def block() -> None:
+            real = server.app.door.store.directory.counts
+
+            async def counts() -> Any:
+                inside.set()
+                while not held.is_set():  # noqa: ASYNC110 - the test lets it go
+                    await asyncio.sleep(0.01)
+                return await real()
+
+            server.app.door.store.directory.counts = counts  # type: ignore[method-assign]
+
+        server.inside(block())
+        waiting = threading.Thread(target=lambda: server.get("/"))
+        waiting.start()
+        assert inside.wait(20)
+        try:
+            refused = server.get(f"{API}/runs")
+            assert (refused.status, refused.code) == (429, "limit.busy")
+        finally:
+            held.set()
+            waiting.join(20)
+        assert server.get(f"{API}/runs").status == 200
+
+
+def test_new_runs_are_turned_away_while_the_backlog_is_old() -> None:
+    """Work that waits for a slot grows old; everything but a new start is still taken."""
+    app = weft.App("memory://")
+    release = asyncio.Event()
+
+    @app.step
+    async def hold() -> None:
+        await release.wait()
+
+    @app.workflow
+    async def holding(ctx: weft.Context) -> None:
+        await hold()
+
+    with serving(app, limits=Limits(backlog_seconds=0.05)) as server:
+        engine = app.door.engine
+        assert engine is not None
+        engine.worker._free = 1
+        server.start("holding", "first")
+        server.start("holding", "second")
+        server.until("second", "task_scheduled")
+        refused = None
+        while refused is None or refused.status != 429:
+            refused = server.post(f"{API}/runs", {"workflow": "holding", "id": "third"})
+        assert refused.code == "limit.busy"
+        assert int(refused.headers["retry-after"]) >= 1
+        assert server.post(f"{API}/runs/first/pause").status == 200
+        age = re.findall(r"^weft_queue_age_seconds (\S+)", server.get("/metrics").raw.decode(), re.MULTILINE)
+        assert float(age[0]) > 0.05
+        server.post(f"{API}/runs/first/resume")
+        server.loop.call_soon_threadsafe(release.set)
+        server.result("second")
+        while server.post(f"{API}/runs", {"workflow": "holding", "id": "third"}).status == 429:
+            pass
+        assert server.result("third")["status"] == "completed"

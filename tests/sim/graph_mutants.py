@@ -1,0 +1,147 @@
+"""Deliberate bugs of graph runs, one function each. Registered beside the others."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+from tests.sim.graphs import GRAPHS
+from tests.sim.mutants import MUTANTS, PLAYED_BY, Mutant, mutant, swap
+from weft.core import events as e
+from weft.core.graph import board, fold, game, machine, moves
+from weft.core.graph.tokens import derive
+from weft.runtime import actor, engine
+
+__all__ = ["MUTANTS"]
+"""All of them, these included."""
+
+
+def graph_mutant(make: Callable[[], Iterator[None]]) -> Mutant:
+    """Register a bug that worlds of graphs must catch."""
+    PLAYED_BY[make.__name__] = GRAPHS
+    return mutant(make)
+
+
+@contextlib.contextmanager
+def change(table: dict[Any, Any], key: Any, value: Any) -> Iterator[None]:
+    """Put something in the place of an entry, for a while."""
+    before = table[key]
+    table[key] = value
+    try:
+        yield
+    finally:
+        table[key] = before
+
+
+# --- joins -------------------------------------------------------------------------------------------------------
+
+
+@graph_mutant
+def a_join_counts_a_branch_twice() -> Iterator[None]:
+    judge = game.Game._judge
+
+    def twice(self: Any, frame: Any, just: int | None = None) -> None:
+        if just == 0 and frame.total > 2 and not frame.fired:
+            frame.settled += 1
+        judge(self, frame, just)
+
+    with swap(game.Game, "_judge", twice):
+        yield
+
+
+@graph_mutant
+def a_skip_is_lost() -> Iterator[None]:
+    with swap(moves.Moves, "_skip_others", lambda self, path, node, taken, *, opened: None):
+        yield
+
+
+@graph_mutant
+def a_branch_that_waited_for_room_is_never_started() -> Iterator[None]:
+    with swap(game.Game, "_start_queued", lambda self, frame, ordinal: None):
+        yield
+
+
+@graph_mutant
+def a_late_branch_is_not_merged() -> Iterator[None]:
+    def forgetful(self: Any, frame: Any, just: int) -> None:
+        for token_id in list(frame.branches[just].parked):
+            self.consume(self.state.tokens[token_id])
+
+    with swap(game.Game, "_arrive_late", forgetful):
+        yield
+
+
+# --- tokens that are gone ----------------------------------------------------------------------------------------
+
+
+@graph_mutant
+def effects_of_a_dropped_token_are_performed() -> Iterator[None]:
+    with change(machine._EFFECTS, e.NodeRouted, lambda machine, event: ()):
+        yield
+
+
+@graph_mutant
+def a_child_of_a_dropped_token_is_not_told() -> Iterator[None]:
+    with change(machine._MAIL, e.NodeRouted, lambda machine, event: ()):
+        yield
+
+
+@graph_mutant
+def a_dropped_task_in_its_second_attempt_is_not_waited_for() -> Iterator[None]:
+    """This one was found by a world: it had been taken for one that only waits for its time."""
+    stop = board.Board._stop
+
+    def hasty(self: Any, number: int) -> None:
+        task = self.state.tasks.get(number)
+        if task is not None and task.due:
+            del self.state.tasks[number]
+            self.state.gone.append(number)
+        else:
+            stop(self, number)
+
+    with swap(board.Board, "_stop", hasty):
+        yield
+
+
+@graph_mutant
+def names_of_tokens_follow_from_nothing() -> Iterator[None]:
+    numbers = count()
+
+    def unrelated(*causes: object) -> str:
+        return derive(*causes, next(numbers))
+
+    with swap(moves, "derive", unrelated):
+        yield
+
+
+# --- trying again ------------------------------------------------------------------------------------------------
+
+
+@graph_mutant
+def a_retry_loses_tokens() -> Iterator[None]:
+    retried = fold.EVOLVE[e.RunRetried]
+
+    def losing(graph: Any, state: Any, event: Any, at: int) -> None:
+        retried(graph, state, event, at)
+        for token_id in event.tokens:
+            del state.tokens[token_id]
+
+    with change(fold.EVOLVE, e.RunRetried, losing):
+        yield
+
+
+# --- values in blobs ---------------------------------------------------------------------------------------------
+
+
+@graph_mutant
+def a_blob_that_is_not_durable_yet_is_looked_for_in_the_store() -> Iterator[None]:
+    with swap(actor.Actor, "_unwritten", lambda self, digest: None):
+        yield
+
+
+@graph_mutant
+def a_decision_that_lacks_a_blob_is_not_made_again() -> Iterator[None]:
+    with swap(engine.Engine, "fetch", lambda self, actor, wanting: None):
+        yield
