@@ -6,6 +6,8 @@ at the door; large ones are references to blobs. A released event never changes;
 field with a default.
 """
 
+# ruff: noqa: PLC0414 - the parts belong to the words of events, and are asked for here
+
 from __future__ import annotations
 
 from typing import Any, Literal
@@ -14,63 +16,26 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.ids import EntryId
+from weft.core.parts import ABSENT as ABSENT
+from weft.core.parts import DEFAULT_POLICY as DEFAULT_POLICY
+from weft.core.parts import NULL as NULL
+from weft.core.parts import Effect as Effect
+from weft.core.parts import Parent as Parent
+from weft.core.parts import Path as Path
+from weft.core.parts import Policy as Policy
+from weft.core.parts import Style as Style
+from weft.core.parts import Taken as Taken
+from weft.core.parts import UndoPlan as UndoPlan
+from weft.core.parts import Verdict as Verdict
+from weft.core.parts import Write as Write
 from weft.errors import Failure
 
-NULL = Raw(b"null")
-ABSENT = Raw(b"")
-"""Stands where a value may be and is not; an optional `Raw` could be written and never read."""
 FORMAT = 1
 """The newest event format this code writes and reads; the run row names the highest one in its log."""
-
-Style = Literal["code", "graph", "goal"]
-Effect = Literal["pure", "idempotent", "irreversible"]
-Path = list[int | str]
-"""A location, compactly: indexes into the run's name registry, each followed by minus its repeat number if it has one.
-
-A name stands for itself where the registry is full."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
     """The base of all events; ``kind`` names them in JSON."""
-
-
-class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
-    """How a task is tried: recorded with it, so that a decision needs nothing but the log."""
-
-    attempts_max: int = 4
-    backoff: Literal["fixed", "linear", "exponential"] = "exponential"
-    delay_ms: int = 200
-    delay_ms_max: int = 30_000
-    timeout_ms: int = 0
-    effect: Effect = "idempotent"
-    queue: str = "default"
-    deadline_ms: int = 0
-    """For all attempts together, from the time it was scheduled."""
-
-
-DEFAULT_POLICY = Policy()
-"""One object, so that an event that has it leaves it out."""
-
-
-class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The step that takes a completed task back, and which of the recorded values it is given.
-
-    ``takes`` None: what it is given is worked out when it is undone.
-    """
-
-    step: str
-    takes: list[str] | None
-    policy: Policy = DEFAULT_POLICY
-
-
-class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who started a child run, and which entry there waits for its end (0: nobody does)."""
-
-    uid: str
-    entry: int = 0
-    run_id: str = ""
-    facts: bool = False
-    """Of a goal run the parent wants the facts by name, and nothing else."""
 
 
 # --- the life of a run -------------------------------------------------------------------------------------------
@@ -382,29 +347,6 @@ class EntryCancelled(Event, frozen=True, kw_only=True, tag="entry_cancelled"):
 
 
 # --- what graphs record ------------------------------------------------------------------------------------------
-
-
-class Taken(msgspec.Struct, frozen=True, array_like=True):
-    """An edge that fires; ``items``: one per branch, where it opens a branch per item."""
-
-    edge: int
-    items: list[Raw] | None = None
-
-
-class Write(msgspec.Struct, frozen=True, array_like=True):
-    """A value for the state, or for the innermost branch's output (``here``)."""
-
-    scope: str
-    path: list[str]
-    value: Raw
-
-
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one edge's condition said, and the values it saw."""
-
-    edge: int
-    taken: bool
-    seen: dict[str, Any] = {}
 
 
 class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
