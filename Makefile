@@ -3,10 +3,11 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench bench-peers soak clean
+.PHONY: help setup run test check bench bench-peers soak chaos clean
 
 JOBS ?= 2
 SEEDS ?= 100000
+RUNS ?= 1000
 BIN := .venv/bin
 STAMP := .venv/.setup-done
 
@@ -22,6 +23,7 @@ help:
 	@echo "make bench         benchmarks of Weft, the raw limit, and the peers that are installed"
 	@echo "make bench-peers   install the peers, each in an environment of its own"
 	@echo "make soak          the simulated world, SEEDS=$(SEEDS)"
+	@echo "make chaos         hosts killed and frozen over a Postgres that stops, RUNS=$(RUNS)"
 	@echo "make clean         remove all that was made"
 
 setup: $(STAMP)
@@ -62,6 +64,9 @@ bench-peers: setup
 
 soak: setup
 	$(BIN)/python -m tests.sim.soak $(SEEDS)
+
+chaos: setup
+	$(BIN)/python -m tests.chaos.storm $(RUNS)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage

@@ -26,14 +26,14 @@ class Bar:
 
 def bars(look: Look) -> list[Bar]:
     def ratio(metric: str, workload: str, other: str) -> float | None:
-        return _divided(look("weft", workload, metric, None), look(other, workload, metric, None))
+        return divided(look("weft", workload, metric, None), look(other, workload, metric, None))
 
     def weft(workload: str, metric: str, n: int | None = None) -> float | None:
         return look("weft", workload, metric, n)
 
     restate_w2, langgraph_g3 = look("restate", "W2", "runs_per_s", None), look("langgraph", "G3", "seconds", None)
     steps = _spread(look, "W6", "us_per_step", (100, 1000, 5000, 20000))
-    branches = _spread(look, "G8", "us_per_branch", (100, 1000, 10_000))
+    branches = _spread(look, "G8", "cpu_us_per_branch", (100, 1000, 10_000))
     return [
         Bar("W1 steps/s, times DBOS", "≥", 7, ratio("steps_per_s", "W1", "dbos")),
         Bar("W1 steps/s, times Restate", "≥", 2, ratio("steps_per_s", "W1", "restate")),
@@ -49,8 +49,8 @@ def bars(look: Look) -> list[Bar]:
         Bar("W7 idle, % of a core, 5,000 suspended", "≤", 2, weft("W7", "idle_cpu_percent", 5000)),
         Bar("W7 MB with 100,000 suspended", "≤", 250, weft("W7", "rss_mb", 100_000)),
         Bar("G2 graph runs/s, times LangGraph", "≥", 15, ratio("runs_per_s", "G2", "langgraph")),
-        Bar("G2 graph runs/s, times Restate's W2", "≥", 3, _divided(weft("G2", "runs_per_s"), restate_w2)),
-        Bar("G3 LangGraph's seconds, times Weft's", "≥", 5, _divided(langgraph_g3, weft("G3", "seconds"))),
+        Bar("G2 graph runs/s, times Restate's W2", "≥", 3, divided(weft("G2", "runs_per_s"), restate_w2)),
+        Bar("G3 LangGraph's seconds, times Weft's", "≥", 5, divided(langgraph_g3, weft("G3", "seconds"))),
         Bar("G8 seconds for 10,000 branches", "≤", 10, weft("G8", "seconds", 10_000)),
         Bar("G8 dearest over cheapest branch, 100 to 10,000", "≤", 1.2, branches),
         Bar("C µs of a cached CEL condition", "≤", 30, weft("C", "cel_us")),
@@ -66,5 +66,5 @@ def _spread(look: Look, workload: str, metric: str, sizes: Sequence[int]) -> flo
     return max(known) / min(known) if len(known) == len(costs) else None
 
 
-def _divided(over: float | None, under: float | None) -> float | None:
+def divided(over: float | None, under: float | None) -> float | None:
     return over / under if over is not None and under else None

@@ -147,6 +147,11 @@ def directory_given() -> Path:
     return Path(sys.argv[3]).resolve() if len(sys.argv) > 3 else SCRATCH
 
 
+def store_url(otherwise: str = "") -> str:
+    """The database of this process, if it was given one."""
+    return os.environ.get("BENCH_URL") or otherwise
+
+
 def main(workloads: dict[str, Workload]) -> None:
     """``python -m MODULE WORKLOAD N DIRECTORY``: run one workload, print its samples as lines of JSON."""
     # A terminated driver must still stop the servers it started, which an exception does and a signal does not.

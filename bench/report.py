@@ -12,7 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from bench.bars import Bar, bars
+from bench import postgres_plan
+from bench.bars import Bar, Look, bars
 from bench.measure import Sample
 from bench.systems import System
 
@@ -67,16 +68,20 @@ class Results:
         )
 
     def bars(self) -> list[Bar]:
-        rows = self.rows()
+        there = [row for row in self.rows() if row.store == postgres_plan.STORE]
+        elsewhere = [row for row in self.rows() if row.store != postgres_plan.STORE]
+        return [*bars(_look(elsewhere)), *(postgres_plan.bars(_look(there)) if there else ())]
 
-        def look(system: str, workload: str, metric: str, n: int | None) -> float | None:
-            """Without a size: the largest that the system was asked for, as all compare the same workload."""
-            fits = [row for row in rows if (row.system, row.workload, row.metric) == (system, workload, metric)]
-            style = "code" if workload.startswith("W") else "graph"
-            fits = [row for row in fits if row.style == style and n in {None, row.n}]
-            return max(fits, key=lambda row: row.n).value if fits else None
 
-        return bars(look)
+def _look(rows: list[Row]) -> Look:
+    def look(system: str, workload: str, metric: str, n: int | None) -> float | None:
+        """Without a size: the largest that the system was asked for, as all compare the same workload."""
+        fits = [row for row in rows if (row.system, row.workload, row.metric) == (system, workload, metric)]
+        style = "code" if workload.startswith("W") else "graph"
+        fits = [row for row in fits if row.style == style and n in {None, row.n}]
+        return max(fits, key=lambda row: row.n).value if fits else None
+
+    return look
 
 
 def machine() -> dict[str, Any]:

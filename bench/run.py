@@ -14,13 +14,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
+from bench import postgres_plan
 from bench.measure import ROOT, SCRATCH, Sample, samples_in
+from bench.postgres import URL, database, server
 from bench.report import Results, print_tables, write_json
 from bench.systems import QUICK_N_MAX, SYSTEMS, WORKLOADS, System, Task, tasks_of
 
 TASK_SECONDS_MAX = 900.0
+ALL = (*SYSTEMS, *postgres_plan.SYSTEMS)
+EVERYTHING = (*WORKLOADS, *postgres_plan.WORKLOADS)
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -29,6 +34,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--systems", default="", metavar="weft,raw", help="these systems only")
     parser.add_argument("--reps", type=int, default=3, help="repetitions (the median is reported; default 3)")
     parser.add_argument("--quick", action="store_true", help="one repetition, nothing above 5,000")
+    parser.add_argument("--store", default="", metavar="postgres", help="on this store only")
     return parser.parse_args(given)
 
 
@@ -40,26 +46,39 @@ def chosen(names: str, known: tuple[str, ...]) -> list[str]:
     return wanted or list(known)
 
 
-def systems_for(names: str) -> list[System]:
+def systems_for(names: str, store: str) -> list[System]:
     """The systems asked for, or all that are installed."""
-    wanted = chosen(names, tuple(system.name for system in SYSTEMS))
-    found = [system for system in SYSTEMS if system.name in wanted]
+    wanted = chosen(names, tuple(system.name for system in ALL))
+    stores = chosen(store, tuple(system.store for system in ALL))
+    found = [system for system in ALL if system.name in wanted and system.store in stores]
     for system in found:
         if not system.installed:
             print(f"{system.name} is not installed (make bench-peers): left out", file=sys.stderr)
     return [system for system in found if system.installed]
 
 
-def measure(system: System, task: Task) -> list[Sample]:
-    """One fresh process with a directory of its own, on the disk of the project and not in a memory file system."""
+def measure(system: System, task: Task, server_url: str) -> list[Sample]:
+    """One fresh process with a directory of its own, on the disk of the project and not in a memory file system.
+
+    On Postgres it has a database of its own.
+    """
     directory = Path(tempfile.mkdtemp(prefix=f"{system.name}-{task[0]}-", dir=SCRATCH))
     command = system.command(task, directory)
-    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        printed, complaints = child.communicate(timeout=TASK_SECONDS_MAX)
-    finally:
-        _stop(child)
-        shutil.rmtree(directory, ignore_errors=True)
+    place = database(server_url, directory.name) if system.store == postgres_plan.STORE else nullcontext("")
+    with place as url:
+        child = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=os.environ | {URL: url},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            printed, complaints = child.communicate(timeout=TASK_SECONDS_MAX)
+        finally:
+            _stop(child)
+            shutil.rmtree(directory, ignore_errors=True)
     samples = samples_in(printed)
     if child.returncode != 0 or not samples:
         raise RuntimeError(complaints.strip()[-600:] or f"ended with {child.returncode}")
@@ -110,25 +129,30 @@ def measure_all(systems: list[System], workloads: list[str], reps: int, n_max: i
         for system in systems
         for task in tasks_of(system, workload, n_max=n_max)
     ]
-    for rep in range(1, reps + 1):
-        for system, task in plan:
-            print(f"rep {rep}/{reps}  {task[0]:<10} n={task[1]:<7} {system.name}", file=sys.stderr, flush=True)
-            neighbours = Neighbours()
-            try:
-                results.add(system, measure(system, task))
-            except (RuntimeError, subprocess.TimeoutExpired) as failure:
-                results.failures.append(f"{system.name} {task[0]} n={task[1]} rep {rep}: {failure}")
-            results.other_cpu.append(neighbours.cores())
+    on_postgres = any(system.store == postgres_plan.STORE for system in systems)
+    with server() if on_postgres else nullcontext("") as server_url:
+        for rep in range(1, reps + 1):
+            for system, task in plan:
+                about = f"{task[0]:<10} n={task[1]:<7} {system.name} on {system.store}"
+                print(f"rep {rep}/{reps}  {about}", file=sys.stderr, flush=True)
+                neighbours = Neighbours()
+                try:
+                    results.add(system, measure(system, task, server_url))
+                except (RuntimeError, subprocess.TimeoutExpired) as failure:
+                    results.failures.append(f"{system.name} {task[0]} n={task[1]} rep {rep}: {failure}")
+                if system.store != postgres_plan.STORE:
+                    # The server's own work would be taken for that of others.
+                    results.other_cpu.append(neighbours.cores())
     return results
 
 
 def main() -> None:
     given = arguments()
-    systems, workloads = systems_for(given.systems), chosen(given.only, WORKLOADS)
+    systems, workloads = systems_for(given.systems, given.store), chosen(given.only, EVERYTHING)
     SCRATCH.mkdir(parents=True, exist_ok=True)
     reps, n_max = (1, QUICK_N_MAX) if given.quick else (given.reps, None)
     results = measure_all(systems, workloads, reps, n_max)
-    whole = not (given.quick or given.only or given.systems)
+    whole = not (given.quick or given.only or given.systems or given.store)
     path = (ROOT / "bench" if whole else SCRATCH) / "results.json"
     write_json(results, path)
     print_tables(results)

@@ -36,7 +36,7 @@ def _steady(*sizes: int) -> tuple[Task, ...]:
     return tuple(("W6", n) for n in sizes)
 
 
-def _python_of(peer: str) -> Path:
+def python_of(peer: str) -> Path:
     return PEERS / peer / "bin" / "python"
 
 
@@ -89,7 +89,7 @@ SYSTEMS = (
         "dbos",
         "sqlite",
         "bench.peers.dbos_bench",
-        _python_of("dbos"),
+        python_of("dbos"),
         {
             "W1": (("W1", 1000),),
             "W2": (("W2", 300), ("W2-latency", 50)),
@@ -104,7 +104,7 @@ SYSTEMS = (
         "langgraph",
         "sqlite",
         "bench.peers.langgraph_bench",
-        _python_of("langgraph"),
+        python_of("langgraph"),
         {
             "W1": (("W1", 1000),),
             "W2": (("W2", 500), ("W2-latency", 50)),
@@ -120,7 +120,7 @@ SYSTEMS = (
         "restate",
         "rocksdb",
         "bench.peers.restate_bench",
-        _python_of("restate"),
+        python_of("restate"),
         {
             "W1": (("W1", 1000),),
             "W2": (("W2", 2000), ("W2-latency", 100)),

@@ -1,4 +1,4 @@
-"""DBOS on SQLite with its defaults: async workflows and steps in one process, every step one durable row.
+"""DBOS on SQLite or Postgres with its defaults: async workflows and steps in one process, every step one durable row.
 
 DBOS asks for SQLite 3.42 or newer, which many systems lack, so pysqlite3's own copy stands in for ``sqlite3``.
 """
@@ -25,6 +25,7 @@ from bench.measure import (
     seconds_each,
     steady_of,
     steps_of,
+    store_url,
     suspended_of,
 )
 from bench.peers.sealed import seal
@@ -94,7 +95,7 @@ def launched(directory: Path, body: Coroutine[Any, Any, list[Sample]]) -> list[S
         DBOS(
             config={
                 "name": "bench",
-                "system_database_url": f"sqlite:///{directory}/dbos.sqlite",
+                "system_database_url": store_url(f"sqlite:///{directory}/dbos.sqlite"),
                 "application_version": "1",
                 "executor_id": "bench",
                 "log_level": "ERROR",

@@ -1,4 +1,4 @@
-"""LangGraph on its SQLite saver with ``durability="sync"``, the setting that commits a step before the next begins.
+"""LangGraph on its SQLite or Postgres saver with ``durability="sync"``, which commits a step before the next begins.
 
 One node is one step and a conditional edge makes the loop (style ``graph``); W1 and W4 also run its functional API
 (style ``code``), because only that one replays. There is no durable timer, so W5 cannot be run.
@@ -7,15 +7,19 @@ One node is one step and a conditional edge makes the loop (style ``graph``); W1
 import asyncio
 import operator
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # type: ignore[import-not-found]
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # type: ignore[import-not-found]
 from langgraph.func import entrypoint, task  # type: ignore[import-not-found]
 from langgraph.graph import END, START, StateGraph  # type: ignore[import-not-found]
 from langgraph.types import Send, interrupt  # type: ignore[import-not-found]
+from psycopg.rows import dict_row  # type: ignore[import-not-found]
+from psycopg_pool import AsyncConnectionPool  # type: ignore[import-not-found]
 
 from bench.kill import announce_recorded, replay_inside
 from bench.measure import (
@@ -31,11 +35,13 @@ from bench.measure import (
     seconds_each,
     steady_of,
     steps_of,
+    store_url,
     suspended_of,
 )
 from bench.peers.sealed import seal
 
 AT_ONCE_MAX = 500
+POOL_MAX = 16
 marks: dict[str, float] = {}
 graph_recorded = asyncio.Event()
 
@@ -137,9 +143,22 @@ async def run(program: Any, given: Any, thread: str, n: int) -> Any:
     return await program.ainvoke(given, config_of(thread, n), durability="sync")
 
 
+@asynccontextmanager
+async def saver_of(directory: Path) -> AsyncIterator[Any]:
+    """A file, or a pool of connections to the database that this process was given."""
+    url = store_url()
+    if not url:
+        async with AsyncSqliteSaver.from_conn_string(str(directory / "langgraph.sqlite")) as saver:
+            yield saver
+        return
+    options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    async with AsyncConnectionPool(url, min_size=1, max_size=POOL_MAX, kwargs=options, open=False) as pool:
+        yield AsyncPostgresSaver(pool)
+
+
 def opened(directory: Path, body: Callable[[Any], Awaitable[list[Sample]]]) -> list[Sample]:
     async def main_task() -> list[Sample]:
-        async with AsyncSqliteSaver.from_conn_string(str(directory / "langgraph.sqlite")) as saver:
+        async with saver_of(directory) as saver:
             await saver.setup()
             return await body(saver)
 

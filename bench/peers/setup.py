@@ -15,7 +15,12 @@ from bench.systems import PEERS
 
 REQUIREMENTS = {
     "dbos": ("dbos==3.3.0", "pysqlite3-binary==0.5.4.post2"),
-    "langgraph": ("langgraph==1.2.20", "langgraph-checkpoint-sqlite==3.1.2"),
+    "langgraph": (
+        "langgraph==1.2.20",
+        "langgraph-checkpoint-sqlite==3.1.2",
+        "langgraph-checkpoint-postgres==3.2.0",
+        "psycopg[binary,pool]==3.3.8",
+    ),
     "restate": ("restate-sdk==1.2.0", "hypercorn==0.18.0", "aiohttp==3.14.5"),
 }
 RESTATE_SERVER = "@restatedev/restate-server@1.7.12"

@@ -24,13 +24,14 @@ from bench.measure import (
     seconds_each,
     steady_of,
     steps_of,
+    store_url,
     suspended_of,
 )
 
 STARTED_AT_ONCE = 500
 RESUMED_ID = "resumed"
 
-app = weft.App(f"sqlite:///{directory_given()}/weft.db")
+app = weft.App(store_url(f"sqlite:///{directory_given()}/weft.db"))
 marks: dict[str, float] = {}
 
 

@@ -85,7 +85,7 @@ def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
         (["--cursor", "x"], "is not a cursor"),
         (["--limit", "5000"], "at most 1,000"),
         (["--url", "memory://"], "nothing of it can be seen from here"),
-        (["--url", "postgresql://x/y"], "cannot keep runs in postgresql yet"),
+        (["--url", "mysql://x/y"], "names no store"),
         (["--url", "weft.db"], "names no store"),
     ],
 )

@@ -224,6 +224,13 @@ async def children(ctx: weft.Context, s: Shop) -> Any:
     return [called, await spawned.result()]
 
 
+async def escalating(ctx: weft.Context, s: Shop) -> Any:
+    answer = await ctx.ask(
+        "first", title="?", of=["eve"], remind="10s", timeout="1m", on_timeout={"escalate": ["ann"]}, four_eyes=True
+    )
+    return [answer.approved, answer.by, await s.work(1)]
+
+
 async def asking(ctx: weft.Context, s: Shop) -> Any:
     first = await ctx.ask("first", title="?", form=Form, timeout="1m", on_timeout="approve")
     second = await ctx.ask("second", title="?")
@@ -259,7 +266,7 @@ CORPUS: dict[str, Body] = {
     for body in (
         sequence, failing, inline, sleeping, receiving, refusing, joining, join_failing, join_timing, racing,
         race_cleaning, race_timing, mapping, mapping_outcomes, looping, nested_loops, gathering, grouping, completing,
-        waiting, cancelling, cleaning, children, asking, recording, trying, queueing,
+        waiting, cancelling, cleaning, children, asking, escalating, recording, trying, queueing,
     )
 }  # fmt: skip
 CONCURRENT = (

@@ -137,7 +137,14 @@ class Stage:
         found: list[c.AnyCommand] = [self._report(number) for number in state.tasks]
         found += [self._fire(number, due) for number, due in state.timers.items()]
         found += [c.ReportChildEnded(EntryId(n), "completed", Raw(b'"grown"')) for n in state.children]
-        found += [c.DecideAsk(n, True, "ann", "", Raw(b'{"n":1}')) for n in state.asks]
+        for number, ask in state.asks.items():
+            if ask.remind_at and ask.reminded < 2:
+                found.append(self._fire(number, ask.remind_at))
+            elif ask.on_timeout == "escalate" and ask.due:
+                found.append(self._fire(number, ask.due))
+            else:
+                found += [c.NoteTold(number, "opened")] if not ask.told else []
+                found.append(c.DecideAsk(EntryId(number), True, "ann", "", Raw(b'{"n":1}')))
         for number, wait in state.waits.items():
             found += self._message(wait.names)
             if wait.due:

@@ -4,7 +4,25 @@ from typing import Any
 
 import pytest
 
-from tests.contract.kit import HERE, OTHER, RUN, THERE, append, commit, finish, found, go, mail, new, row, send, start
+from tests.contract.kit import (
+    HERE,
+    OTHER,
+    RUN,
+    THERE,
+    append,
+    claim,
+    commit,
+    create,
+    finish,
+    found,
+    go,
+    mail,
+    new,
+    row,
+    send,
+    start,
+)
+from weft.core.ids import RunUid
 from weft.errors import UsageError
 from weft.ports.store import Page, RunQuery, Store
 
@@ -244,3 +262,19 @@ def test_a_row_by_uid_is_the_row_by_id(store: Store) -> None:
     start(store, OTHER)
 
     assert row(store, OTHER) == found(store, f"id of {OTHER}")
+
+
+def test_the_runs_of_an_owner_are_told_with_their_epochs(store: Store) -> None:
+    start(store, "run-1")
+    start(store, "run-2")
+    start(store, "run-3")
+    create(store, new("run-4", owner=None))
+    claim(store, "run-4", epoch=0, host=THERE)
+    claim(store, "run-2", epoch=1)
+    finish(store, "run-3")
+
+    assert go(store.directory.owned(HERE)) == {"run-1": 1, "run-2": 2}
+    assert go(store.directory.owned(THERE)) == {"run-4": 1}
+
+    go(store.log.mark_fault(RunUid("run-1"), "its log is torn"))
+    assert go(store.directory.owned(HERE)) == {"run-2": 2}

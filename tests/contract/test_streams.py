@@ -4,7 +4,8 @@ from typing import Any
 
 from tests.contract.kit import NOBODY, OTHER, RUN, go, row, start
 from weft.core.ids import Millis, RunUid
-from weft.ports.store import Chunk, NewChunk, Store
+from weft.ports.store import Store
+from weft.ports.streams import Chunk, NewChunk
 
 
 def chunk(key: str, body: bytes = b'"a"', stream: str = "tokens", uid: str = RUN, **fields: Any) -> NewChunk:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import weft
+from tests.crash.hosting import hosting, url_of
 from tests.crash.scenario import BIG, Ledger
 from weft.core import commands as c
 from weft.core.ids import RunId
@@ -75,7 +76,7 @@ BROKEN: dict[str, Any] = {
 
 def build(folder: Path) -> weft.App:
     """The program, as a user would write it."""
-    app = weft.App(f"sqlite:///{folder / 'crash.db'}")
+    app = weft.App(url_of(folder))
     ledger = Ledger(folder / "ledger.txt")
 
     def done(step: str) -> None:
@@ -131,7 +132,7 @@ STATUSES = {"main": "completed", "doomed": "failed", "broken": "completed"}
 async def play(app: weft.App, folder: Path) -> None:
     """Start what is to be done, or go on with it; say in the ledger what was acknowledged."""
     ledger = Ledger(folder / "ledger.txt")
-    async with app:
+    async with hosting(app):
         main = await app.start("order", {"name": "o", "note": BIG}, id="main")
         doomed = await app.start("doomed", {"name": "d"}, id="doomed")
         broken = await app.start("broken", {}, id="broken")

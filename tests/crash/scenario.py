@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 
 import weft
+from tests.crash.hosting import hosting, url_of
 
 BIG = "x" * 40_000
 
@@ -36,7 +37,7 @@ class Ledger:
 
 def build(folder: Path) -> weft.App:
     """The program, as a user would write it."""
-    app = weft.App(f"sqlite:///{folder / 'crash.db'}")
+    app = weft.App(url_of(folder))
     ledger = Ledger(folder / "ledger.txt")
 
     def done(step: str) -> None:
@@ -118,7 +119,7 @@ STATUSES = {"main": "completed", "doomed": "failed"}
 async def play(app: weft.App, folder: Path) -> None:
     """Start what is to be done, or go on with it; say in the ledger what was acknowledged."""
     ledger = Ledger(folder / "ledger.txt")
-    async with app:
+    async with hosting(app):
         main = await app.start("order", {"name": "o"}, id="main")
         ledger.write("acked", "start-main")
         doomed = await app.start("doomed", {"name": "d"}, id="doomed")

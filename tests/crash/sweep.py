@@ -1,8 +1,9 @@
 """Kill the program at its n-th boundary, for every n, and go on; then kill the recovery too.
 
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
-single`` goes through all single points, ``pairs N SEED`` through N pairs (first kill, then a kill during the recovery);
-``graph`` instead of ``code`` plays the graphs. Prints one JSON line.
+single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
+kill, then a kill during the recovery); ``graph`` and ``goal`` instead of ``code`` play those. ``WEFT_CRASH_URL`` names
+a database of Postgres, which is emptied before each trial; else every trial has a file. Prints one JSON line.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from tests.crash import checks, graph_scenario, scenario
+from tests import servers
+from tests.crash import checks, goal_scenario, graph_scenario, scenario
 from weft.ports.boundary import set_hook
 
 NEVER = 10**9
 TRIAL_SECONDS_MAX = 60
-SCENARIOS = {"code": scenario, "graph": graph_scenario}
+SCENARIOS = {"code": scenario, "goal": goal_scenario, "graph": graph_scenario}
+URL = os.environ.get("WEFT_CRASH_URL")
 PLAYED = SCENARIOS[sys.argv[2]]
 
 
@@ -65,6 +68,8 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
     """Kill, perhaps kill again while recovering, then let it end, and check everything."""
     folder = root / "-".join(map(str, kills))
     folder.mkdir()
+    if URL:
+        servers.empty(URL)
     ended = False
     seen: Counter[str] = Counter()
     for kill_at in kills:
@@ -78,10 +83,10 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
     return ended, seen
 
 
-def single(root: Path) -> dict[str, object]:
+def single(root: Path, stride: int) -> dict[str, object]:
     points = 0
     while True:
-        ended, seen = one(root, points + 1)
+        ended, seen = one(root, points * stride + 1)
         if ended:
             return {"points": points, "boundaries": dict(seen)}
         points += 1
@@ -101,7 +106,8 @@ def main() -> None:
     root = Path(sys.argv[1])
     (root / "warm").mkdir()
     PLAYED.run(root / "warm")  # imports everything once, so that each fork begins at once
-    found = single(root) if sys.argv[3] == "single" else pairs(root, int(sys.argv[4]), int(sys.argv[5]))
+    numbers = [int(word) for word in sys.argv[4:]]
+    found = single(root, *numbers) if sys.argv[3] == "single" else pairs(root, *numbers)
     print(json.dumps(found))
 
 

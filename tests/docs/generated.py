@@ -46,6 +46,7 @@ TITLES = {
     "run": "Runs",
     "step": "Steps",
     "wait": "Waits",
+    "ask": "Questions to people",
     "access": "Access",
     "store": "The store",
     "limit": "Limits",

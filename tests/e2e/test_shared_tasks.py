@@ -1,4 +1,4 @@
-"""A step that the owner of a run lacks is performed by another process on the same file."""
+"""A step that the owner of a run lacks is performed by another process on the same store."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from tests import servers
+
 PROGRAM = """
 import asyncio, os, sys
 import weft
 
-app = weft.App("sqlite:///shared.db")
+app = weft.App()
 role = sys.argv[1]
 
 if role == "owner":
@@ -47,11 +51,25 @@ asyncio.run(main())
 """
 
 
+@pytest.fixture(params=["postgres", "sqlite"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/shared.db"
+    found = servers.database("shared")
+    servers.empty(found)
+    return found
+
+
 @contextmanager
-def process(folder: Path, role: str) -> Iterator[subprocess.Popen[str]]:
+def process(folder: Path, url: str, role: str) -> Iterator[subprocess.Popen[str]]:
     (folder / "program.py").write_text(PROGRAM)
     running = subprocess.Popen(
-        [sys.executable, "program.py", role], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "program.py", role],
+        cwd=folder,
+        env=os.environ | {"WEFT_URL": url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     with running:
         try:
@@ -65,20 +83,20 @@ def line(running: subprocess.Popen[str]) -> str:
     return running.stdout.readline().strip()
 
 
-def test_a_step_that_only_another_process_has_is_performed_there(tmp_path: Path) -> None:
-    with process(tmp_path, "worker") as worker:
+def test_a_step_that_only_another_process_has_is_performed_there(tmp_path: Path, url: str) -> None:
+    with process(tmp_path, url, "worker") as worker:
         assert line(worker) == "ready"
-        with process(tmp_path, "owner") as owner:
+        with process(tmp_path, url, "owner") as owner:
             assert line(owner) == "42 by a worker"
             assert owner.wait(20) == 0
 
 
-def test_a_task_whose_worker_is_killed_goes_to_the_next(tmp_path: Path) -> None:
-    with process(tmp_path, "hanging") as first:
+def test_a_task_whose_worker_is_killed_goes_to_the_next(tmp_path: Path, url: str) -> None:
+    with process(tmp_path, url, "hanging") as first:
         assert line(first) == "ready"
-        with process(tmp_path, "owner") as owner:
+        with process(tmp_path, url, "owner") as owner:
             assert line(first) == "performing"
             os.kill(first.pid, signal.SIGKILL)
-            with process(tmp_path, "worker"):
+            with process(tmp_path, url, "worker"):
                 assert line(owner) == "42 by a worker"
                 assert owner.wait(20) == 0

@@ -9,8 +9,7 @@ import pytest
 from weft.core.graph.findings import Finding
 from weft.core.graph.model import Edge, Graph
 from weft.errors import BadGraph
-from weft.graphs import load_graph, parse_graph
-from weft.graphs.load import Surroundings
+from weft.graphs.load import Surroundings, load_graph, parse_graph
 
 Document = dict[str, Any]
 

@@ -13,7 +13,7 @@ import weft
 from weft.authoring.graphs import Graph
 from weft.core.graph.compile import referenced_steps, referenced_workflows
 from weft.errors import BadGraph, NotFound, UsageError
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from tests.graph.documents import Document, compiled, nodes
 from weft.core.graph.soundness import Flaw, Verdict, check_soundness
 from weft.errors import BadGraph
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 GOLDEN = sorted((Path(__file__).parents[1] / "golden" / "graphs").glob("*.json"))
 CROWD = nodes(

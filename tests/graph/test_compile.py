@@ -12,7 +12,7 @@ import pytest
 from tests.graph.documents import Document, compiled, edge, nodes, refused
 from weft.core.graph.compile import referenced_steps, referenced_workflows
 from weft.core.graph.model import START, Need, Target, content_hash, decode, encode
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted((ROOT / "tests" / "golden" / "graphs").glob("*.json"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.graph.documents import Document, codes, is_accepted, nodes, refused
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 AGAIN: Document = {"while": "output.more", "at_most": 3}
 EACH: Document = {"for_each": "${input.xs}"}

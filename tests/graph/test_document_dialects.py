@@ -10,8 +10,7 @@ import pytest
 
 from tests.graph.documents import Document, codes, compiled, edge, is_accepted, nodes, refused
 from weft.core.graph.model import AgentWork, AskWork, Retry, StepWork, WorkflowWork
-from weft.graphs import load_graph
-from weft.graphs.load import Surroundings
+from weft.graphs.load import Surroundings, load_graph
 from weft.graphs.text import read_text
 
 CEL = {"type": "cel", "expression": "output.n > 1"}

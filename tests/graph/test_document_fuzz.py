@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graph.documents import is_accepted, is_accepted_or_explained, refused
-from weft.graphs import load_graph
 from weft.graphs.fold import DOCUMENT, NODE
+from weft.graphs.load import load_graph
 from weft.graphs.routes import ENTRY, LOOP, REPEAT, RULE, TRANSITION
 
 NAMES = ["a", "b", "c", "d", "e"]

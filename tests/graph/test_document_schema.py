@@ -13,8 +13,8 @@ from tests.graph import seeds
 from tests.graph.documents import nodes
 from tests.graph.test_document_dialects import PAIRS
 from tests.graph.test_document_fuzz import sensible_document
-from weft.graphs import document_schema
 from weft.graphs.fold import DOCUMENT, NODE, NODE_IDS
+from weft.graphs.schema import document_schema
 from weft.graphs.text import read_text
 
 ROOT = Path(__file__).parents[2]

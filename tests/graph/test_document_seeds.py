@@ -10,8 +10,7 @@ import pytest
 from tests.graph import seeds
 from tests.graph.documents import Document, compiled, edge
 from weft.core.graph.model import AskWork, Graph, StepWork
-from weft.graphs import load_graph
-from weft.graphs.load import Surroundings
+from weft.graphs.load import Surroundings, load_graph
 from weft.graphs.text import read_text
 
 AROUND = Surroundings(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.graph.table import Table
 from weft.errors import BadGraph
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 CASES = sorted((Path(__file__).parents[1] / "golden" / "graphs").glob("*.json"))
 SEEDS = 20

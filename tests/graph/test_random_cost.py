@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.graph.random_plays import Play
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 FEW, MANY = 50, 500
 STEP: dict[str, Any] = {"step": "s"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.graph.random_plays import Play, replayed
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 
 class Told(Play):

@@ -14,7 +14,7 @@ from tests.graph.random_plays import Play, drawn_answers, replayed
 from weft.core.graph.model import Graph
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 PARTS = 6
 GRAPHS = range(520)

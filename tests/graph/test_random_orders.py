@@ -10,7 +10,7 @@ import pytest
 from tests.graph.random_plays import Play
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import innermost_branch
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 MOST = 6
 

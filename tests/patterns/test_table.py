@@ -12,7 +12,7 @@ import pytest
 from tests.patterns import test_graphs, test_programs
 from tests.patterns.kit import DOCUMENTS, PROGRAMS, Bench, went
 from weft.errors import BadGraph
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 PAGE = Path(__file__).parents[2] / "docs" / "patterns.md"
 ROW = re.compile(

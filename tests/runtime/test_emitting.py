@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft.core.ids import RunId
-from weft.ports.store import Chunk
+from weft.ports.streams import Chunk
 from weft.runtime.emitting import WAITING_BYTES_MAX
 
 app = weft.App("memory://")

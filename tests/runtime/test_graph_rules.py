@@ -181,6 +181,36 @@ def test_a_run_whose_large_value_is_gone_fails_and_others_go_on() -> None:
     assert desk.status() == "failed"
 
 
+def test_a_code_run_whose_large_value_is_gone_is_set_aside_and_others_go_on() -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def blow(n: int) -> str:
+        return "x" * (BIG + n)
+
+    @app.workflow
+    async def keep(ctx: weft.Context, n: int) -> int:
+        text = await blow(n)
+        await ctx.sleep("1m")
+        return len(text)
+
+    desk = Desk(app)
+
+    async def before() -> None:
+        await app.start(keep(1), id="run")
+        await asyncio.sleep(1)
+
+    async def after() -> int:
+        await asyncio.sleep(120)
+        return await (await app.start(keep(2), id="other")).result()
+
+    desk.play(before, crash=True)
+    desk.store.content.blobs.clear()
+    assert desk.play(after) == BIG + 2
+    run = desk.store.content.runs[desk.store.content.ids["run"]]  # type: ignore[index]
+    assert (run.status, run.fault is not None) == ("running", True)
+
+
 # --- versions ----------------------------------------------------------------------------------------------------
 
 

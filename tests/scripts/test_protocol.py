@@ -119,7 +119,9 @@ def test_a_predicate_that_fails_is_no_answer(language: str, source: str) -> None
 
 
 @BOTH
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object(), "\ud800"], ids=["nan", "inf", "set", "object", "surrogate"])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), {1, 2}, object(), "\ud800"], ids=["nan", "inf", "set", "object", "surrogate"]
+)
 def test_what_is_not_json_is_refused_by_name(language: str, value: Any) -> None:
     script = compile_script(language, IDENTITY[language], ["a"])
 

@@ -83,9 +83,7 @@ class Server:
         """Do something on the server's own loop."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(SECONDS_MAX)
 
-    def ask(
-        self, method: str, path: str, body: Any = None, *, raw: bytes | None = None, **headers: str
-    ) -> Answer:
+    def ask(self, method: str, path: str, body: Any = None, *, raw: bytes | None = None, **headers: str) -> Answer:
         """One request; names of headers with underscores."""
         used(method, path)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS_MAX)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import CHECKS
@@ -18,6 +19,7 @@ from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
 from weft.server.limits import Limits
 from weft.server.openapi import document
+from weft.server.running import HEADERS_BYTES_MAX
 from weft.server.table import ROUTES
 
 EXAMPLES = int(os.environ.get("WEFT_FUZZ_EXAMPLES", "15"))
@@ -55,8 +57,14 @@ def server() -> Iterator[Server]:
     suppress_health_check=list(HealthCheck),
 )
 def test_no_request_breaks_the_server(case: schemathesis.Case, server: Server) -> None:
-    response = case.call(base_url=server.url, timeout=SECONDS_MAX)
     seen[case.operation.label] += 1
+    try:
+        response = case.call(base_url=server.url, timeout=SECONDS_MAX)
+    except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
+        # A head that is longer than any head is cut off while it is sent; whoever sends it may not hear why.
+        sent = requests.Request(**case.as_transport_kwargs(base_url=server.url)).prepare()
+        assert len(str(sent.url)) + len(str(sent.headers)) > HEADERS_BYTES_MAX
+        return
     checks = [CHECKS.get_one(name) for name in CHECKS.get_all_names() if name not in LEFT_OUT]
     case.validate_response(response, checks=checks)
 

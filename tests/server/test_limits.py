@@ -44,7 +44,10 @@ def body(value: bytes) -> bytes:
         (b"[" * 8 + b"]" * 8, b"[" * 9 + b"]" * 9),
         (b'"' + b"x" * 500 + b'"', b'"' + b"x" * 501 + b'"'),
         (b"1" * 15, b"1" * 21),
-        (b"{%b}" % b",".join(b'"k%d":1' % n for n in range(45)), b"{%b}" % b",".join(b'"k%d":1' % n for n in range(47))),
+        (
+            b"{%b}" % b",".join(b'"k%d":1' % n for n in range(45)),
+            b"{%b}" % b",".join(b'"k%d":1' % n for n in range(47)),
+        ),
         (b"[%b]" % b",".join([b"1"] * 99), b"[%b]" % b",".join([b"1"] * 100)),
     ],
     ids=["depth", "string", "number", "keys", "items"],
@@ -91,7 +94,9 @@ def test_what_is_not_json_is_refused(server: Server, raw: bytes, status: int) ->
     assert start(server, raw, **content).status == status
 
 
-@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+@pytest.mark.parametrize(
+    "media", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
+)
 def test_only_json_is_taken(server: Server, media: str) -> None:
     """What a form of another site's page could send is turned away unread."""
     answer = start(server, body(b"1"), content_type=media)
@@ -121,7 +126,14 @@ def test_scanning_costs_little_for_the_worst_bodies() -> None:
     """The limits themselves must not be what is slow."""
     limits = Limits()
     most = limits.body_bytes
-    for raw in (b"[" * most, b'"\\' * (most // 2), b'"a",' * (most // 4), b"{}" * (most // 2), b"1" * most, b'\\"' * 99):
+    for raw in (
+        b"[" * most,
+        b'"\\' * (most // 2),
+        b'"a",' * (most // 4),
+        b"{}" * (most // 2),
+        b"1" * most,
+        b'\\"' * 99,
+    ):
         began = time.thread_time()
         with contextlib.suppress(RequestRefused):
             check_json(raw, limits)
@@ -162,7 +174,7 @@ def test_requests_at_once_are_limited() -> None:
 
             async def counts() -> Any:
                 inside.set()
-                while not held.is_set():  # noqa: ASYNC110 - the test lets it go
+                while not held.is_set():
                     await asyncio.sleep(0.01)
                 return await real()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import aiohttp
 import msgspec
@@ -45,7 +45,7 @@ class Listener:
         self._url = server.url + path
         self._headers = {"Last-Event-ID": last} if last is not None else {}
 
-    async def __aenter__(self) -> Listener:
+    async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS_MAX))
         self._response = await self._session.get(self._url, headers=self._headers)
         self.status = self._response.status
@@ -227,7 +227,7 @@ class _Stuck:
             text += got
         return msgspec.json.decode(text.partition(b"event: gap\ndata: ")[2].partition(b"\n")[0])
 
-    def __enter__(self) -> _Stuck:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -262,7 +262,7 @@ def test_clients_that_listen_are_limited_and_leaving_makes_room() -> None:
                 await client.next()
                 assert (await off_loop(server.get, f"{API}/live")).status == 429
                 assert (await off_loop(server.get, f"{API}/runs")).status == 200
-            while (await _status_of(server)) == 429:  # noqa: ASYNC110 - until the server has noticed
+            while (await _status_of(server)) == 429:
                 await asyncio.sleep(0.01)
 
         listening(main())

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,9 +21,10 @@ import pytest
 
 from weft.cli import main
 
+README = Path(__file__).parents[2] / "README.md"
 WEFT = str(Path(sys.executable).with_name("weft"))
 FIRST_ANSWER_SECONDS_MAX = 1.5
-APP = '''
+APP = """
 import asyncio, logging, weft
 
 app = weft.App()
@@ -55,7 +57,7 @@ async def picture(ctx: weft.Context) -> str:
 @app.workflow
 async def patient(ctx: weft.Context) -> str:
     return await long()
-'''
+"""
 
 
 class Process:
@@ -210,7 +212,8 @@ def test_a_port_that_is_taken_is_said(
 
 def test_two_apps_are_served_together(folder: Path) -> None:
     (folder / "other.py").write_text(
-        "import weft\nother = weft.App()\n\n@other.workflow\nasync def beside(ctx: weft.Context) -> int:\n    return 7\n"
+        "import weft\nother = weft.App()\n\n"
+        "@other.workflow\nasync def beside(ctx: weft.Context) -> int:\n    return 7\n"
     )
     with process(folder, "serve", "app.py", "other.py", "--port", "0") as running:
         server = Process(running)
@@ -218,3 +221,23 @@ def test_two_apps_are_served_together(folder: Path) -> None:
         assert names == {"order", "picture", "patient", "beside"}
         server.ask("POST", "/api/v1/runs", {"workflow": "beside", "id": "b"})
         assert server.ask("GET", "/api/v1/runs/b/result?wait=20")[1]["output"] == 7
+
+
+def test_the_curl_lines_of_the_readme_start_a_run_send_it_a_message_and_get_its_result(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("no curl here")
+    text = README.read_text()
+    example = re.search(r"```python\n(# app\.py\n.*?)```", text, re.DOTALL)
+    assert example is not None
+    (tmp_path / "app.py").write_text(example[1].replace('"5s"', '"1s"').replace("time.sleep(1)", "time.sleep(0)"))
+    lines = re.findall(r"^    \$ (J=.*|curl .*)$", text, re.MULTILINE)
+    assert len(lines) == 4
+    with serve(tmp_path) as server:
+        script = "set -e\n" + "\necho\n".join(line.replace("curl ", "curl -s --fail ") for line in lines)
+        script = script.replace("localhost:8420", f"127.0.0.1:{server.port}")
+        ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 0, ran.stderr
+    started, told, result = [msgspec.json.decode(line) for line in ran.stdout.splitlines() if line]
+    assert started == {"id": "o-2", "created": True}
+    assert told["id"] == "o-2"
+    assert result["output"] == "ship o-2"

@@ -73,6 +73,19 @@ async def unreserve(n: int, result: str | None) -> None: ...
 
 
 @app.step(retries=PATIENT, timeout="2s")
+async def hesitate(n: int) -> str:
+    """Does not succeed at once, and then takes its time."""
+    if weft.task().attempt == 1:
+        raise RuntimeError("not yet")
+    await asyncio.sleep(0.3)
+    return f"h{n}"
+
+
+@hesitate.undo
+async def unhesitate(n: int) -> None: ...
+
+
+@app.step(retries=PATIENT, timeout="2s")
 async def book(n: int) -> dict[str, int]:
     return {"id": n}
 

@@ -305,8 +305,9 @@ torn = graph(
     {
         "split": {"pass": True, "next": [{"to": "one", "for_each": "${input.items}", "as": "it"}]},
         "one": step("reserve", "${it}", next=[{"to": "sink", "when": "branch.index == 1"}, {"to": "two"}]),
-        "two": step("reserve", "${it + 100}", next="meet"),
-        "sink": step("hopeless", "${it}", next="meet"),
+        "two": step("hesitate", "${it}", next="meet"),
+        "sink": step("idle", "${2}", next="sunk"),
+        "sunk": step("hopeless", "${it}", next="meet"),
         "meet": {"join": "all", "pass": True},
     },
     {"n": 1},

@@ -294,6 +294,11 @@ def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]
     for key, (uid, task) in cluster.ledger.returned.items():
         if uid == run.new.uid and task in scheduled and task not in undos and task not in final:
             yield f"{key} was performed, and never undone"
+    if cluster.swarm.skew_ms or cluster.swarm.jumps:
+        return  # a host whose clock was ahead may have begun what others still saw in the future
+    for task, hand_out in cluster.ledger.shadows[run.new.uid].given_up.items():
+        if task in scheduled and task not in undos and cluster.ledger.last_begun.get((run.new.uid, task)) == hand_out:
+            yield f"task {task} was given up while it was performed, and never undone"
 
 
 def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:

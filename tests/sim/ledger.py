@@ -42,6 +42,8 @@ class Ledger:
         self.scheduled: dict[tuple[RunUid, int], tuple[int, int, bool]] = {}
         """Tasks that the log has: attempts and deliveries that it allows, and whether they may begin early."""
         self.begun: Counter[str] = Counter()
+        self.last_begun: dict[tuple[RunUid, int], tuple[int, int]] = {}
+        """The newest hand-out of each task that began."""
         self.gave: defaultdict[tuple[RunUid, int], set[tuple[int, int]]] = defaultdict(set)
         """Attempts and deliveries of a task that came back with a result."""
         self.returned: dict[str, tuple[RunUid, int]] = {}
@@ -175,6 +177,7 @@ class Ledger:
         effect, uid = flight.effect, flight.uid
         self.note("begin", host[-6:], effect.key, effect.attempt, effect.delivery)
         self.begun[effect.key] += 1
+        self.last_begun[uid, effect.task] = (effect.attempt, effect.delivery)
         if effect.policy.effect == "irreversible" and self.begun[effect.key] > 1:
             self.breach(f"{effect.key} is irreversible and began {self.begun[effect.key]} times")
         known = self.scheduled.get((uid, effect.task))

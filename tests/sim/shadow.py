@@ -21,6 +21,8 @@ class Shadow:
         self.machine = machine
         self.gone: dict[int, int] = {}
         """Tasks that left, and with which event."""
+        self.given_up: dict[int, tuple[int, int]] = {}
+        """Tasks that left without an answer, and which attempt and delivery nobody waits for any more."""
         self._tasks: dict[int, tuple[int, int]] = {}
         self._timers: set[int] = set()
         self._live: set[str] = set()
@@ -33,11 +35,13 @@ class Shadow:
     def take(self, event: e.AnyEvent, at: int) -> Iterator[str]:
         """The next event of the log; what is wrong with it."""
         state = self.machine.state
-        before = list(state.tasks)
+        before = {number: (task.attempt, task.delivery) for number, task in state.tasks.items()}
         self.machine.evolve(event, at=at)
-        for task in before:
+        for task, hand_out in before.items():
             if task not in state.tasks:
                 self.gone[task] = state.seq
+                if not isinstance(event, e.TaskSucceeded | e.TaskFailed):
+                    self.given_up[task] = hand_out
         self._answered(event)
         for effect in self.machine.effects(event):
             self._issued(effect)

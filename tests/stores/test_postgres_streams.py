@@ -5,7 +5,7 @@ import asyncio
 from tests import servers
 from tests.contract.kit import HERE, RUN, append, new
 from weft.core.ids import Millis, RunUid
-from weft.ports.store import NewChunk
+from weft.ports.streams import NewChunk
 from weft.stores.postgres import PostgresStore
 
 

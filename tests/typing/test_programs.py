@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-PROGRAMS = ["p0[1-9]_*.py", "test_p13_order.py", "demo.py"]
+PROGRAMS = ["p0[1-9]_*.py", "p1[01]_*.py", "test_p13_order.py", "demo.py"]
 MARK = "# wrong: "
 
 Complaints = Mapping[str, Mapping[int, str]]
@@ -76,6 +76,6 @@ def test_each_checker_reports_the_planted_mistakes_and_nothing_else(project: Pat
 def test_the_checked_files_are_the_ones_that_are_meant() -> None:
     """A wrong pattern would let the test above pass with nothing looked at."""
     programs = [path.name for pattern in PROGRAMS for path in (ROOT / "examples").glob(pattern)]
-    assert len(programs) == 11
+    assert len(programs) == 13
     planted = sum(path.read_text().count(MARK) for path in Path(__file__).parent.glob("wrong_*.py"))
     assert planted >= 90

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal, Self
 
 import msgspec
 
 from weft.authoring.app import plain_attributes, since_ms
+from weft.authoring.goals import Plan
+from weft.authoring.group import Group
 from weft.authoring.handles import Handle
 from weft.authoring.policies import Duration
 from weft.authoring.workflows import check_run_id
@@ -18,6 +20,7 @@ from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import NotRunning
 from weft.ports.store import Definition, RunQuery
+from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.steps.codec import Codec
@@ -74,6 +77,19 @@ class Client:
         wait = duration_ms(delay) if delay is not None else 0
         started = await self.door.start(start, chosen=id is not None, existing=existing, delay_ms=wait)
         return Handle(self.door, started.id, Codec.of(Any))
+
+    async def plan(self, *goals: str, given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
+        """What reaching these goals takes, with the steps that are registered in the store.
+
+        Raises:
+            UnknownStep: a goal is not registered there.
+            BadPlan: no goals.
+        """
+        group = Group()
+        stored = StoredCatalogue(self.door.store.definitions, self.door.clock)
+        await stored.refresh()
+        group.learn_steps(stored.steps)
+        return group.plan(*goals, given=given)
 
     async def _stored(self, workflow: str, version: str | None) -> Definition | None:
         """The graph of this name, if the store has one."""

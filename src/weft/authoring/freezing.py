@@ -35,6 +35,7 @@ Takes = Callable[[str], "list[str] | None"]
 """The parameters of a registered step, if it is known."""
 
 ITEM = "each_item"
+_FIELD = re.compile(r"[\w-]{1,100}")
 
 
 def freeze(plan: Plan, name: str, takes: Takes) -> dict[str, Any]:
@@ -77,7 +78,7 @@ class _Freezer:
     def _unused(self, name: str) -> str:
         taken = {
             *self.names.values(),
-            *(f"{other}_{end}" for other in self.names.values() for end in ("if", "each", "all", "out")),
+            *(f"{other}_{end}" for other in self.names.values() for end in ("if", "each", "all", "out", "asked")),
         }
         while name in taken:
             name += "_"
@@ -149,7 +150,11 @@ class _Freezer:
             node["save"] = {f"state.{name}_out": "${output}"}
         if condition is not None:
             to = name if apart or not each else f"{name}_each"
-            self.nodes[f"{name}_if"] = {"pass": True, "on_no_match": "end", "next": [{"when": condition, "to": to}]}
+            gate = {"pass": True, "on_no_match": "end", "next": [{"when": condition, "to": to}]}
+            if step in self.plan.goals and not apart:
+                # Who was asked and refused is skipped, which is an answer; who was never asked has failed.
+                gate["save"] = {f"state.{name}_asked": True}
+            self.nodes[f"{name}_if"] = gate
         self.nodes[name] = node
         if each:
             merge = {"from": "*", "how": "append", "into": f"state.{name}_all"}
@@ -171,9 +176,7 @@ class _Freezer:
             case AskWay() as ask:
                 if "${" in ask.title:
                     raise _cannot(step, "its title is filled with names that only the step knows")
-                said = {"form": ask.form, "of": ask.of, "quorum": ask.quorum, "on_timeout": ask.on_timeout}
-                extra = {key: value for key, value in said.items() if value not in (None, [], "any", "fail")}
-                return {"ask": {"title": ask.title, "about": filled, **extra}}
+                return {"ask": {**_question(ask, definition.policy.timeout_ms), "about": filled}}
         raise _cannot(step, "it plans goals of its own while it runs")
 
     def _lead(self) -> None:
@@ -186,8 +189,21 @@ class _Freezer:
                 ways.setdefault(self._ends(source), []).append(begins)
             if len(sources) > 1:
                 self.nodes[begins]["join"] = "edges"
+            if sources and begins != self.names[step]:
+                self.nodes[begins]["with"] = {"facts": self._all_there(definition)}
         for source, targets in ways.items():
             self.nodes[source]["next"] = [{"to": targets if len(targets) > 1 else targets[0]}]
+
+    def _all_there(self, definition: StepDef) -> str:
+        """Fails if one of a step's providers was skipped: then the step has failed, whatever its predicate says."""
+        given = [
+            self._given_by(provider, fact)
+            for fact, need in sorted(definition.needs.items())
+            if need.role != "const" and fact in self.plan.facts
+            if not (need.collect == "first" and fact in self.plan.given)
+            for provider in self.plan.facts[fact].providers
+        ]
+        return f"${{size([{', '.join(given)}])}}"
 
     def _sources(self, definition: StepDef) -> list[str]:
         found: dict[str, None] = {}
@@ -224,8 +240,10 @@ class _Freezer:
                     if goal in self.fanned
                     else _part(_path("state", field), fact, definition)
                 )
-                if definition.when is not None:
-                    value = f"{_literal(field)} in state ? {value} : null"
+                asked = f"{self.names[goal]}_asked"
+                if "save" in self.nodes.get(f"{self.names[goal]}_if", {}):
+                    there = f"{_literal(field)} in state || !({_literal(asked)} in state)"
+                    value = f"{there} ? {value} : null"
                 found.setdefault(fact, f"${{{value}}}")
         return found
 
@@ -249,6 +267,8 @@ def _refuse_unsayable(definition: StepDef) -> None:
             raise _cannot(step, f"{fact} is a gate, which a graph does not wait for")
         if need.collect not in ("first", "all"):
             raise _cannot(step, f"it takes the {need.collect} of {fact}, whoever fails")
+        if need.each and not _FIELD.fullmatch(fact):
+            raise _cannot(step, f"{fact} cannot name a field of a branch")
         if need.each and not is_array(need.type) and not need.is_list:
             raise _cannot(step, f"{fact} is taken apart only if it is an array; declare it as one")
     if sum(need.each for need in definition.needs.values()) > 1:
@@ -256,6 +276,8 @@ def _refuse_unsayable(definition: StepDef) -> None:
     for fact, give in definition.gives.items():
         if give.mapping is not None:
             raise _cannot(step, f"{fact} is made by a mapping")
+        if not _FIELD.fullmatch(fact):
+            raise _cannot(step, f"{fact} cannot name a field of a branch")
     if definition.when is not None and definition.when.lang != "cel":
         raise _cannot(step, f"its predicate is {definition.when.lang.capitalize()}, and conditions of graphs are CEL")
 
@@ -299,10 +321,26 @@ def _condition(definition: StepDef, arguments: dict[str, str]) -> str | None:
     return condition
 
 
+def _question(ask: AskWay, timeout_ms: int) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "title": ask.title,
+        "form": ask.form,
+        "of": ask.of,
+        "quorum": ask.quorum,
+        "on_timeout": {"escalate": ask.escalate} if ask.escalate else ask.on_timeout,
+        "four_eyes": ask.four_eyes,
+        "remind": f"{ask.remind_ms}ms" if ask.remind_ms else None,
+        "timeout": f"{timeout_ms}ms" if timeout_ms else None,
+    }
+    return {key: value for key, value in said.items() if value not in (None, [], False, "any", "fail")}
+
+
 def _policies(definition: StepDef) -> dict[str, Any]:
     policy = definition.policy
     found: dict[str, Any] = {}
-    if not isinstance(definition.way, WorkflowWay | AskWay):
+    if isinstance(definition.way, AskWay):
+        return found
+    if not isinstance(definition.way, WorkflowWay):
         found["retry"] = {
             "attempts": policy.attempts_max,
             "backoff": policy.backoff,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from weft.authoring.facts import Facts
-from weft.authoring.freezing import freeze
 from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
 from weft.core import values
@@ -65,6 +64,8 @@ class Plan:
         return dict(self.plan.facts)
 
     def freeze(self, name: str) -> Graph:
+        from weft.authoring.freezing import freeze  # noqa: PLC0415 - seldom asked for, and heavy
+
         """The plan as a graph: it does the same without planning. ``app.graph(plan.freeze(name))`` registers it.
 
         Raises:

@@ -21,8 +21,6 @@ from weft.core import values
 from weft.core.durations import duration_ms, format_ms
 from weft.core.graph.findings import Finding, refusal
 from weft.errors import BadGraph, BadValue, UsageError
-from weft.graphs.checking import check_document, check_loaded
-from weft.graphs.load import Loaded, Surroundings, load_graph
 from weft.runtime.programs import graph_version
 from weft.runtime.schemas import check_schema
 from weft.steps.codec import Codec
@@ -30,6 +28,7 @@ from weft.steps.schemas import schema_of_object
 
 if TYPE_CHECKING:
     from weft.authoring.group import Group
+    from weft.graphs.load import Loaded, Surroundings
 
 Shape = Mapping[str, Any] | type
 """The fields of an input, state or output: names with a type each, or a dataclass, TypedDict or model."""
@@ -94,6 +93,8 @@ class Graph(Runnable[dict[str, Any]]):
         Raises:
             BadGraph: it does not hold together; `context["findings"]` has all that is wrong with it.
         """
+        from weft.graphs.load import load_graph  # noqa: PLC0415 - only those who have graphs pay for their language
+
         loaded = load_graph(self._file or self._document, surroundings)
         if self._file is not None:
             self._document = loaded.source
@@ -104,6 +105,9 @@ class Graph(Runnable[dict[str, Any]]):
 
         Every way that a run can take is looked at, as far as that is possible; errors show the shortest way to them.
         """
+        # The search for flaws is big, and most programs never ask for it.
+        from weft.graphs.checking import check_document, check_loaded  # noqa: PLC0415
+
         if self._loaded is not None:
             return check_loaded(self._loaded, self._file).findings
         return check_document(self._file or self._document).findings

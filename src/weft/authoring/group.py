@@ -7,7 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 from weft.authoring.context import THE_CONTEXT, Context
 from weft.authoring.defining import graph_definition, step_definition, workflow_definition
@@ -28,12 +28,14 @@ from weft.core.goal.plan import make_plan
 from weft.core.graph.starting import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
 from weft.goals import Loaded, admit, load_steps
-from weft.graphs.load import Surroundings
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
+
+if TYPE_CHECKING:
+    from weft.graphs.load import Surroundings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -195,6 +197,8 @@ class Group:
         return graph
 
     def _surroundings(self) -> Surroundings:
+        from weft.graphs.load import Surroundings  # noqa: PLC0415 - only those who have graphs pay for their language
+
         types = {name: found.schema() for name, found in node_types().items()}
         return Surroundings(types=types, resolve=self.root().blob_content)
 

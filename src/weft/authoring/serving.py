@@ -14,6 +14,7 @@ from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.workflows import Workflow, check_run_id
 from weft.core import commands as c
 from weft.core import values
+from weft.core.goal.plan import Plan
 from weft.core.ids import Millis
 from weft.errors import BadValue, UnknownWorkflow
 from weft.ports.store import Definition
@@ -41,6 +42,9 @@ class Served:
         app = self._app
         found = [app.known(*key) for key in app.workflow_versions()]
         return [_known(one) for one in [*found, *app.graphs()] if one is not None]
+
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+        return self._app.make_plan(goals, given)
 
     async def launch_named(self, order: Order) -> Started:
         app = self._app

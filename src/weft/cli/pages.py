@@ -110,6 +110,12 @@ PAGES: dict[str, Page] = {
         "The message names the option and what it accepts. Nothing was started.",
         "Correct it: retries=3 means four attempts in all, width and most are at least 1.",
     ),
+    "value.secret": Page(
+        'A value has the key "$secret" and is no secret, or a secret is too short to be kept.',
+        "That key stands for a secret by the name of its place. Data from outside must not name secrets, or a caller "
+        "could have any file or variable of the server handed to a step.",
+        'In code write weft.Secret("env:NAME"); in data use another key. A secret has at least 6 characters.',
+    ),
     "expression.invalid": Page(
         "An expression or a condition cannot be read.",
         "The message shows where it stops making sense, or which function or operator is not known.",
@@ -154,6 +160,92 @@ PAGES: dict[str, Page] = {
         "A goal cannot be reached from what is given.",
         "Some fact that a step needs is neither given nor made by any step that can run.",
         "Give the missing fact, or register a step that gives it; the message names both.",
+    ),
+    "goal.bad_step": Page(
+        "A step cannot come into the catalogue as it is written.",
+        "The message names every mistake with its place. All steps of a document come in together or not at all.",
+        "Correct the definition; nothing was registered or changed. docs/goals.md has an example of every field.",
+    ),
+    "goal.bad_need": Page(
+        "An input of a step contradicts itself.",
+        "A required need has no default and no deadline, an optional one no match, a const only a value; `each` takes "
+        "arrays apart.",
+        "Say one thing: required (nothing), optional (default, deadline), or const (value).",
+    ),
+    "goal.bad_type": Page(
+        "The type of a fact is none.",
+        "Types are string, number, integer, boolean, object, array, null and any, each also with [] behind, or JSON "
+        "Schema.",
+        "Use one of them, or leave the type out.",
+    ),
+    "goal.bad_script": Page(
+        "A predicate, match, mapping or script of a step does not compile.",
+        "It is checked before anything is stored. Only the inner names of the step's needs exist in it; a match and a "
+        "mapping see one value, called value.",
+        "Correct it where the message says.",
+    ),
+    "goal.bad_way": Page(
+        "It is not clear how a step is performed.",
+        "A step has exactly one of step, http, script, goal, workflow and ask, and an address is filled with needs "
+        "that are surely there.",
+        "Name one way, and make every {name} of an address a required need of the step.",
+    ),
+    "goal.bad_cache": Page(
+        "A step cannot be answered from the cache.",
+        "What was not done cannot be undone, what is irreversible is done each time, and a run or a question is none "
+        "of a step's results.",
+        "Leave the cache out, or the undo.",
+    ),
+    "goal.type_conflict": Page(
+        "Two steps disagree about the type of a fact.",
+        "A fact has one type wherever it is needed or given, so that any step that gives it fits any that needs it.",
+        "Rename one of the two facts, or declare it as any in one of the steps.",
+    ),
+    "goal.cycle": Page(
+        "A step would need what only itself can give, over the steps in the message.",
+        "Plans have no circles: a step runs once, after all that it needs.",
+        "Take a need away, or give one of the facts another name.",
+    ),
+    "goal.bad_plan": Page(
+        "A goal run was started with a plan that cannot be read.",
+        "Plans are made by the planner; one from another version of Weft may say what this one does not know.",
+        "Start the goal again, so that it is planned here.",
+    ),
+    "goal.no_goal": Page(
+        "A plan was asked for without a goal.",
+        "A goal is the step whose outcome you want; everything else follows from it.",
+        "Name at least one step: app.plan(send_invoice), weft plan send_invoice.",
+    ),
+    "goal.blocked": Page(
+        "A goal runs only if nobody gives a fact, and the fact is given.",
+        "It collects `none` of it: it is the fallback for when there is nothing.",
+        "Leave the fact out, or choose another goal.",
+    ),
+    "goal.not_freezable": Page(
+        "A plan says something that a graph cannot.",
+        "Gates, competition between providers, and optional facts that somebody may still give are decided by a goal "
+        "run while it runs. A graph is wired for good.",
+        "Run the goal itself; or give the fact at the start, so that nothing is left to decide.",
+    ),
+    "goal.no_file": Page(
+        "The file of a document of steps cannot be read.",
+        "There is no such file from where the program runs, or it may not be read.",
+        "Give a path relative to the working directory or to the program, or an absolute one.",
+    ),
+    "goal.not_json": Page(
+        "A document of steps holds something that JSON cannot.",
+        "Documents are data: text, numbers, true and false, lists and objects.",
+        "Write the value as text, or leave it out.",
+    ),
+    "goal.too_deep": Page(
+        "A document of steps is nested deeper than any needs to be.",
+        "The limit protects the reader from documents made to exhaust it.",
+        "Register the steps in several documents.",
+    ),
+    "goal.yaml": Page(
+        "A document of steps is not YAML that Weft accepts.",
+        "The message names the line. Only true and false are booleans; a predicate that begins with ! is quoted.",
+        'Quote it: when: "!done"',
     ),
     "code.foreign_await": Page(
         "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
@@ -208,6 +300,27 @@ PAGES: dict[str, Page] = {
         "The caller may not do this.",
         "The question or the command is reserved for others; the message says for whom.",
         "Ask one of them.",
+    ),
+    "access.unknown": Page(
+        "A request to the API did not say who makes it, or what it said is not good.",
+        "The key was never made, was revoked or has expired, or the token is not one of the provider that is trusted. "
+        "Which of these it is, is not told.",
+        "Send Authorization: Bearer KEY. weft keys list shows which keys are good; weft keys create makes one.",
+    ),
+    "ask.not_yours": Page(
+        "Somebody answered a question that others are asked.",
+        "A question names people, roles or teams; it may also be closed to whoever started the run.",
+        "Let one of them answer. On your own machine say who you are: weft decide ID approve --by NAME.",
+    ),
+    "ask.other_subject": Page(
+        "An answer was given for something else than what is asked.",
+        "It names the digest of what was shown, and that is not the digest of what the run asks now.",
+        "Look at the question again, weft inbox ID, and decide on that.",
+    ),
+    "ask.link_expired": Page(
+        "A link by which somebody could decide is too old.",
+        "A link is good for a week, and not longer than its question.",
+        "Ask for a new one, or answer by weft decide.",
     ),
     "run.not_found": Page(
         "There is no run, question or message of that name in this store.",
@@ -344,7 +457,8 @@ PAGES: dict[str, Page] = {
     # Scripts
     "script.invalid": Page(
         "A script in Lua or Ale does not compile.",
-        "The message has the line and the reason. Only the names of its inputs, and what is safe of the language, exist.",
+        "The message has the line and the reason. Only the names of its inputs, and what is safe of the language, "
+        "exist in it.",
         "Correct it; nothing was registered or changed.",
     ),
     "script.failed": Page(
@@ -360,8 +474,10 @@ PAGES: dict[str, Page] = {
     # HTTP
     "http.failed": Page(
         "An HTTP call was answered, and the answer was a no or not usable.",
-        "A 4xx, a redirect that leads nowhere, or a body that is not what its headers say. Trying again would not help.",
-        "Read the status and the message; correct the request, or catch the error: catch: [{error: HttpFailed, to: …}].",
+        "A 4xx, a redirect that leads nowhere, or a body that is not what its headers say. Trying again would not "
+        "help.",
+        "Read the status and the message; correct the request, or catch the error: "
+        "catch: [{error: HttpFailed, to: …}].",
     ),
     "http.unavailable": Page(
         'An HTTP call was not answered, or with "not now" (408, 425, 429, 5xx).',
@@ -370,7 +486,8 @@ PAGES: dict[str, Page] = {
     ),
     "http.address_refused": Page(
         "An HTTP call was to go to a private, local or otherwise special address.",
-        "Addresses come from data, and data must not reach into your network. Redirects and every resolved address count.",
+        "Addresses come from data, and data must not reach into your network. Redirects and every resolved address "
+        "count.",
         "If it is meant to be called, allow it: WEFT_HTTP_ALLOW=10.0.0.0/8,localhost.",
     ),
 }

@@ -18,7 +18,7 @@ from weft.cli.output import age, console, iso, print_json
 from weft.cli.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.cli.place import described, exists, opened, project_settings, url_of
 from weft.errors import UsageError
-from weft.ports.store import Memo
+from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.door import Door
 from weft.runtime.programs import graph_definition, keep_definition

@@ -21,8 +21,10 @@ from weft.cli.entry import say
 from weft.cli.loading import load_app
 from weft.cli.place import project_settings
 from weft.errors import NotAllowed, Unavailable, UsageError
+from weft.server.access.settings import jwt_settings_here
 from weft.server.identity import is_loopback
 from weft.server.logs import log_to
+from weft.stores import open_store
 
 if TYPE_CHECKING:
     from weft.server.api import Api
@@ -30,18 +32,16 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 10
 BACKLOG = 2_048
 OPEN_NOTICE = "open to every program on this machine, and to nobody else: there are no keys yet"
+CLOSED_NOTICE = "every request needs a key: weft keys"
 
 
 def serve(files: Sequence[str], *, host: str, port: int, queues: Sequence[str], url: str | None) -> None:
     """Host the apps and answer requests until a signal comes."""
-    if not is_loopback(host):
-        raise NotAllowed(
-            f"Without keys the server answers on this machine only, not on {host}.",
-            hint="Leave --host out. To be reached from elsewhere it needs keys, and something that speaks TLS.",
-        )
     app = hosted_app(files, url, "weft serve")
     if queues:
         app.host_only(partial(QueueCatalogue, queues=list(queues)))
+    if not is_loopback(host):
+        _run(_refuse_open(app.url, host))
     bound = _bind(host, port)
     log_to(sys.stderr)
     _run(_serve(app, bound))
@@ -100,6 +100,20 @@ def _run(main: Any) -> None:
             runner.run(main)
 
 
+async def _refuse_open(url: str, host: str) -> None:
+    """Nothing is bound to an address that others can reach before there is a way to tell who they are."""
+    store = open_store(url)
+    await store.open()
+    try:
+        if await store.access.is_open() and jwt_settings_here() is None:
+            raise NotAllowed(
+                f"Without keys the server answers on this machine only, not on {host}.",
+                hint="Make a key: weft keys create NAME --scope admin. And put something that speaks TLS before it.",
+            )
+    finally:
+        await store.close()
+
+
 async def _serve(app: App, bound: socket.socket) -> None:
     from weft.server.running import Listener
 
@@ -107,7 +121,9 @@ async def _serve(app: App, bound: socket.socket) -> None:
     async with app, _closing(api):
         address, port = bound.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        say(f"serving http://{shown}:{port} on {app.door.store.url}", OPEN_NOTICE)
+        notice = OPEN_NOTICE if await api.services.is_open() else CLOSED_NOTICE
+        say(f"serving http://{shown}:{port} on {app.door.store.url}", notice)
+        api.services.engine()
         await Listener(api, drain_seconds=DRAIN_SECONDS).run(bound)
         say("stopping: running steps may finish, everything else goes on when you serve again")
 

@@ -158,7 +158,7 @@ def serve(
     ] = None,
     url: Url = None,
 ) -> None:
-    """Host apps and answer requests: the engine, the HTTP API and a status page in one process."""
+    """Host apps and answer requests: engine, HTTP API and status page in one process."""
     from weft.cli.serving import serve as serve_apps
 
     serve_apps(files or [], host=host, port=_count(port, "--port", 0), queues=queue or [], url=url)
@@ -213,7 +213,7 @@ def show(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """One run: where it stands and what it has recorded; a graph is drawn, a plan is a tree."""
+    """One run: where it stands and what it has recorded, drawn."""
     from weft.cli.showing import print_picture, print_run
 
     if svg or mermaid:
@@ -295,7 +295,7 @@ def plan(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """What reaching a goal takes: which steps would run, why, and what is missing."""
+    """What reaching a goal takes: the steps, why, and what is missing."""
     from weft.cli.planning import Shown, print_plan
 
     _wait(print_plan(goals, given or [], Shown(json, svg, mermaid, freeze), url=url, app=app))
@@ -312,7 +312,7 @@ def steps(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """The steps that goals are planned with, and how they are; or change those of the store."""
+    """Steps that goals are planned with, and their health; or change them."""
     from weft.cli.catalogue import change_steps, print_steps
 
     if action == "list":
@@ -351,6 +351,14 @@ def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     from weft.cli.listing import print_status
 
     _wait(print_status(url=url, app=app, json=json))
+
+
+@verb(LOOKING)
+def hosts(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """Who works on what: every host, what it owns, and when it was last seen."""
+    from weft.cli.hosts import print_hosts
+
+    _wait(print_hosts(url=url, app=app, json=json))
 
 
 # --- steer --------------------------------------------------------------------------------------------------------
@@ -466,6 +474,33 @@ def dlq(
     _wait(change_letter(action, letter, url=url, app=app))
 
 
+@verb(STEERING)
+def queue(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.")] = None,
+    *,
+    concurrency: Annotated[
+        str | None, typer.Option(metavar="N", help="Let no more of its tasks be in hands at once; none: any number.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="N/TIME", help="Hand out no more in that time, as in 10/s or 500/1h; or none.")
+    ] = None,
+    priority: Annotated[str | None, typer.Option(metavar="N", help="Higher comes first; 0 is usual.")] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Queues: what waits, what is in hands, and the limits that hold over all hosts; or set these."""
+    from weft.cli.queues import Change, limit_queue, print_queues
+
+    change = Change(concurrency, rate, priority)
+    if change.is_empty():
+        _wait(print_queues(name, url=url, app=app, json=json))
+        return
+    if name is None:
+        raise typer.BadParameter("say which queue: weft queue NAME --concurrency 5.", param_hint="NAME")
+    _wait(limit_queue(name, change, url=url, app=app))
+
+
 # --- more ---------------------------------------------------------------------------------------------------------
 
 
@@ -482,6 +517,56 @@ def check(
 
     if check_documents(files, json=json):
         raise typer.Exit(1)
+
+
+@verb(OTHER)
+def migrate(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the SQL instead, and change nothing.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Bring the store to the schema of this version."""
+    from weft.cli.migrating import migrate_store
+
+    _wait(migrate_store(dry_run=dry_run, url=url, app=app))
+
+
+@verb(OTHER)
+def keys(
+    action: Annotated[str, typer.Argument(metavar="create|list|revoke")] = "list",
+    subject: Annotated[
+        str | None, typer.Argument(metavar="[NAME|ID]", help="Who will use a new key; the key to revoke.")
+    ] = None,
+    *,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCOPE", help="read, start, decide, operate, work or admin; may be repeated."),
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP", help="role:NAME or team:NAME to answer as; may be repeated.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose runs it sees; else those of all.")] = "",
+    expires: Annotated[str, typer.Option(metavar="TIME", help="How long it is good: 90d, or never.")] = "365d",
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Keys to the API: make one, list them, revoke one. The first one closes the API to everybody without."""
+    from weft.cli.keys import create_key, print_keys, revoke_key, wished
+
+    if action == "list":
+        _wait(print_keys(url=url, app=app, json=json))
+        return
+    if action not in ("create", "revoke"):
+        raise typer.BadParameter(f"{action!r} is none of create, list, revoke.", param_hint="create|list|revoke")
+    if subject is None:
+        raise typer.BadParameter("say whose, or which: weft keys list shows them.", param_hint="NAME|ID")
+    if action == "revoke":
+        _wait(revoke_key(subject, url=url, app=app))
+        return
+    wish = wished(subject, scope, group, tenant)
+    _wait(create_key(wish, expires=expires, url=url, app=app, json=json))
 
 
 @verb(OTHER, "help")

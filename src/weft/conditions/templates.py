@@ -14,7 +14,7 @@ from weft.conditions.budget import Exhausted, Frame
 from weft.conditions.cel.survey import Path
 from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression, too_much
 from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError, cut, join_path, refusal
-from weft.core.values import DEPTH_MAX, encode
+from weft.core.values import DEPTH_MAX, encode, encode_known
 from weft.errors import WeftError
 
 CHARS_MAX: Final = 100_000
@@ -49,7 +49,7 @@ def compile_template(value: Any) -> Template:
         BadValue: it is not JSON.
     """
     if not isinstance(value, str):
-        encode(value, what="a template holds")
+        encode_known(value, what="a template holds")
     compiler = _Compiler()
     fill = compiler.compile(value, "", 0)
     if compiler.errors:

@@ -53,9 +53,9 @@ def no_blob(_: str) -> bytes | None:
     return None
 
 
-def opened_now(_: Raw, open: Callable[[], Any]) -> Any:
+def opened_now(_: Raw, read: Callable[[], Any]) -> Any:
     """Nothing is remembered."""
-    return open()
+    return read()
 
 
 def kept_inline(raw: bytes) -> Raw:

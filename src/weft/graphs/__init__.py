@@ -1,10 +1,7 @@
 """Graph documents: YAML, JSON or a dict, in any of the accepted spellings, to a compiled graph.
 
-load_graph("leads.yaml")    a file, or a dict in the shape of one -> Loaded: graph, warnings, source
-document_schema()           JSON Schema of the document, for editors
+load.load_graph("leads.yaml")    a file, or a dict in the shape of one -> Loaded: graph, warnings, source
+schema.document_schema()         JSON Schema of the document, for editors
+
+Nothing is imported here: the readers of documents are heavy, and their smaller parts serve others too.
 """
-
-from weft.graphs.load import Loaded, load_graph, parse_graph
-from weft.graphs.schema import document_schema
-
-__all__ = ["Loaded", "document_schema", "load_graph", "parse_graph"]

@@ -125,7 +125,7 @@ class _Document:
 def _plain(source: Mapping[str, Any]) -> Text:
     """A dict from Python as JSON data, so that nothing in it changes or surprises later."""
     try:
-        data = values.decode(values.encode(dict(source), what="the document holds"))
+        data = values.decode(values.encode_known(dict(source), what="the document holds"))
     except (BadValue, LimitExceeded) as error:
         code = "graph.too_deep" if isinstance(error, LimitExceeded) else "graph.not_json"
         finding = Finding(code, error.message, str(error.context.get("path", "")), suggestion=error.hint)

@@ -14,6 +14,9 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.ports.access import Access
+from weft.ports.memos import Memos
+from weft.ports.streams import Streams
 
 OPEN_STATUSES = ("running", "paused", "cancelling", "rolling_back", "held")
 OVER_STATUSES = ("completed", "failed", "cancelled")
@@ -289,6 +292,10 @@ class Directory(Protocol):
         """
         ...
 
+    async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
+        """All runs of this owner but those with a fault, with their epochs."""
+        ...
+
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
         """Runs of this owner that have mail in the inbox."""
         ...
@@ -517,73 +524,6 @@ class Definitions(Protocol):
         ...
 
 
-class NewChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of output to be kept. ``key`` identifies it in its stream for ever: the same key twice is one chunk."""
-
-    uid: RunUid
-    stream: str
-    key: str
-    body: bytes
-    at: Millis
-    by: str = ""
-    """The place in the run that wrote it."""
-    attempt: int = 0
-    """Which hand-out of that place; 0: the workflow itself. A greater number begins anew what a smaller one wrote."""
-
-
-class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of an output stream. Offsets of a stream begin at 1 and leave out none."""
-
-    offset: int
-    at: Millis
-    by: str
-    attempt: int
-    body: bytes
-
-
-class Streams(Protocol):
-    """What steps and workflows write while they work, by run and name of the stream. It is no part of any log."""
-
-    async def write(self, chunks: Sequence[NewChunk]) -> None:
-        """Append all of them or none, in this order; durable when it returns.
-
-        Chunks whose key is known, and those of runs that do not exist, are left out.
-        """
-        ...
-
-    async def read(self, uid: RunUid, stream: str, *, after: int, limit: int) -> Sequence[Chunk]:
-        """Chunks with offsets above ``after``, in order."""
-        ...
-
-    async def lengths(self, uid: RunUid) -> Mapping[str, int]:
-        """The streams of a run, by name, and the last offset of each."""
-        ...
-
-
-class Memo(msgspec.Struct, frozen=True, kw_only=True):
-    """A committed success that answers for equal work: what came out, and where and when that was."""
-
-    key: str
-    output: bytes
-    """As the log has it: JSON, or a reference to a blob."""
-    run: RunId
-    at: Millis
-    until: Millis | None = None
-    """From this moment on it answers no more; None: it always does."""
-
-
-class Memos(Protocol):
-    """Successes by what was asked. A cache: losing one costs time and nothing else."""
-
-    async def get(self, key: str, *, now: Millis) -> Memo | None:
-        """The one of this key, unless its time is over."""
-        ...
-
-    async def put(self, memo: Memo) -> None:
-        """Keep it; one that was there under its key is replaced."""
-        ...
-
-
 class Store(Protocol):
     """All ports of one database, opened together."""
 
@@ -611,6 +551,8 @@ class Store(Protocol):
     def definitions(self) -> Definitions: ...
     @property
     def streams(self) -> Streams: ...
+    @property
+    def access(self) -> Access: ...
     @property
     def memos(self) -> Memos: ...
 

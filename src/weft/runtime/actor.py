@@ -33,11 +33,11 @@ from weft.ports.store import (
     EVENTS_PER_APPEND_MAX,
     KeyRow,
     Mail,
-    NewChunk,
     NewRun,
     Outcome,
     Snapshot,
 )
+from weft.ports.streams import NewChunk
 from weft.runtime.code_driver import CodeDriver, diverged
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
@@ -469,6 +469,7 @@ class Actor:
         self.died = False
         self.tail_bytes += draft.bytes
         engine = self.engine
+        engine.recall.committed(self, draft)
         for effect in draft.effects:
             if isinstance(effect, PerformTask) and not self.is_open(effect):
                 continue  # what was decided meanwhile and waits for its own commit has given it up

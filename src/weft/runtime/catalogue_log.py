@@ -62,6 +62,11 @@ class StoredCatalogue:
         return self._known
 
     @property
+    def number(self) -> int:
+        """How much of the log is known here."""
+        return self._appends
+
+    @property
     def steps(self) -> Mapping[str, StepDef]:
         """The steps as they were when somebody looked last."""
         return {step: entry.definition for step, entry in self._known.entries.items()}

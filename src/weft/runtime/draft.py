@@ -11,7 +11,8 @@ from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
 from weft.core.ids import Epoch, Millis, RunUid, Seq
 from weft.errors import WeftError
-from weft.ports.store import Append, KeyRow, Mail, NewChunk, NewRun, Snapshot, StoredEvent
+from weft.ports.store import Append, KeyRow, Mail, NewRun, Snapshot, StoredEvent
+from weft.ports.streams import NewChunk
 from weft.runtime.worker import Flight
 
 _REF = b'{"$weft":"blob"'

@@ -9,6 +9,7 @@ which cannot, is refused.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.ids import RunUid
 from weft.errors import LimitExceeded
-from weft.ports.store import NewChunk
+from weft.ports.streams import NewChunk
 from weft.runtime.insist import insist
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class Emitter:
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
         self._watchers: list[Emitted] = []
 
+    def start(self) -> None:
+        """Chunks are written on this thread's loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
+
     def watch(self, watcher: Emitted) -> Callable[[], None]:
         """Call back with (run, stream) when something new can be read there; the answer ends it."""
         self._watchers.append(watcher)
@@ -56,7 +62,7 @@ class Emitter:
 
     def emit(self, chunk: NewChunk) -> None:
         """Take a chunk, from any thread. Raises LimitExceeded."""
-        here = threading.get_ident() == self._engine.thread
+        here = threading.get_ident() == self._thread
         while not self._take(chunk):
             if here:
                 raise LimitExceeded(
@@ -67,7 +73,7 @@ class Emitter:
         if here:
             self._engine.soon(self._begin)
         else:
-            self._engine.from_thread(self._begin)
+            self._loop.call_soon_threadsafe(self._begin)
 
     def _take(self, chunk: NewChunk) -> bool:
         with self._lock:
@@ -84,6 +90,12 @@ class Emitter:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._flushes.append((self._taken, done))
             await done
+
+    async def drain(self, seconds: float) -> None:
+        """At the end: store what was emitted, unless that takes too long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.flush()
 
     def _begin(self) -> None:
         if not self._writing and self._waiting:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -135,7 +134,7 @@ class Engine:
         lease_ms = int(self.settings.lease_seconds * 1000)
         await self.store.hosts.join(self.host, lease_ms=lease_ms, about=self._about)
         self._loop = asyncio.get_running_loop()
-        self.thread = threading.get_ident()
+        self.emitter.start()
         self.running = True
         self.heart.start()
         self.committer.start()
@@ -156,9 +155,7 @@ class Engine:
         if left:
             log.warning("weft: %d steps did not end in time; whoever goes on performs them again", left)
         await self.settle()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self.settings.drain_seconds):
-                await self.emitter.flush()
+        await self.emitter.drain(self.settings.drain_seconds)
         await self.keeper.release(list(self.actors.values()))
         await self.kill()
         await self.store.hosts.leave(self.host)
@@ -187,10 +184,6 @@ class Engine:
     def soon(self, callback: Callable[..., None], *args: Any) -> None:
         """At the next turn of the process's own loop, also when it is the code of a run that asks."""
         self._loop.call_soon(callback, *args)
-
-    def from_thread(self, callback: Callable[..., None], *args: Any) -> None:
-        """The same, from another thread."""
-        self._loop.call_soon_threadsafe(callback, *args)
 
     def aside(self, coro: Any) -> None:
         """Do something that takes its time, beside the turns of runs."""
@@ -333,7 +326,6 @@ class Engine:
         return lambda: self._observers.remove(observer)
 
     def published(self, actor: Actor, draft: Draft) -> None:
-        self.recall.committed(actor, draft)
         for observer in self._observers:
             observer(actor, draft)
         for watcher in self._watchers:
@@ -481,7 +473,12 @@ class Engine:
         self.aside(self._fetch_for_code(actor, digests))
 
     async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
-        if await self._blobs(actor, sorted(digests)) is None:
+        try:
+            for digest in sorted(digests):
+                await self._blob(digest)
+        except (Corrupt, NotFound) as error:
+            if self.actors.get(actor.uid) is actor:
+                await self.recovery.set_aside(actor, error)
             return
         driver = actor.driver
         if driver is not None and actor.ready:
@@ -504,15 +501,6 @@ class Engine:
         if actor.ready:
             asyncio.get_running_loop().call_soon(actor.go_on)
 
-    async def _blobs(self, actor: Actor, digests: Sequence[str]) -> dict[str, bytes] | None:
-        """What a run needs to go on; None: it is not to be had, and the run is set aside."""
-        try:
-            return {digest: await self._blob(digest) for digest in digests}
-        except (Corrupt, NotFound) as error:
-            if self.actors.get(actor.uid) is actor:
-                await self.recovery.set_aside(actor, error)
-            return None
-
     async def _blob(self, digest: str) -> bytes:
         found = self.blob_cache.get(digest)
         if found is None:
@@ -525,10 +513,11 @@ class Engine:
     def post_local(self, mail: Mail) -> None:
         """Mail that was just committed: if its run is in memory here, it need not be looked for."""
         actor = self.actors.get(mail.to)
-        if actor is not None and actor.ready:
+        if actor is not None:
+            # Also to one that is being read back: whether its inbox was read before this came, nobody knows.
             actor.post(Posted(c.decode(mail.body), mail_id=mail.id))
-        else:
-            self.keeper.nudge()
+        if actor is None or not actor.ready:
+            self.keeper.nudge()  # it is elsewhere, or on its way to rest
 
     def adopt(self, child: NewRun) -> None:
         """A child run that was just committed, with its start in the inbox.

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from weft.core.ids import HostId
 from weft.errors import StoreError
+from weft.runtime.insist import insist
+from weft.runtime.worker import Flight
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -34,6 +36,8 @@ class Heartbeat:
         self._engine = engine
         self._lease_seconds = engine.settings.lease_seconds
         self._turned_at = 0.0
+        self._woke_at = 0.0
+        """When the loop turned again after it had stood still for half a lease."""
         self._turning: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._apart: _Apart | None = None
@@ -43,6 +47,7 @@ class Heartbeat:
             self._task = asyncio.get_running_loop().create_task(self._run(self._engine.store.hosts.beat))
             return
         self._turn()
+        self._engine.worker.guard = self
         self._apart = _Apart(self._beat_apart)
 
     async def stop(self) -> None:
@@ -62,8 +67,29 @@ class Heartbeat:
         """Whether the loop has turned within half a lease."""
         return self._engine.clock.monotonic() - self._turned_at < self._lease_seconds / 2
 
+    def is_doubtful(self, since: float) -> bool:
+        """Whether the loop stood still for so long after that moment that others may have taken over."""
+        return self._apart is not None and (since < self._woke_at or not self.is_turning())
+
+    async def confirm(self, flight: Flight) -> None:
+        """See :class:`weft.runtime.worker.Guard`. A host that was frozen begins nothing that is others' by now."""
+        engine = self._engine
+        if flight.offer is not None:
+            await insist(engine, engine.shared.renew)
+        else:
+            row = await insist(engine, lambda: engine.store.directory.row(flight.uid))
+            actor = engine.actors.get(flight.uid)
+            if row is None or row.owner != engine.host or (actor is not None and actor.epoch != row.epoch):
+                engine.worker.stop(flight.uid, flight.effect.task)
+        # A flight that was stopped is cancelled at its next wait, which is this one.
+        await asyncio.sleep(0)
+
     def _turn(self) -> None:
-        self._turned_at = self._engine.clock.monotonic()
+        now = self._engine.clock.monotonic()
+        if self._turning is not None and now - self._turned_at >= self._lease_seconds / 2:
+            log.warning("weft: this host stood still for %.1f s; others may have taken over", now - self._turned_at)
+            self._woke_at = now
+        self._turned_at = now
         self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
 
     async def _run(self, beat: Beat) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from weft.core.effects import ArmTimer, PerformTask
@@ -18,6 +19,7 @@ from weft.errors import StoreError
 from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, Snapshot
 from weft.runtime.actor import Actor
+from weft.runtime.insist import insist
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -37,15 +39,17 @@ class Keeper:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
-        self._nudged: asyncio.Event | None = None
+        # From the beginning: what is noticed while runs are taken up must be looked at too.
+        self._nudged = asyncio.Event()
         self._renew_at = 0.0
         self._take_at = 0.0
+        self._reconcile_at = 0.0
         self._scan_at = 0.0
         self._health_at = 0.0
         self._wake_at: Millis | None = None
+        self._passed_over = False
 
     def start(self) -> None:
-        self._nudged = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -54,13 +58,17 @@ class Keeper:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
+    def woke(self) -> None:
+        """A run is in memory that was not a moment ago: mail that was passed over because of it is looked at again."""
+        if self._passed_over:
+            self._passed_over = False
+            self.nudge()
+
     def nudge(self) -> None:
         """There is something to look at now."""
-        if self._nudged is not None:
-            self._nudged.set()
+        self._nudged.set()
 
     async def _run(self) -> None:
-        assert self._nudged is not None
         while True:
             nudged = await self._pause(self._nudged)
             try:
@@ -89,8 +97,11 @@ class Keeper:
         if now >= self._renew_at:
             self._renew_at = now + engine.settings.lease_seconds / 3
             await engine.shared.renew()
+        if now >= self._reconcile_at:
+            self._reconcile_at = now + engine.settings.lease_seconds
+            await engine.recovery.reconcile()
         changed = nudged or await engine.store.hosts.changed()
-        if changed:
+        if changed or now >= self._scan_at:
             await self._read_mail()
             await self._tell_waiters()
         due = self._wake_at is not None and self._wake_at <= engine.clock.now_ms()
@@ -105,7 +116,7 @@ class Keeper:
         elif engine.shared.waits_for_time() and now >= self._take_at:
             self._take_at = now + TAKE_SECONDS
             await engine.shared.take()
-        if now >= self._health_at:
+        if engine.settings.health_seconds and now >= self._health_at:
             self._health_at = now + engine.settings.health_seconds
             engine.steps.begin_round()
         await self._rest(now)
@@ -118,6 +129,8 @@ class Keeper:
                 await engine.take_up(uid)
             elif actor is not None and actor.ready:
                 await engine.recovery.read_mail(actor)
+            else:
+                self._passed_over = True
 
     async def _tell_waiters(self) -> None:
         engine = self._engine
@@ -174,10 +187,11 @@ class Keeper:
                 continue
             actor.ready = True
             actor.schedule()
+            # Beside this: what fails for one run must not leave the others of the group half-way to rest.
             if outcome is Outcome.MAIL_WAITING:
-                await engine.recovery.read_mail(actor)
+                engine.aside(insist(engine, partial(engine.recovery.read_mail, actor)))
             else:
-                await engine.recovery.reload(actor, None, outcome)
+                engine.aside(engine.recovery.reload(actor, None, outcome))
 
     def _release(self, actor: Actor) -> Release:
         snapshot = None
@@ -198,7 +212,7 @@ class Keeper:
         wake = _wake_at(actor)
         if wake is not None and (self._wake_at is None or wake < self._wake_at):
             self._wake_at = wake
-        waiting = list(actor.mailbox)
+        waiting = [posted for posted in actor.mailbox if not posted.mail_id]  # mail waits in the store
         engine.forget(actor)
         for posted in waiting:
             engine.aside(engine.deliver(actor.uid, posted))

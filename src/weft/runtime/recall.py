@@ -20,9 +20,9 @@ from weft.core.effects import PerformTask
 from weft.core.goal.definitions import StepDef, inner_name, work_digest
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import Plan
-from weft.core.ids import Millis, RunUid
+from weft.core.ids import Millis, RunUid, tenant_prefix
 from weft.errors import Corrupt, NotFound, StoreError
-from weft.ports.store import Memo, Memos
+from weft.ports.memos import Memo, Memos
 from weft.runtime.draft import Draft, Posted
 
 if TYPE_CHECKING:
@@ -74,7 +74,8 @@ class Recall:
         engine = self._engine
         command = None
         try:
-            key = memo_key(definition, await engine.load_value(bytes(effect.input)))
+            # What one tenant has had done answers for no other.
+            key = tenant_prefix(actor.id) + memo_key(definition, await engine.load_value(bytes(effect.input)))
             assert definition.cache is not None
             expected = _Expected(key, definition.id, definition.cache.ttl_ms)
             self._expected.setdefault(actor.uid, {})[effect.task] = expected

@@ -23,13 +23,13 @@ class Recent:
         self._known: OrderedDict[int, tuple[Raw, Any, int]] = OrderedDict()
         """By identity; the value is kept beside what it was made of, so that its identity stays its own."""
 
-    def recall(self, raw: Raw, open: Callable[[], Any]) -> Any:
+    def recall(self, raw: Raw, read: Callable[[], Any]) -> Any:
         """What this value stands for: remembered, or opened now."""
         known = self._known.get(id(raw))
         if known is not None:
             self._known.move_to_end(id(raw))
             return known[1]
-        value, size = open(), size_of(raw)
+        value, size = read(), size_of(raw)
         if SMALL_BYTES <= size <= self._bytes_max:
             self._known[id(raw)] = (raw, value, size)
             self._bytes += size

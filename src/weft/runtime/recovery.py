@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from weft.core import commands as c
 from weft.core import events as e
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("weft")
 
 CLAIMS_PER_SCAN = 500
+SHARE_MIN = 20
+"""So few runs are not worth sharing."""
 PAUSE_SECONDS_MAX = 2.0
 
 
@@ -63,11 +66,21 @@ class Recovery:
             fresh = [row for row in rows if row.uid not in self._taking and row.uid not in engine.actors]
             room = max(0, engine.settings.resident_max - len(engine.actors))
             self.backlog = max(0, len(fresh) - room)
-            taken = await self.take(fresh[:room], dead=dead)
+            share = await self._share(fresh)
+            taken = await self.take(share[:room], dead=dead)
             total += taken
-            if not taken or self.backlog or len(rows) < CLAIMS_PER_SCAN:
+            if not taken or self.backlog or (len(rows) < CLAIMS_PER_SCAN and len(share) == len(fresh)):
                 break
         return total
+
+    async def _share(self, rows: Sequence[RunRow]) -> Sequence[RunRow]:
+        """What this host takes first of runs that others may be after too: hosts that start together begin apart."""
+        engine = self._engine
+        hosts = len(await engine.store.hosts.living())
+        if hosts < 2 or len(rows) <= SHARE_MIN:
+            return rows
+        apart = sorted(rows, key=lambda row: crc32(f"{engine.host}{row.uid}".encode()))
+        return apart[: max(SHARE_MIN, -(-len(rows) // hosts))]
 
     async def take(self, rows: Sequence[RunRow], *, dead: Sequence[HostId] = ()) -> int:
         """Claim those of these runs whose log can be read here, and go on with them."""
@@ -94,9 +107,14 @@ class Recovery:
         """
         engine = self._engine
         expected = {row.uid: row.epoch for row in rows}
+        asked = 0
 
         async def claim() -> list[RunRow]:
+            nonlocal asked
+            asked += 1
             claimed = await engine.store.log.claim(list(expected), engine.host, expected=expected)
+            if asked == 1:
+                return list(claimed)
             names = {row.uid for row in claimed}
             rest = [await engine.store.directory.row(uid) for uid in expected if uid not in names]
             ours = [row for row in rest if row is not None and row.owner == engine.host and row.ended_at is None]
@@ -168,6 +186,7 @@ class Recovery:
         if self._engine.actors.get(actor.uid) is not actor:
             return
         actor.ready = True
+        self._engine.keeper.woke()
         actor.take_mail_in()
         actor.go_on()
         actor.schedule()
@@ -190,6 +209,23 @@ class Recovery:
             and not engine.worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
             and not engine.shared.has(actor.uid, number, task.attempt, task.delivery)
         ]
+
+    async def reconcile(self) -> None:
+        """Compare what is in memory with what the store says is ours.
+
+        What others took while this host was away leaves memory, so that whoever waits for it here hears of it; what is
+        ours and not in memory, because the answer to a claim was lost for good, is taken up.
+        """
+        engine = self._engine
+        known = list(engine.actors.values())
+        owned = await engine.store.directory.owned(engine.host)
+        for actor in known:
+            here = engine.actors.get(actor.uid) is actor and actor.ready and actor.is_idle()
+            if here and owned.get(actor.uid) != actor.epoch:
+                engine.aside(self.reload(actor, None, Outcome.STALE_EPOCH))
+        for uid in owned:
+            if uid not in engine.actors and uid not in self._taking:
+                await engine.take_up(uid)
 
     # --- mail -----------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     look_seconds: float = 1.0
     """How often to compare the wall clock with the times that runs wait for, however far away they are."""
     health_seconds: float = 30.0
-    """How often to look whether the servers and scripts of steps are well."""
+    """How often to look whether the servers and scripts of steps are well; 0: never."""
     drain_seconds: float = 10.0
     """How long a shutdown waits for running steps."""
     blob_cache_bytes: int = 64 * 1024 * 1024

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import HttpWay, StepDef
-from weft.errors import StoreError
+from weft.errors import StoreError, WeftError
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.insist import insist
@@ -48,22 +48,28 @@ class StepKeeper:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.stored = StoredCatalogue(engine.store.definitions, engine.clock)
+        self._learned = 0
         self._busy = False
 
     async def start(self) -> None:
         """Plan with what the store has. Raises NameTaken, BadStep: the host and the store contradict each other."""
         engine = self._engine
         await insist(engine, self.stored.refresh)
-        for fault in engine.catalogue.learn_steps(self.stored.steps):
+        for fault in self._learn():
             raise fault
         for definition in await insist(engine, engine.store.definitions.versions):
             engine.catalogue.learn_other(definition)
 
     async def refresh(self) -> None:
         """Plan with what the store has now. Under way, what does not fit is left out, and said."""
-        if await self.stored.refresh():
-            for fault in self._engine.catalogue.learn_steps(self.stored.steps):
+        await self.stored.refresh()
+        if self.stored.number != self._learned:
+            for fault in self._learn():
                 log.warning("weft: a step of the store is left out here: %s", fault)
+
+    def _learn(self) -> Sequence[WeftError]:
+        self._learned = self.stored.number
+        return self._engine.catalogue.learn_steps(self.stored.steps)
 
     def begin_round(self) -> None:
         """Look at every step that can be looked at, beside everything else; one round at a time."""

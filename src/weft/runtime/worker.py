@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from itertools import count
+from typing import Protocol
 
 import msgspec
 from msgspec import Raw
@@ -24,7 +25,8 @@ from weft.core.ids import EntryId, RunUid
 from weft.errors import Failure, OutcomeUnknown, TimedOut, UnknownStep
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
-from weft.ports.store import NewChunk, TaskOffer
+from weft.ports.store import TaskOffer
+from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.emitting import Emitter
 from weft.runtime.secrets import strike_json
@@ -57,12 +59,24 @@ class Flight(msgspec.Struct, eq=False):
     offer: TaskOffer | None = None
     """Set if it was taken from the shared queue: its report goes to another host's run."""
     running: asyncio.Task[None] | None = None
-    waiting_since: float = 0.0
-    """On the monotonic clock, if there was no slot for it."""
+    since: float = 0.0
+    """When it was handed out, on the monotonic clock."""
     stopped: bool = False
     emitted: bool = False
     chunks: Iterator[int] = msgspec.field(default_factory=count)
     """Numbers for the chunks of output that its body writes, on whichever threads."""
+
+
+class Guard(Protocol):
+    """Asked before a body begins: its host may have been away so long that others perform it by now."""
+
+    def is_doubtful(self, since: float) -> bool:
+        """Whether what was handed out then may be in other hands."""
+        ...
+
+    async def confirm(self, flight: Flight) -> None:
+        """Return when it is known to be in ours. If it is not, this never returns: the flight is stopped."""
+        ...
 
 
 _NONE: dict[EntryId, Flight] = {}
@@ -92,6 +106,7 @@ class Worker:
         self._emitter = emitter
         self._free = slots
         self.closed = False
+        self.guard: Guard | None = None
         self._context = contextvars.copy_context()
         self._line: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
@@ -108,10 +123,10 @@ class Worker:
                 return
             self._stop(present)
         flights[flight.effect.task] = flight
+        flight.since = self._clock.monotonic()
         if self._free > 0:
             self._start(flight)
         else:
-            flight.waiting_since = self._clock.monotonic()
             self._line.append(flight)
 
     def answered(self, flight: Flight) -> None:
@@ -220,6 +235,8 @@ class Worker:
             if body is None:
                 return self._failed(effect, None, _unknown(effect.step))
             given = await self._given(effect)
+            if self.guard is not None and self.guard.is_doubtful(flight.since):
+                await self.guard.confirm(flight)
             boundary("step.before")
             timeout_ms = effect.policy.timeout_ms
             if timeout_ms:
@@ -279,7 +296,7 @@ class Worker:
         given = [
             flight
             for flight in self._line
-            if flight.waiting_since <= since
+            if flight.since <= since
             and not flight.stopped
             and flight.offer is None
             and self._catalogue.step(flight.effect.step) is flight.body

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -13,14 +13,25 @@ import msgspec
 
 from weft.errors import NotAllowed, WeftError
 from weft.server.hosted import Hosted
-from weft.server.identity import Gate
+from weft.server.identity import NOBODY, Gate, Identity
 from weft.server.limits import Limits, Room, check_json, read_body
 from weft.server.live.carriers import NORMAL, send_events, send_messages
 from weft.server.live.subscriptions import Batches
 from weft.server.logs import RUN_ID
 from weft.server.openapi import PROBLEM_MEDIA, encoded
 from weft.server.problems import RETRY_AFTER_SECONDS, Problem, RequestRefused, problem, problem_of
-from weft.server.request import Call, Receive, Reply, Send, read_headers, read_json, read_key, read_query
+from weft.server.request import (
+    FORM_TYPE,
+    Call,
+    Receive,
+    Reply,
+    Send,
+    read_form,
+    read_headers,
+    read_json,
+    read_key,
+    read_query,
+)
 from weft.server.routing import Found, Route, Router
 from weft.server.services import Services
 from weft.server.table import ROUTES
@@ -115,14 +126,8 @@ class Api:
         """The request, as far as it is known without its body; refused if the caller may not make it."""
         services = self.services
         headers = read_headers(scope)
-        try:
-            identity = await services.gate.identify(scope, headers)
-        except NotAllowed as error:
-            raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
-        needed = found.route.scope
-        if needed is not None and not identity.may(needed):
-            raise RequestRefused(403, NotAllowed.code, f"This needs the scope {needed}.", hint="Use a key that has it.")
-        services.rates.take(identity.subject)
+        identity = await self._identity(found.route, scope, headers)
+        services.rates.take(identity.name)
         return Call(
             services=services,
             identity=identity,
@@ -132,12 +137,31 @@ class Api:
             headers=headers,
         )
 
+    async def _identity(self, route: Route, scope: Scope, headers: Mapping[str, str]) -> Identity:
+        """Who calls. Raises RequestRefused."""
+        if route.scope is None:
+            return NOBODY
+        try:
+            identity = await self.services.gate.identify(scope, headers)
+        except NotAllowed as error:
+            raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
+        if not identity.may(route.scope):
+            what, hint = f"This needs the scope {route.scope}.", "Use a key that has it."
+            raise RequestRefused(403, NotAllowed.code, what, hint=hint)
+        if route.whole and identity.tenant:
+            what, hint = "This is about all tenants.", "It is for the operator: a key without a tenant."
+            raise RequestRefused(403, NotAllowed.code, what, hint=hint)
+        return identity
+
     async def _read(self, route: Route, call: Call, receive: Receive) -> None:
         limits = self.services.limits
         call.key = read_key(call.headers)
         raw = await read_body(receive, call.headers.get("content-length"), limits)
-        check_json(raw, limits)
         assert route.body is not None
+        if route.takes == FORM_TYPE:
+            call.body = read_form(raw, route.body, call.headers)
+            return
+        check_json(raw, limits)
         call.body = read_json(raw, route.body, call.headers)
 
     # --- sockets --------------------------------------------------------------------------------------------------
@@ -192,7 +216,7 @@ async def _send(send: Send, reply: Reply, media: str) -> None:
 
 
 async def _send_problem(send: Send, told: Problem, refused: RequestRefused | None = None) -> None:
-    headers: dict[str, str] = {}
+    headers: dict[str, str] = {"www-authenticate": "Bearer"} if told.status == 401 else {}
     if refused is not None and refused.allow:
         headers["allow"] = refused.allow
     if refused is not None and refused.retry_after is not None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from weft.core.goal.plan import Plan
 from weft.runtime.door import Door, Started
 
 
@@ -43,6 +44,10 @@ class Hosted(Protocol):
 
     def workflows(self) -> Sequence[Known]:
         """All that is registered, by name."""
+        ...
+
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+        """What reaching these goals takes. Raises UnknownStep."""
         ...
 
     async def launch_named(self, order: Order) -> Started:

@@ -35,6 +35,14 @@ class Identity(msgspec.Struct, frozen=True):
     subject: str
     scopes: frozenset[Scope]
     tenant: str = ""
+    """Whose runs it sees; empty: it is the operator's, and sees all."""
+    groups: frozenset[str] | None = None
+    """What it may answer questions as; None: nobody knows who it is, and the name it gives is believed."""
+
+    @property
+    def name(self) -> str:
+        """Whom to count and to log: subjects of two tenants may be called the same."""
+        return f"{self.tenant}/{self.subject}"
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes or Scope.ADMIN in self.scopes
@@ -44,11 +52,13 @@ class Gate(Protocol):
     """Turns the headers of a request into an identity."""
 
     async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
-        """The caller. ``scope`` is that of ASGI; names of headers are lower case. Raises NotAllowed."""
+        """The caller. ``scope`` is that of ASGI; names of headers are lower case. Raises NotAllowed, RequestRefused."""
         ...
 
 
 EVERYBODY_HERE = Identity("local", frozenset({Scope.ADMIN}))
+NOBODY = Identity("", frozenset())
+"""Who asks for what needs nothing."""
 
 
 class OpenHere:

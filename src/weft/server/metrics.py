@@ -46,6 +46,7 @@ class Metrics:
         self._flights = Gauge("weft_tasks_in_flight", "Attempts handed out here.", registry=registry)
         self._age = Gauge("weft_queue_age_seconds", "Age of the oldest work that waits for room.", registry=registry)
         self._requests = Counter("weft_requests", "Answers of the API.", ["route", "status"], registry=registry)
+        self._answers: dict[tuple[str, int], Counter] = {}
         self._took = Histogram(
             "weft_request_seconds", "Requests that are answered at once.", buckets=SECONDS, registry=registry
         )
@@ -88,7 +89,10 @@ class Metrics:
 
     def answered(self, route: str, status: int, seconds: float | None) -> None:
         """A request was answered; ``seconds`` None: it was one that waits on purpose."""
-        self._requests.labels(route, str(status)).inc()
+        counter = self._answers.get((route, status))
+        if counter is None:
+            counter = self._answers[route, status] = self._requests.labels(route, str(status))
+        counter.inc()
         if seconds is not None:
             self._took.observe(seconds)
 

@@ -45,7 +45,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": components},
+        "components": {"schemas": components, "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}}},
     }
 
 
@@ -73,11 +73,13 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     if route.body is not None:
         operation["requestBody"] = {
             "required": _is_needed(route.body),
-            "content": {"application/json": {"schema": schemas[route.body]}},
+            "content": {route.takes: {"schema": schemas[route.body]}},
         }
-    operation["responses"] = {**_answers(route, schemas), **_problems(route)}
+    operation["responses"] = _responses(route, schemas)
     if route.scope is not None:
         operation["x-weft-scope"] = str(route.scope)
+        # A server without keys asks for none on its own machine.
+        operation["security"] = [{"bearer": []}, {}]
     if route.kind == "live":
         operation["x-weft-websocket"] = True
     return operation
@@ -111,6 +113,17 @@ def _default(schema: dict[str, Any]) -> dict[str, Any]:
     return {"default": schema["default"]} if schema.get("default") not in (None, []) else {}
 
 
+def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    """A page for people may have the status of a problem, which programs get as one."""
+    found = _answers(route, schemas)
+    for status, told in _problems(route).items():
+        if status in found and not route.media.startswith("text/html"):
+            continue
+        content = found.get(status, told)["content"] | told["content"]
+        found[status] = {**told, "content": content}
+    return found
+
+
 def _answers(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     schema = schemas[route.answer] if route.answer is not None else {"type": "string"}
     media = route.media.partition(";")[0]
@@ -124,16 +137,13 @@ def _answers(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _problems(route: Route) -> dict[str, Any]:
-    statuses = {400, 403, 413, 422, 429, 431} | {status_of(error("example")) for error in route.errors}
+    statuses = {400, 413, 422, 429, 431} | {status_of(error("example")) for error in route.errors}
     if route.scope is not None:
-        statuses.add(503)
+        statuses |= {401, 403, 503}
     if route.is_write:
         statuses |= {409, 415}
     content = {PROBLEM_MEDIA: {"schema": {"$ref": REF.format(name="Problem")}}}
-    return {
-        str(status): {"description": TITLES[status], "content": content}
-        for status in sorted(statuses - set(route.statuses))
-    }
+    return {str(status): {"description": TITLES[status], "content": content} for status in sorted(statuses)}
 
 
 def _example(error: type[WeftError]) -> WeftError:

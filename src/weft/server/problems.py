@@ -7,15 +7,16 @@ from typing import Any
 import msgspec
 
 from weft.errors import (
-    BadGraph,
     Conflict,
     Full,
     LimitExceeded,
+    NameTaken,
     NotFound,
     NotRunning,
     Refused,
     StoreError,
     Unavailable,
+    UnknownStep,
     UnknownWorkflow,
     UsageError,
     WeftError,
@@ -54,10 +55,12 @@ class RequestRefused(Exception):
 
 TITLES = {
     400: "The request cannot be read",
+    401: "Not known",
     403: "Not allowed",
     404: "Not found",
     405: "Wrong method",
     409: "Not possible now",
+    410: "Over",
     413: "Too large",
     415: "Wrong media type",
     422: "Something in it is wrong",
@@ -71,6 +74,8 @@ TITLES = {
 STATUSES: tuple[tuple[type[WeftError], int], ...] = (
     (NotFound, 404),
     (UnknownWorkflow, 404),
+    (UnknownStep, 404),
+    (NameTaken, 409),
     (NotRunning, 503),
     (LimitExceeded, 413),
     (Conflict, 409),
@@ -80,6 +85,11 @@ STATUSES: tuple[tuple[type[WeftError], int], ...] = (
     (Refused, 409),
     (UsageError, 422),
 )
+
+
+def unknown_caller(detail: str) -> RequestRefused:
+    """Nobody knows who this is."""
+    return RequestRefused(401, "access.unknown", detail, hint="Authorization: Bearer KEY. weft keys create makes one.")
 
 
 def status_of(error: WeftError) -> int:
@@ -92,7 +102,8 @@ def status_of(error: WeftError) -> int:
 def problem_of(error: WeftError) -> Problem:
     """The document of an error out of the engine."""
     status = status_of(error)
-    findings = [msgspec.to_builtins(found) for found in error.findings] if isinstance(error, BadGraph) else []
+    found = error.context.get("findings")
+    findings = [msgspec.to_builtins(one, enc_hook=str) for one in found] if isinstance(found, list | tuple) else []
     return problem(status, error.code, error.message, hint=error.hint, findings=findings)
 
 

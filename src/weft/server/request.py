@@ -19,6 +19,10 @@ import msgspec
 from msgspec import Meta
 
 from weft.errors import BadValue
+from weft.runtime.door import Door
+from weft.runtime.tenancy import door_of
+from weft.server.access.tenants import hosted_for
+from weft.server.hosted import Hosted
 from weft.server.identity import Identity
 from weft.server.problems import RequestRefused
 
@@ -33,6 +37,7 @@ KEY_CHARS_MAX = 200
 Key = Annotated[str, Meta(min_length=1, max_length=KEY_CHARS_MAX, pattern=r"^[\x21-\x7e]+$")]
 """An idempotency key."""
 JSON_TYPES = ("application/json", "text/json")
+FORM_TYPE = "application/x-www-form-urlencoded"
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,6 +65,16 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
     root: str = ""
     """Where the API is mounted."""
     headers: Mapping[str, str] = {}
+
+    @property
+    def door(self) -> Door:
+        """The way to the runs that this caller may know of. Raises NotRunning."""
+        return door_of(self.services.door, self.identity.tenant)
+
+    @property
+    def hosted(self) -> Hosted:
+        """The application, as this caller sees it."""
+        return hosted_for(self.services.hosted, self.identity.tenant)
 
     def asked(self, of: type[T]) -> T:
         """The query, typed."""
@@ -172,6 +187,29 @@ def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) 
         raise BadValue(f"The body does not fit: {_said(error)}.", code="value.wrong_type") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestRefused(400, "request.malformed", f"The body is not JSON: {_said(error)}.") from None
+
+
+def read_form(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) -> msgspec.Struct:
+    """What a form of a page sends, as a struct; ``a.b=1`` is in the mapping ``a``. Raises RequestRefused, BadValue."""
+    media = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if raw and media != FORM_TYPE:
+        raise RequestRefused(415, "request.wrong_type", "The body must be a form.", hint=f"Content-Type: {FORM_TYPE}")
+    try:
+        pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=200)
+    except (UnicodeDecodeError, ValueError):
+        raise RequestRefused(400, "request.malformed", "The form cannot be read.") from None
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        outer, dot, inner = name.partition(".")
+        place = fields.setdefault(outer, {}) if dot else fields
+        key = inner if dot else outer
+        if not isinstance(place, dict) or key in place:
+            raise BadValue(f"The field {name[:60]!r} is given twice.", code="value.wrong_type")
+        place[key] = value
+    try:
+        return msgspec.convert(fields, of)
+    except msgspec.ValidationError as error:
+        raise BadValue(f"The form does not fit: {_said(error)}.", code="value.wrong_type") from None
 
 
 def _said(error: Exception) -> str:

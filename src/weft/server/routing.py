@@ -34,6 +34,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: Callable[[Call], Awaitable[Any]]
     scope: Scope | None
     """What the caller needs; None: nothing, not even an identity."""
+    whole: bool = False
+    """It is about the whole installation, so it is not for callers that belong to a tenant."""
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct] | None = None
     answer: Any = None
@@ -41,6 +43,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[type[WeftError], ...] = ()
     kind: Kind = "answer"
     media: str = "application/json"
+    takes: str = "application/json"
+    """The media type of its body."""
 
     @property
     def is_write(self) -> bool:

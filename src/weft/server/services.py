@@ -8,9 +8,11 @@ from collections.abc import Callable
 from weft.errors import NotRunning
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
+from weft.server.access.gate import AccessGate, access_gate
+from weft.server.approvals.notifier import notifier_here
 from weft.server.backlog import Backlog
 from weft.server.hosted import Hosted
-from weft.server.identity import Gate, OpenHere
+from weft.server.identity import Gate
 from weft.server.leases import Leases
 from weft.server.limits import Limits, Rates
 from weft.server.live.feed import Feed
@@ -31,10 +33,11 @@ class Services:
         self.hosted = hosted
         self.described = described
         """The OpenAPI document."""
-        self.gate: Gate = gate or OpenHere()
+        self.gate: Gate = gate or access_gate(lambda: self.door)
         self.limits = limits or Limits()
         self.rates = Rates(self.limits.rate_per_second)
         self.feed = Feed()
+        self.notifier = notifier_here(lambda: self.door)
         self.leases = Leases()
         self.metrics = Metrics()
         self.backlog = Backlog()
@@ -57,14 +60,24 @@ class Services:
             self.feed.attach(engine)
             self.metrics.attach(engine)
             self.leases.attach(engine)
+            if self.notifier is not None:
+                self.notifier.attach(engine)
             self.closing.clear()
         return engine
+
+    async def is_open(self) -> bool:
+        """Whether everybody on this machine may do everything."""
+        return isinstance(self.gate, AccessGate) and await self.gate.is_open()
 
     async def close(self) -> None:
         """Let go of everybody who only listens or waits."""
         self.closing.set()
         self.feed.close()
         await self.leases.close()
+        if self.notifier is not None:
+            await self.notifier.close()
+        if isinstance(self.gate, AccessGate):
+            await self.gate.close()
 
     async def waited(self, seconds: float) -> bool:
         """Wait, but not beyond the end of the server; whether the time passed."""

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from weft.errors import AlreadyDecided, IdTaken, NotFound, Refused, RunFinished, UnknownWorkflow, UsageError
+from weft.errors import (
+    AlreadyDecided,
+    IdTaken,
+    NameTaken,
+    NotAllowed,
+    NotFound,
+    NotRunning,
+    Refused,
+    RunFinished,
+    UnknownStep,
+    UnknownWorkflow,
+    UsageError,
+)
 from weft.runtime.explain import Explanation
 from weft.server import views
+from weft.server.approvals import clicking, inbox
+from weft.server.approvals.links import PATH
 from weft.server.endpoints import (
-    approvals,
     definitions,
+    goals,
     health,
     letters,
     live,
@@ -21,6 +35,7 @@ from weft.server.endpoints import (
 )
 from weft.server.identity import Scope
 from weft.server.metrics import MEDIA
+from weft.server.request import FORM_TYPE
 from weft.server.routing import API, Route
 
 SSE = "text/event-stream"
@@ -205,6 +220,7 @@ DEFINITIONS = (
         summary="Let a tag stand for a version",
         endpoint=definitions.put_tag,
         scope=Scope.OPERATE,
+        whole=True,
         body=views.NewTag,
         answer=views.Tagged,
         errors=(NotFound, UsageError),
@@ -222,15 +238,86 @@ DEFINITIONS = (
     ),
 )
 
+GOALS = (
+    Route(
+        name="listSteps",
+        method="GET",
+        path=f"{API}/steps",
+        summary="The steps that goals are planned with, and their health",
+        endpoint=goals.list_steps,
+        scope=Scope.READ,
+        query=views.PageQuery,
+        answer=goals.StepViews,
+        errors=(UsageError,),
+    ),
+    Route(
+        name="getStep",
+        method="GET",
+        path=f"{API}/steps/{{step}}",
+        summary="One step and its health",
+        endpoint=goals.show_step,
+        scope=Scope.READ,
+        answer=goals.StepView,
+        errors=(NotFound,),
+    ),
+    Route(
+        name="registerSteps",
+        method="POST",
+        path=f"{API}/steps",
+        summary="Add the steps of a document to the store, all or none",
+        endpoint=goals.register_steps,
+        scope=Scope.OPERATE,
+        whole=True,
+        body=goals.StepsDocument,
+        answer=goals.Changed,
+        errors=(NameTaken, UsageError),
+    ),
+    Route(
+        name="updateSteps",
+        method="PUT",
+        path=f"{API}/steps",
+        summary="Replace steps of the store, all or none",
+        endpoint=goals.update_steps,
+        scope=Scope.OPERATE,
+        whole=True,
+        body=goals.StepsDocument,
+        answer=goals.Changed,
+        errors=(UnknownStep, UsageError),
+    ),
+    Route(
+        name="unregisterStep",
+        method="DELETE",
+        path=f"{API}/steps/{{step}}",
+        summary="Take a step out of the store; runs under way keep it",
+        endpoint=goals.unregister_step,
+        scope=Scope.OPERATE,
+        whole=True,
+        body=views.Nothing,
+        answer=goals.Changed,
+        errors=(UnknownStep,),
+    ),
+    Route(
+        name="plan",
+        method="POST",
+        path=f"{API}/plan",
+        summary="What reaching a goal would take: which steps, and what is missing",
+        endpoint=goals.preview,
+        scope=Scope.READ,
+        body=goals.NewPlan,
+        answer=goals.PlanView,
+        errors=(UnknownStep, UsageError),
+    ),
+)
+
 PEOPLE = (
     Route(
         name="listApprovals",
         method="GET",
         path=f"{API}/approvals",
         summary="Questions that wait for people",
-        endpoint=approvals.list_approvals,
+        endpoint=inbox.list_approvals,
         scope=Scope.READ,
-        query=views.PageQuery,
+        query=views.ApprovalsQuery,
         answer=views.Approvals,
         errors=(UsageError,),
     ),
@@ -239,11 +326,48 @@ PEOPLE = (
         method="POST",
         path=f"{API}/approvals/{{id}}/decision",
         summary="Answer a question; its id is RUN:PLACE",
-        endpoint=approvals.decide,
+        endpoint=inbox.decide,
         scope=Scope.DECIDE,
         body=views.Decision,
         answer=views.Accepted,
-        errors=(NotFound, AlreadyDecided, RunFinished, UsageError),
+        errors=(NotFound, NotAllowed, AlreadyDecided, RunFinished, UsageError),
+    ),
+    Route(
+        name="makeLinks",
+        method="POST",
+        path=f"{API}/approvals/{{id}}/links",
+        summary="Links by which one person approves or rejects: to be sent where only that person reads them",
+        endpoint=clicking.make_links,
+        scope=Scope.ADMIN,
+        body=clicking.NewLinks,
+        answer=clicking.LinkPair,
+        errors=(NotFound, UsageError),
+    ),
+    Route(
+        name="showLink",
+        method="GET",
+        path=f"{PATH}/{{token}}",
+        summary="The page behind a link: what it would decide",
+        endpoint=clicking.show_link,
+        scope=None,
+        statuses=(200, 404, 409, 410),
+        errors=(NotRunning,),
+        kind="file",
+        media=HTML,
+    ),
+    Route(
+        name="followLink",
+        method="POST",
+        path=f"{PATH}/{{token}}",
+        summary="Give the answer that a link stands for",
+        endpoint=clicking.follow_link,
+        scope=None,
+        body=clicking.LinkAnswer,
+        takes=FORM_TYPE,
+        statuses=(200, 403, 404, 409, 410, 422),
+        errors=(NotRunning,),
+        kind="file",
+        media=HTML,
     ),
     Route(
         name="listDeadLetters",
@@ -288,6 +412,7 @@ TASKS = (
         summary="Take tasks that no host has the step for, waiting for some if asked to",
         endpoint=tasks.claim,
         scope=Scope.WORK,
+        whole=True,
         body=views.NewClaim,
         answer=views.Claimed,
         errors=(UsageError,),
@@ -300,6 +425,7 @@ TASKS = (
         summary="The work goes on: all tasks of its claim are kept for another lease",
         endpoint=tasks.heartbeat,
         scope=Scope.WORK,
+        whole=True,
         body=views.Nothing,
         answer=views.Beat,
         errors=(NotFound, Refused),
@@ -311,6 +437,7 @@ TASKS = (
         summary="Write to an output stream of the run while the work goes on",
         endpoint=tasks.emit,
         scope=Scope.WORK,
+        whole=True,
         body=views.TaskChunks,
         answer=views.Beat,
         errors=(NotFound, Refused, UsageError),
@@ -322,6 +449,7 @@ TASKS = (
         summary="The work is done",
         endpoint=tasks.complete,
         scope=Scope.WORK,
+        whole=True,
         body=views.TaskOutput,
         answer=views.Settled,
         errors=(NotFound, Refused, UsageError),
@@ -333,6 +461,7 @@ TASKS = (
         summary="The work failed; the policy of the step says whether it is tried again",
         endpoint=tasks.fail,
         scope=Scope.WORK,
+        whole=True,
         body=views.TaskFailure,
         answer=views.Settled,
         errors=(NotFound, Refused, UsageError),
@@ -425,6 +554,7 @@ ABOUT = (
         summary="Numbers for Prometheus",
         endpoint=health.metrics,
         scope=Scope.READ,
+        whole=True,
         kind="file",
         media=MEDIA,
     ),
@@ -445,9 +575,10 @@ ABOUT = (
         summary="A page for people: the store, its runs by status, the newest of them",
         endpoint=pages.status,
         scope=Scope.READ,
+        whole=True,
         kind="file",
         media=HTML,
     ),
 )
 
-ROUTES: tuple[Route, ...] = (*RUNS, *STEERING, *DEFINITIONS, *PEOPLE, *TASKS, *LIVE, *ABOUT)
+ROUTES: tuple[Route, ...] = (*RUNS, *STEERING, *DEFINITIONS, *GOALS, *PEOPLE, *TASKS, *LIVE, *ABOUT)

@@ -121,7 +121,7 @@ class RunsQuery(Form, frozen=True, kw_only=True):
     workflow: Name | None = None
     status: Status | None = None
     since: Moment | None = None
-    where: Annotated[list[Text], Meta(max_length=10)] = msgspec.field(default_factory=list)
+    where: Annotated[list[Id], Meta(max_length=10)] = msgspec.field(default_factory=list)
     """``name=value``: runs with this attribute; a value that is JSON is read as JSON."""
     prefix: Id | None = None
     """The beginning of their ids."""
@@ -281,8 +281,13 @@ class NodeTypes(msgspec.Struct, frozen=True):
 # --- people and dead letters -------------------------------------------------------------------------------------
 
 
+class ApprovalsQuery(PageQuery, frozen=True, kw_only=True):
+    mine: bool = False
+    """Only those that the caller may answer."""
+
+
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that waits for people."""
+    """A question that waits for people. ``digest``: of what is decided; who names it decides nothing else."""
 
     id: str
     run: str
@@ -291,9 +296,13 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     of: list[str]
     quorum: str | int
+    four_eyes: bool
+    """Whoever started the run may not decide."""
+    escalated: bool
     approvals: list[str]
     form: dict[str, Any] | None
     about: Raw
+    digest: str
     since: Moment
     due_at: Moment | None
 
@@ -306,10 +315,14 @@ class Approvals(msgspec.Struct, frozen=True):
 
 
 class Decision(Form, frozen=True, kw_only=True):
+    """``by`` is for callers whom nobody knows: others answer for themselves."""
+
     approved: bool
     by: Text = ""
     reason: Text = ""
     form: Any = None
+    digest: Text = ""
+    """Of what was shown; the answer is refused if that is not what is asked."""
 
 
 class LettersQuery(Form, frozen=True, kw_only=True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any
 
 import msgspec
@@ -55,6 +54,8 @@ def register_node_type(node_type: NodeType) -> None:
 def node_types() -> dict[str, NodeType]:
     """All kinds of nodes that packages and this program have added, by name. Raises UsageError."""
     if not _loaded:
+        from importlib.metadata import entry_points  # noqa: PLC0415 - takes longer than all the rest of an app
+
         _loaded.append(True)
         for point in entry_points(group=GROUP):
             try:

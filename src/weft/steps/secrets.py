@@ -91,7 +91,8 @@ def _remember(value: str, ref: str) -> None:
     if not _known:
         for name in LOGGERS:
             logging.getLogger(name).addFilter(strike_record)
-    _known[value] = f"[secret {ref}]"
+    # As it is, and as an exception of Python shows it that quotes its argument.
+    _known.update(dict.fromkeys((value, repr(value)[1:-1]), f"[secret {ref}]"))
     kept = sorted(list(_known.items())[-KNOWN_MAX:], key=lambda item: -len(item[0]))
     _known.clear()
     _known.update(kept)

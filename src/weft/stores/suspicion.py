@@ -26,3 +26,7 @@ class Suspicion:
 
     def forget(self, host: HostId) -> None:
         self._seen.pop(host, None)
+
+    def begin_anew(self) -> None:
+        """Nothing could be seen for a while: nobody is blamed for that time."""
+        self._seen.clear()

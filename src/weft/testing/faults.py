@@ -25,14 +25,17 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from weft.errors import Unavailable
-from weft.ports.store import Blobs, Definitions, Directory, Hosts, Memos, RunLog, Streams, TaskQueue
+from weft.ports.access import Access
+from weft.ports.memos import Memos
+from weft.ports.store import Blobs, Definitions, Directory, Hosts, RunLog, TaskQueue
+from weft.ports.streams import Streams
 from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop
 
 WRITES = frozenset({
     "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "blobs.put", "hosts.beat",
     "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit", "definitions.put", "streams.write",
-    "memos.put",
+    "memos.put", "access.add", "access.revoke", "access.seed",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """What a process does before it has anything to lose, or after."""
@@ -110,6 +113,7 @@ class WiredStore:
         self.tasks = cast("TaskQueue", _Port("tasks", inner.tasks, carry))
         self.definitions = cast("Definitions", _Port("definitions", inner.definitions, carry))
         self.streams = cast("Streams", _Port("streams", inner.streams, carry))
+        self.access = cast("Access", _Port("access", inner.access, carry))
         self.memos = cast("Memos", _Port("memos", inner.memos, carry))
 
     async def open(self) -> None:

@@ -44,6 +44,7 @@ _SETTINGS = Settings(
     scan_seconds=_NEVER,
     idle_seconds=_NEVER,
     look_seconds=_NEVER,
+    health_seconds=0,
 )
 
 

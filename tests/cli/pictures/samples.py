@@ -13,7 +13,7 @@ from tests.graph.table import Table
 from weft.cli.pictures import Arrow, ArrowKind, Box, Picture, picture_of_graph
 from weft.core.graph.model import Graph
 from weft.errors import BadGraph
-from weft.graphs import load_graph
+from weft.graphs.load import load_graph
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))

@@ -215,9 +215,7 @@ def _again(machine: CodeMachine, event: e.TaskFailed | e.TaskLost) -> Sequence[A
     return (machine.perform(event.task),)
 
 
-def _armed(
-    machine: CodeMachine, event: e.TimerSet | e.MessageAwaited | e.ChildStarted
-) -> Sequence[AnyEffect]:
+def _armed(machine: CodeMachine, event: e.TimerSet | e.MessageAwaited | e.ChildStarted) -> Sequence[AnyEffect]:
     return (
         (ArmTimer(EntryId(machine.state.seq), event.due, mailed=not isinstance(event, e.TimerSet)),)
         if event.due

@@ -18,7 +18,7 @@ from weft.core.graph.merging import words_of
 from weft.core.graph.model import Edge, Expr, Graph, Node, Save
 from weft.core.graph.opening import composed, follow, is_plain, leaf, mark_on_path, open_raw, opened
 from weft.core.graph.tokens import innermost_branch
-from weft.core.values import encode, is_ref
+from weft.core.values import encode, encode_known, is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 ITEMS_BYTES_MAX = 3 * 1024 * 1024
@@ -258,4 +258,4 @@ def arriving(view: View, expr: Expr | None, reader: Reader) -> Raw:
         return view.output
     else:
         value = open_raw(view.output, view.env.blob)
-    return view.env.keep(encode(value, what=f"{view.token.node} is given"))
+    return view.env.keep(encode_known(value, what=f"{view.token.node} is given"))

@@ -32,10 +32,10 @@ async def list_versions(call: Call) -> views.Workflows:
 
 async def _listed(call: Call, name: str | None) -> views.Workflows:
     asked = call.asked(views.PageQuery)
-    stored = {(one.name, one.version): one for one in await call.services.door.store.definitions.versions(name)}
-    hosted = {(one.name, one.version): one for one in call.services.hosted.workflows() if name in {None, one.name}}
+    stored = {(one.name, one.version): one for one in await call.door.store.definitions.versions(name)}
+    hosted = {(one.name, one.version): one for one in call.hosted.workflows() if name in {None, one.name}}
     page, cursor = cut(sorted({*stored, *hosted}), asked.limit, asked.cursor)
-    tags = {known: await call.services.door.store.definitions.tags(known) for known, _ in page}
+    tags = {known: await call.door.store.definitions.tags(known) for known, _ in page}
     views_of_page = [
         _view(hosted.get(key), stored.get(key), [tag for tag, version in tags[key[0]].items() if version == key[1]])
         for key in page
@@ -60,10 +60,10 @@ def _view(hosted: Known | None, stored: Definition | None, tags: Sequence[str]) 
 async def show_version(call: Call) -> views.WorkflowDetail:
     """One version, by its name or a tag: what it takes, and its document."""
     name, version = call.parameters["name"], call.parameters["version"]
-    definitions = call.services.door.store.definitions
+    definitions = call.door.store.definitions
     stored = await definitions.get(name, version)
     real = stored.version if stored is not None else version
-    hosted = next((one for one in call.services.hosted.workflows() if (one.name, one.version) == (name, real)), None)
+    hosted = next((one for one in call.hosted.workflows() if (one.name, one.version) == (name, real)), None)
     if stored is None and hosted is None:
         raise NotFound(f"{name[:60]} has no version {version[:60]!r}.")
     tags = await definitions.tags(name)
@@ -82,7 +82,7 @@ async def put_tag(call: Call) -> views.Tagged:
     name, tag = call.parameters["name"], call.parameters["tag"]
     version = call.given(views.NewTag).version
     values.encode([name, version], what="the tag has")
-    await call.services.door.store.definitions.tag(name, check_name(tag), version)
+    await call.door.store.definitions.tag(name, check_name(tag), version)
     return views.Tagged(name, tag, version)
 
 

@@ -9,14 +9,14 @@ from weft.core.graph.tokens import GraphState
 from weft.ports.store import RunQuery
 from weft.runtime.actor import DEAD_LETTERS
 from weft.server import views
-from weft.server.endpoints.approvals import named
+from weft.server.endpoints.places import named
 from weft.server.request import Call
 
 
 async def list_letters(call: Call) -> views.Letters:
     """A page of dead letters, newest runs first; all letters of a run are on one page."""
     asked = call.asked(views.LettersQuery)
-    door = call.services.door
+    door = call.door
     page = await door.search(
         RunQuery(where={DEAD_LETTERS: True}, id_prefix=asked.run, limit=asked.limit, after=asked.cursor)
     )
@@ -42,18 +42,18 @@ async def list_letters(call: Call) -> views.Letters:
 
 async def requeue(call: Call) -> views.Accepted:
     """Let it work again."""
-    row, token = await named(call.services.door, call.parameters["id"], "dead letter")
+    row, token = await named(call.door, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.RequeueLetter(token))
 
 
 async def discard(call: Call) -> views.Accepted:
     """Put it away."""
-    row, token = await named(call.services.door, call.parameters["id"], "dead letter")
+    row, token = await named(call.door, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.DiscardLetter(token))
 
 
 async def _changed(call: Call, run_id: str, command: c.RequeueLetter | c.DiscardLetter) -> views.Accepted:
-    door = call.services.door
+    door = call.door
     row = await door.row(run_id)  # type: ignore[arg-type]
     await door.reopen(row.id, command, key=call.key)
     now = await door.row(row.id)

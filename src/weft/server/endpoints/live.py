@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from weft.runtime.tenancy import prefix_of
 from weft.server import views
 from weft.server.endpoints.runs import found
 from weft.server.live.feed import Filter
@@ -21,5 +22,7 @@ async def follow_all(call: Call) -> Batches:
     """What this host commits from now on, or from where the client stood."""
     call.services.engine()
     asked = call.asked(views.LiveQuery)
-    wanted = Filter(asked.workflow, asked.status, frozenset(asked.kind))
+    tenant = call.identity.tenant
+    prefix = prefix_of(tenant) if tenant else ""
+    wanted = Filter(asked.workflow, asked.status, frozenset(asked.kind), prefix)
     return of_filter(call.services, wanted, call.headers.get("last-event-id") or asked.after)

@@ -26,7 +26,7 @@ async def openapi(call: Call) -> Reply:
 
 async def status(call: Call) -> Reply:
     """The store, how many runs there are of each status, and the newest of them."""
-    door = call.services.door
+    door = call.door
     counts = await door.store.directory.counts()
     page = await door.search(RunQuery(limit=RUNS_SHOWN))
     summary = ", ".join(f"{count} {escape(name)}" for name, count in sorted(counts.items())) or "no runs yet"

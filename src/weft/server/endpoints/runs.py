@@ -20,13 +20,13 @@ from weft.server.request import Call, Reply
 
 async def found(call: Call) -> RunRow:
     """The run that the path names. Raises NotFound."""
-    return await call.services.door.row(RunId(call.parameters["id"]))
+    return await call.door.row(RunId(call.parameters["id"]))
 
 
 async def list_runs(call: Call) -> views.Runs:
     """A page of runs, newest first."""
     asked = call.asked(views.RunsQuery)
-    door = call.services.door
+    door = call.door
     parent = (await door.row(RunId(asked.parent))).uid if asked.parent is not None else None
     page = await door.search(
         RunQuery(
@@ -55,7 +55,7 @@ def _pair(text: str) -> tuple[str, Any]:
 async def show_run(call: Call) -> views.RunDetail:
     """One run, with its input and what came of it."""
     row = await found(call)
-    door = call.services.door
+    door = call.door
     started = await door.started_with(row)
     parent = await door.store.directory.row(row.parent) if row.parent is not None else None
     ending = await door.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
@@ -75,7 +75,7 @@ async def list_events(call: Call) -> views.Events:
     """A page of the log."""
     asked = call.asked(views.EventsQuery)
     row = await found(call)
-    stored = await call.services.door.store.log.events(row.uid, after=Seq(asked.after), limit=asked.limit)
+    stored = await call.door.store.log.events(row.uid, after=Seq(asked.after), limit=asked.limit)
     more = len(stored) == asked.limit and stored[-1].seq < row.seq
     return views.Events([event_view(one) for one in stored], stored[-1].seq if more else None)
 
@@ -84,9 +84,9 @@ async def result(call: Call) -> Reply:
     """How the run ended, waiting for it if that is asked for; 202: not yet."""
     wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
     row = await found(call)
-    ending = await _ending(call.services.door, row, wait)
+    ending = await _ending(call.door, row, wait)
     if ending is None:
-        now = await call.services.door.row(row.id)
+        now = await call.door.row(row.id)
         return Reply(views.Result(id=row.id, status=now.status), 202)  # type: ignore[arg-type]
     return Reply(
         views.Result(
@@ -112,7 +112,7 @@ async def explain_run(call: Call) -> Explanation:
     """What the run waits for, since when, and what would help."""
     row = await found(call)
     try:
-        return await explain(call.services.door, row)
+        return await explain(call.door, row)
     except NotFound:
         # It was deleted while it was looked at.
         await found(call)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 from urllib.parse import quote
 
-from weft.errors import IdTaken, KeyReused
+from weft.core.questions import STARTED_BY
+from weft.errors import BadValue, IdTaken, KeyReused
 from weft.server import views
 from weft.server.hosted import Order
 from weft.server.request import Call, Reply
 from weft.server.routing import API
+
+RESERVED = "weft."
 
 
 async def start(call: Call) -> Reply:
@@ -24,17 +28,26 @@ async def start(call: Call) -> Reply:
         version=new.version,
         id=new.id if by_key is None else _id_of(call, by_key),
         existing=new.existing if by_key is None else "attach",
-        attributes=new.attributes,
+        attributes=_attributes(call, new),
         delay_ms=round(new.delay * 1000),
     )
     try:
-        started = await services.hosted.launch_named(order)
+        started = await call.hosted.launch_named(order)
     except IdTaken as error:
         if by_key is None:
             raise
         raise KeyReused(f'The key "{by_key}" was used for another start.', hint=error.message) from None
     where = f"{call.root}{API}/runs/{quote(started.id, safe='')}"
     return Reply(views.Started(started.id, started.created), 201 if started.created else 200, {"location": where})
+
+
+def _attributes(call: Call, new: views.NewRun) -> dict[str, Any]:
+    """What the caller says of the run, and who the caller is. Raises BadValue."""
+    for name in new.attributes:
+        if name.startswith(RESERVED):
+            raise BadValue(f"The attribute {name[:60]!r} is not for callers to set.", code="value.bad_name")
+    known = {} if call.identity.groups is None else {STARTED_BY: call.identity.subject}
+    return {**new.attributes, **known}
 
 
 def _id_of(call: Call, key: str) -> str:

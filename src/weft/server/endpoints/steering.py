@@ -15,7 +15,7 @@ from weft.server.request import Call
 async def send(call: Call) -> views.Accepted:
     """Deliver a message: the run will see it, also if it does not wait for it yet."""
     message = call.given(views.NewMessage)
-    door = call.services.door
+    door = call.door
     raw = await door.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
     return await _tell(call, c.DeliverMessage(door.ids.new(), message.name, msgspec.Raw(raw)))
 
@@ -42,16 +42,16 @@ async def retry(call: Call) -> views.Accepted:
     place = call.given(views.RetryFrom).place
     values.encode(place, what="the place has")
     run_id = RunId(call.parameters["id"])
-    await call.services.door.reopen(run_id, c.RetryRun(place), key=call.key)
+    await call.door.reopen(run_id, c.RetryRun(place), key=call.key)
     return await _accepted(call, run_id)
 
 
 async def _tell(call: Call, command: c.Mailed) -> views.Accepted:
     run_id = RunId(call.parameters["id"])
-    await call.services.door.tell(run_id, command, key=call.key)
+    await call.door.tell(run_id, command, key=call.key)
     return await _accepted(call, run_id)
 
 
 async def _accepted(call: Call, run_id: RunId) -> views.Accepted:
-    row = await call.services.door.row(run_id)
+    row = await call.door.row(run_id)
     return views.Accepted(row.id, row.status)  # type: ignore[arg-type]

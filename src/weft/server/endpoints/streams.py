@@ -12,14 +12,14 @@ from weft.server.request import Call
 async def list_streams(call: Call) -> views.Streams:
     """Which streams a run has, and how long they are."""
     row = await found(call)
-    return views.Streams(dict(await call.services.door.store.streams.lengths(row.uid)))
+    return views.Streams(dict(await call.door.store.streams.lengths(row.uid)))
 
 
 async def read_stream(call: Call) -> views.Chunks:
     """A page of a stream; one that nothing was written to is empty."""
     asked = call.asked(views.ChunksQuery)
     row = await found(call)
-    store = call.services.door.store
+    store = call.door.store
     chunks = await store.streams.read(row.uid, call.parameters["stream"], after=asked.after, limit=asked.limit)
     more = len(chunks) == asked.limit
     return views.Chunks([chunk_view(chunk) for chunk in chunks], chunks[-1].offset if more else None)

@@ -19,7 +19,8 @@ from weft.core.code.locations import check_name
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid
 from weft.errors import Failure
-from weft.ports.store import Mail, NewChunk, TaskOffer
+from weft.ports.store import Mail, TaskOffer
+from weft.ports.streams import NewChunk
 from weft.runtime.door import Door
 from weft.runtime.shared import Offered
 from weft.runtime.worker import Report

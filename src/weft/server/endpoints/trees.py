@@ -22,7 +22,7 @@ EVENTS_PER_TURN = 500
 async def show_tree(call: Call) -> views.Tree:
     """The run and those it started, as deep as is asked for."""
     asked = call.asked(views.TreeQuery)
-    return await _tree(call.services.door, await found(call), asked.depth, asked.limit, [RUNS_MAX])
+    return await _tree(call.door, await found(call), asked.depth, asked.limit, [RUNS_MAX])
 
 
 async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]) -> views.Tree:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from msgspec import Raw
 
 from weft.core.ids import Seq
-from weft.ports.store import Chunk, RunRow
+from weft.ports.store import RunRow
+from weft.ports.streams import Chunk
 from weft.server import views
 from weft.server.live.feed import Filter
 from weft.server.live.frames import Frame, chunk_frame, end_frame, gap_frame, ready_frame, run_frame

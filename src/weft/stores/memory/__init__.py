@@ -6,6 +6,7 @@ holds survives the end of an engine: hand the same object, or a share of it, to 
 
 from __future__ import annotations
 
+from weft.stores.memory.access import MemoryAccess
 from weft.stores.memory.blobs import MemoryBlobs
 from weft.stores.memory.content import Content
 from weft.stores.memory.definitions import MemoryDefinitions
@@ -36,6 +37,7 @@ class MemoryStore:
         self.tasks = MemoryTasks(content)
         self.definitions = MemoryDefinitions(content)
         self.streams = MemoryStreams(content)
+        self.access = MemoryAccess(content)
         self.memos = MemoryMemos(content)
 
     def share(self) -> MemoryStore:

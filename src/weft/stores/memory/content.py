@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.ports.access import ApiKey
+from weft.ports.memos import Memo
 from weft.ports.store import (
     OPEN_STATUSES,
-    Chunk,
     Definition,
     KeyRow,
     Limits,
     Mail,
-    Memo,
     NewRun,
     RunRow,
     Sent,
@@ -26,6 +26,7 @@ from weft.ports.store import (
     StoredEvent,
     TaskOffer,
 )
+from weft.ports.streams import Chunk
 from weft.stores.rules import plain, start_mail
 
 TaskKey = tuple[RunUid, int, int, int]
@@ -128,6 +129,8 @@ class Content:
         self.definitions: dict[tuple[str, str], Definition] = {}
         self.tags: dict[tuple[str, str], str] = {}
         self.streams: dict[tuple[RunUid, str], Stream] = {}
+        self.api_keys: dict[str, ApiKey] = {}
+        self.seeds: dict[str, bytes] = {}
         self.memos: dict[str, Memo] = {}
 
     def add(self, new: NewRun, id: RunId) -> Run:

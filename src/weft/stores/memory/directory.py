@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import KeyRow, Page, RunQuery, RunRow
 from weft.stores.memory.content import Content, Run
 from weft.stores.rules import canonical, cursor_of, position
@@ -51,6 +51,10 @@ class MemoryDirectory:
                 waiting.append((since, run.new.created_at, run.new.uid, run))
         waiting.sort(key=lambda one: one[:3])
         return [run.row() for *_, run in waiting[:limit]]
+
+    async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
+        runs = self._content.open.values()
+        return {run.new.uid: run.epoch for run in runs if run.owner == host and run.fault is None}
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
         waiting = [

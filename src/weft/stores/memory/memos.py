@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weft.core.ids import Millis
-from weft.ports.store import Memo
+from weft.ports.memos import Memo
 from weft.stores.memory.content import Content
 
 

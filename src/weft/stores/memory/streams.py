@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.core.ids import RunUid
-from weft.ports.store import Chunk, NewChunk
+from weft.ports.streams import Chunk, NewChunk
 from weft.stores.memory.content import Content, Stream
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
 from weft.stores.postgres.lines import Lines, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, json_text, run_row
@@ -45,6 +45,7 @@ NEXT_WAKE = (
     "SELECT r.wake_at FROM runs r WHERE r.wake_at IS NOT NULL AND r.owner IS NULL "
     f"AND {_WANTED} AND r.status <> 'held' ORDER BY r.wake_at LIMIT 1"
 )
+OWNED = "SELECT uid, epoch FROM runs WHERE owner = $1 AND fault IS NULL"
 OWN_MAIL = "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = $1 ORDER BY mail_at, uid LIMIT $2"
 
 
@@ -83,6 +84,10 @@ class PostgresDirectory:
         names, versions = _columns(workflows)
         rows = await fetch(self._lines, CLAIMABLE, names, versions, list(dead), now, limit)
         return [run_row(row) for row in rows]
+
+    async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
+        rows = await fetch(self._lines, OWNED, host)
+        return {RunUid(uid): Epoch(epoch) for uid, epoch in rows}
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
         return [RunUid(uid) for (uid,) in await fetch(self._lines, OWN_MAIL, host, limit)]

@@ -53,6 +53,11 @@ FORGOTTEN_LEASES = 10
 """A host that stood still for so many leases and has nothing is struck off the list."""
 
 
+FORGETTING = 1.05
+NOTED_SECONDS_MAX = 60.0
+"""The time of day is taken from the quickest of the last beats, and none counts for longer than this."""
+
+
 class PostgresHosts:
     """The hosts of a Postgres store, as this process sees them."""
 
@@ -64,6 +69,8 @@ class PostgresHosts:
         self._suspicion = Suspicion()
         self._leases: dict[HostId, tuple[int, str]] = {}
         self._living: Sequence[HostId] = ()
+        self._way_ms = 0.0
+        self._noted_at = 0.0
         self.offset_ms = 0
         """How far the server's clock is ahead of this machine's, as of the last beat."""
 
@@ -89,8 +96,14 @@ class PostgresHosts:
 
     def note_time(self, before: float, there_ms: float) -> None:
         """What the server's clock said to a question that was put at ``before`` and has just been answered."""
-        # Read somewhere between the two; the middle is wrong by half the way at most.
-        self.offset_ms = round(there_ms - (before + time.time()) * 500)
+        after = time.time()
+        way_ms = (after - before) * 1000
+        # Read somewhere between the two; the middle is wrong by half the way at most. So a short way tells more than a
+        # long one, but not for ever: clocks drift.
+        self._way_ms *= FORGETTING
+        if way_ms <= self._way_ms or not 0 <= after - self._noted_at < NOTED_SECONDS_MAX:
+            self._way_ms, self._noted_at = way_ms, after
+            self.offset_ms = round(there_ms - (before + after) * 500)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
         # Owners first: one that joins and claims between the two looks is then listed.
@@ -119,6 +132,10 @@ class PostgresHosts:
         if stood_ms >= row["lease_ms"] / 2 and stood_ms > known_ms and known_ms < row["lease_ms"]:
             await fetch(self._line, _STOOD, host, beats, int(stood_ms))
         return stood_ms
+
+    def begin_anew(self) -> None:
+        """The server was away, and with it every beat: standing still is counted from now on."""
+        self._suspicion.begin_anew()
 
     async def living(self) -> Sequence[HostId]:
         return self._living

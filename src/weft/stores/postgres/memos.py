@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.core.ids import Millis, RunId
-from weft.ports.store import Memo
+from weft.ports.memos import Memo
 from weft.stores.postgres.lines import Lines, fetch, fetch_row
 
 _GET = "SELECT output, run, at, until FROM memos WHERE key = $1 AND (until IS NULL OR until > $2)"

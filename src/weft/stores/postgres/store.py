@@ -10,9 +10,10 @@ from __future__ import annotations
 import time
 
 from weft.stores.blobs import Content, IndexedBlobs
+from weft.stores.postgres.access import PostgresAccess
 from weft.stores.postgres.blob_index import PostgresIndex
 from weft.stores.postgres.blobs import PostgresBlobs
-from weft.stores.postgres.connection import address_of, connect, speaking_of
+from weft.stores.postgres.connection import Connection, address_of, connect, speaking_of
 from weft.stores.postgres.definitions import PostgresDefinitions
 from weft.stores.postgres.directory import PostgresDirectory
 from weft.stores.postgres.hints import Hints, without_flush
@@ -38,6 +39,7 @@ class PostgresStore:
     tasks: PostgresTasks
     definitions: PostgresDefinitions
     streams: PostgresStreams
+    access: PostgresAccess
     memos: PostgresMemos
 
     def __init__(self, url: str, *, durability: str = "full", content: Content | None = None) -> None:
@@ -60,7 +62,7 @@ class PostgresStore:
             await hang_up(connection)
             raise
         hints = Hints()
-        pulse = Line(self._address, opened=hints.listen)
+        pulse = Line(self._address, opened=self._listen)
         hints.bind(pulse)
         lines = Lines(self._address, LINES)
         await lines.adopt(connection)
@@ -80,6 +82,11 @@ class PostgresStore:
         await hints.close()
         for line in (writer, pulse, lines):
             await line.close()
+
+    async def _listen(self, connection: Connection) -> None:
+        assert self._parts is not None
+        await self._parts[0].listen(connection)
+        self.hosts.begin_anew()
 
     def _bind(self) -> None:
         assert self._parts is not None
@@ -102,4 +109,5 @@ class PostgresStore:
         self.tasks = PostgresTasks(lines, hints)
         self.definitions = PostgresDefinitions(lines)
         self.streams = PostgresStreams(lines)
+        self.access = PostgresAccess(lines)
         self.memos = PostgresMemos(lines)

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
 from weft.stores.rules import canonical, cursor_of, position
 from weft.stores.sqlite.mail import read_key
@@ -45,6 +45,7 @@ _NEXT_WAKE = (
     f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
     f"AND {_WANTED} AND status <> 'held' ORDER BY wake_at LIMIT 1"
 )
+_OWNED = "SELECT uid, epoch FROM runs WHERE owner = ? AND fault IS NULL"
 _OWN_MAIL = (
     "SELECT uid FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner = ? ORDER BY mail_at, uid LIMIT ?"
 )
@@ -88,6 +89,10 @@ class SqliteDirectory:
             return [row for text in (_OF_THE_DEAD, _DUE, _WITH_MAIL) for row in connection.execute(text, values)]
 
         return _longest_waiting(await self._reader.aside(work), limit)
+
+    async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
+        rows = await self._reader.aside(lambda connection: connection.execute(_OWNED, (host,)).fetchall())
+        return {RunUid(str(uid)): Epoch(int(str(epoch))) for uid, epoch in rows}
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
         return self._reader.here(lambda connection: [uid for (uid,) in connection.execute(_OWN_MAIL, (host, limit))])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from weft.core.ids import Millis, RunId
-from weft.ports.store import Memo
+from weft.ports.memos import Memo
 from weft.stores.sqlite.reader import Reader
 from weft.stores.sqlite.writer import Writer
 

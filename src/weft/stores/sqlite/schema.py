@@ -29,17 +29,34 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         raise
 
 
+def pending(path: Path | None) -> list[Path]:
+    """The files that opening the store would apply; None: there is none yet. The file is not changed.
+
+    Raises NewerSchema.
+    """
+    if path is None:
+        return FILES
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        return _after(_version(connection), path)
+    finally:
+        connection.close()
+
+
 def _apply(connection: apsw.Connection, path: Path) -> None:
-    version = _version(connection)
+    for file in _after(_version(connection), path):
+        connection.execute(file.read_text("utf-8"))
+    connection.execute(f"PRAGMA user_version = {NEWEST}")
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _after(version: int, path: Path) -> list[Path]:
     if version > NEWEST:
         raise NewerSchema(
             f"{path} was written by a newer Weft (schema {version}; this one knows {NEWEST}).",
             hint="Upgrade Weft here: pip install -U weft",
         )
-    for file in FILES[version:]:
-        connection.execute(file.read_text("utf-8"))
-    connection.execute(f"PRAGMA user_version = {NEWEST}")
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    return FILES[version:]
 
 
 def _check_owner(connection: apsw.Connection, path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from weft.errors import UsageError
+from weft.stores.sqlite.access import SqliteAccess
 from weft.stores.sqlite.blobs import SqliteBlobs
 from weft.stores.sqlite.checkpoint import Checkpointer
 from weft.stores.sqlite.connection import connect, path_of, speaking_of
@@ -39,6 +40,7 @@ class SqliteStore:
     tasks: SqliteTasks
     definitions: SqliteDefinitions
     streams: SqliteStreams
+    access: SqliteAccess
     memos: SqliteMemos
 
     def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
@@ -90,4 +92,5 @@ class SqliteStore:
         self.tasks = SqliteTasks(writer, reader)
         self.definitions = SqliteDefinitions(writer, reader)
         self.streams = SqliteStreams(writer, reader)
+        self.access = SqliteAccess(writer, reader)
         self.memos = SqliteMemos(writer, reader)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import apsw
 
 from weft.core.ids import RunUid
-from weft.ports.store import Chunk, NewChunk
+from weft.ports.streams import Chunk, NewChunk
 from weft.stores.sqlite.reader import Reader
 from weft.stores.sqlite.writer import Writer
 

@@ -1,0 +1,148 @@
+"""Weft, code workflows on Postgres: the programs of ``weft_code`` as they stand, under another URL.
+
+Beside these: one host and two hosts on the same runs, and the figures that the seeds name.
+"""
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.kill import FIXED, RESUMPTIONS, record_then_kill, resume
+from bench.measure import ROOT, Meter, Sample, Workload, main, store_url
+from bench.postgres import URL, copied, database, execute
+from bench.workloads import weft_code
+
+MODULE = "bench.workloads.weft_postgres"
+STEPS_PER_RUN = 3
+READY, GO = "READY", b"go\n"
+
+
+def w4(n: int, directory: Path) -> Iterable[Sample]:
+    """By difference, as on SQLite; every resumption has a copy of the same database.
+
+    The store is told that the dead host is gone, as an operator may; else that shows when its lease is over, and the
+    figure would be the lease.
+    """
+    fixed, total = _seconds_to_resume(FIXED, directory), _seconds_to_resume(n, directory)
+    return [
+        Sample("W4", "us_per_step", (total - fixed) / (n - FIXED) * 1e6, n),
+        Sample("W4", "seconds", total, n),
+        Sample("W4", "seconds", fixed, FIXED),
+    ]
+
+
+def _seconds_to_resume(n: int, directory: Path) -> float:
+    base, name = store_url(), f"killed_{n}_{os.getpid()}"
+    taken: list[float] = []
+    with database(base, name) as killed:
+        os.environ[URL] = killed
+        record_then_kill(MODULE, n, directory)
+        execute(killed, "DELETE FROM weft.hosts")
+        for index in range(RESUMPTIONS):
+            os.environ[URL] = copied(base, f"resumed_{index}_{name}", name)
+            taken += [sample.value for sample in resume(MODULE, n, directory) if sample.metric == "seconds"]
+    os.environ[URL] = base
+    return statistics.median(taken)
+
+
+def w4_lease(n: int, directory: Path) -> Iterable[Sample]:
+    """The same, but its death has to be noticed."""
+    record_then_kill(MODULE, n, directory)
+    return [
+        Sample("W4", "seconds_with_lease", sample.value, n)
+        for sample in resume(MODULE, n, directory)
+        if sample.metric == "seconds"
+    ]
+
+
+# --- hosts --------------------------------------------------------------------------------------------------------
+
+
+def w2_host(n: int, _: Path) -> Iterable[Sample]:
+    """One of several hosts: says that it is ready, waits for the word, and runs its share."""
+
+    async def body() -> list[Sample]:
+        print(READY, flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        await asyncio.gather(*[weft_code.sequence_of(STEPS_PER_RUN) for _ in range(n)])
+        return []
+
+    return weft_code.hosted(body)
+
+
+def hosts(count: int) -> Workload:
+    """W2 over so many hosts on one database: all runs of all hosts, from the word to the last end."""
+
+    def workload(n: int, directory: Path) -> Iterable[Sample]:
+        command = [sys.executable, "-m", MODULE, "W2-host", str(n // count), str(directory)]
+        children = [
+            subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(count)
+        ]
+        try:
+            for child in children:
+                assert child.stdout is not None
+                while child.stdout.readline().strip() != READY.encode():
+                    if child.poll() is not None:
+                        raise RuntimeError("a host ended before it was ready")
+            began = time.perf_counter()
+            for child in children:
+                assert child.stdin is not None
+                child.stdin.write(GO)
+                child.stdin.flush()
+            codes = [child.wait() for child in children]
+            seconds = time.perf_counter() - began
+        finally:
+            for child in children:
+                child.kill()
+        if any(codes):
+            raise RuntimeError(f"hosts ended with {codes}")
+        return [Sample(f"W2-{count}", "runs_per_s", n / seconds, n)]
+
+    return workload
+
+
+# --- the figures of the seeds ---------------------------------------------------------------------------------------
+
+
+def seeds(n: int, _: Path) -> Iterable[Sample]:
+    """Transitions per second and runs per minute of one host, and the latency of a hop; every event is persisted."""
+
+    async def body() -> list[Sample]:
+        hops = 500
+        hop_seconds = await weft_code.sequence_of(hops) / hops
+        meter = Meter()
+        await asyncio.gather(*[weft_code.sequence_of(STEPS_PER_RUN) for _ in range(n)])
+        seconds = meter.seconds
+        return [
+            Sample("seeds", "transitions_per_s", n * (STEPS_PER_RUN + 1) / seconds, n),
+            Sample("seeds", "runs_per_minute", n / seconds * 60, n),
+            Sample("seeds", "hop_ms", hop_seconds * 1e3, hops),
+        ]
+
+    return weft_code.hosted(body)
+
+
+if __name__ == "__main__":
+    main(
+        {
+            "W1": weft_code.w1,
+            "W2": weft_code.w2,
+            "W2-latency": weft_code.w2_latency,
+            "W2-host": w2_host,
+            "W2-1": hosts(1),
+            "W2-2": hosts(2),
+            "W3": weft_code.w3,
+            "W4": w4,
+            "W4-lease": w4_lease,
+            "W4-record": weft_code.w4_record,
+            "W4-resume": weft_code.w4_resume,
+            "W5": weft_code.w5,
+            "W6": weft_code.w6,
+            "seeds": seeds,
+        }
+    )

@@ -1,0 +1,56 @@
+"""Who works on what: the hosts of a store, on the terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.text import Text
+
+from weft.cli.output import age, console, iso, print_json, print_table
+from weft.cli.place import described, opened, url_of
+from weft.ports.store import HostRow
+from weft.runtime.clock import SystemClock
+from weft.stores import shown_url
+
+SHORT = 12
+"""Characters of a host's name that tell it from others."""
+
+
+async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
+    """All hosts with what each owns; those that are gone are listed until others have taken over."""
+    address = url_of(url, app)
+    async with opened(address) as door:
+        hosts = await door.store.hosts.listed()
+    if json:
+        print_json({"store": shown_url(address), "hosts": [_document(host) for host in hosts]})
+        return
+    out = console()
+    if not hosts:
+        out.print(f"No hosts. Store: {described(address)}. weft serve app.py starts one.")
+        return
+    now = SystemClock().now_ms()
+    print_table(out, ("HOST", "WHERE", "UP", "SEEN", "RUNS", "TASKS", "FOR"), [_line(host, now) for host in hosts])
+    out.print(f"[dim]Store: {described(address)}.[/dim]")
+
+
+def _line(host: HostRow, now: int) -> tuple[str | Text, ...]:
+    about = host.about
+    where = f"{about['machine']}:{about['pid']}" if "machine" in about and "pid" in about else ""
+    since = about.get("since")
+    seen = Text("gone", style="red") if host.gone else Text(f"{age(host.silent_ms)} ago")
+    purposes = [*about.get("workflows", ()), *(f"queue {queue}" for queue in about.get("queues", ()))]
+    up = age(now - since) if isinstance(since, int) else ""
+    return host.host[-SHORT:], where, up, seen, f"{host.runs:,}", f"{host.tasks:,}", ", ".join(map(str, purposes))
+
+
+def _document(host: HostRow) -> dict[str, Any]:
+    return {
+        "host": host.host,
+        **{name: value for name, value in host.about.items() if name != "since"},
+        "since": iso(host.about.get("since")),
+        "lease_ms": host.lease_ms,
+        "silent_ms": host.silent_ms,
+        "gone": host.gone,
+        "runs": host.runs,
+        "tasks": host.tasks,
+    }

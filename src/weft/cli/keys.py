@@ -1,0 +1,107 @@
+"""Keys to the API: make one, which is shown once; see which there are; revoke one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from weft.cli.entry import say
+from weft.cli.output import console, iso, moment, print_json, print_table
+from weft.cli.place import described, exists, opened, url_of
+from weft.core.durations import duration_ms
+from weft.core.ids import Millis
+from weft.errors import NotFound, UsageError
+from weft.ports.access import ApiKey
+from weft.runtime.door import Door
+from weft.server.access.keys import Wish, new_key
+
+NEVER = "never"
+
+
+def wished(name: str, scopes: Sequence[str] | None, groups: Sequence[str] | None, tenant: str) -> Wish:
+    """A key as it was asked for."""
+    return Wish(name=name, scopes=scopes or [], groups=groups or [], tenant=tenant)
+
+
+async def create_key(wish: Wish, *, expires: str, url: str | None, app: str | None, json: bool) -> None:
+    """Make a key and print it, this once."""
+    async with opened(url, app, create=True) as door:
+        now = Millis(door.clock.now_ms())
+        until = None if expires == NEVER else Millis(now + duration_ms(expires))
+        text, kept = new_key(msgspec.structs.replace(wish, expires_at=until), now)
+        was_open = await door.store.access.is_open()
+        await door.store.access.add(kept)
+        if json:
+            print_json({"key": text, **_described(kept, now)})
+        else:
+            print(text, flush=True)
+        till = f"until {moment(until)}" if until is not None else "until it is revoked"
+        say(f"this is shown once: key {kept.id} of {kept.name}, good for {', '.join(kept.scopes)} {till}")
+        if was_open:
+            say("the API of this store is closed from now on: every request needs a key")
+
+
+async def print_keys(*, url: str | None, app: str | None, json: bool) -> None:
+    """All keys, oldest first."""
+    address = url_of(url, app)
+    keys: list[ApiKey] = []
+    now = Millis(0)
+    if exists(address):
+        async with opened(address) as door:
+            keys, now = list(await door.store.access.keys()), Millis(door.clock.now_ms())
+    if json:
+        print_json({"store": address, "keys": [_described(key, now) for key in keys]})
+        return
+    out = console()
+    if not keys:
+        out.print(f"No keys: the API is open to this machine, and to nobody else. Store: {described(address)}.")
+        return
+    rows = [
+        (key.id, key.name, key.tenant, " ".join(key.scopes), " ".join(key.groups), _state(key, now)) for key in keys
+    ]
+    print_table(out, ("ID", "NAME", "TENANT", "SCOPES", "GROUPS", "STATE"), rows)
+    out.print(f"[dim]Store: {described(address)}.[/dim]")
+
+
+async def revoke_key(key_id: str, *, url: str | None, app: str | None) -> None:
+    """Let a key open nothing any more."""
+    async with opened(url, app) as door:
+        key = await _meant(door, key_id)
+        await door.store.access.revoke(key.id, now=Millis(door.clock.now_ms()))
+        print(f"{key.id} of {key.name} is revoked; servers know it within a second")
+
+
+async def _meant(door: Door, text: str) -> ApiKey:
+    """The key of this id, or the only one whose id begins so, or whose name it is. Raises NotFound, UsageError."""
+    keys = await door.store.access.keys()
+    found = [key for key in keys if key.id.startswith(text)] or [key for key in keys if key.name == text]
+    if len(found) > 1:
+        names = ", ".join(f"{key.id} ({key.name})" for key in found[:5])
+        raise UsageError(f"{text!r} could be {names}.", hint="Name its id.")
+    if not found:
+        raise NotFound(f"No key {text!r} in {door.store.url}.", hint="weft keys list shows them.")
+    return found[0]
+
+
+def _state(key: ApiKey, now: Millis) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {moment(key.revoked_at)}"
+    if key.expires_at is None:
+        return "good"
+    return f"good until {moment(key.expires_at)}" if key.expires_at > now else f"expired {moment(key.expires_at)}"
+
+
+def _described(key: ApiKey, now: Millis) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "tenant": key.tenant,
+        "scopes": key.scopes,
+        "groups": key.groups,
+        "created_at": iso(key.created_at),
+        "expires_at": iso(key.expires_at),
+        "revoked_at": iso(key.revoked_at),
+        "good": key.revoked_at is None and (key.expires_at is None or key.expires_at > now),
+    }

@@ -1,0 +1,116 @@
+"""Queues on the terminal: how long they are, what is in hands, what they allow; and changing that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.cli.entry import say
+from weft.cli.output import console, print_json, print_table
+from weft.cli.place import described, opened, url_of
+from weft.core.durations import duration_ms, format_ms
+from weft.errors import BadDuration, UsageError
+from weft.ports.store import Limits, QueueRow
+from weft.stores import shown_url
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What is to be changed, as it was typed; None: stays as it is."""
+
+    concurrency: str | None
+    rate: str | None
+    priority: str | None
+
+    def is_empty(self) -> bool:
+        return self.concurrency is None and self.rate is None and self.priority is None
+
+    def applied(self, limits: Limits) -> Limits:
+        """The limits after it. Raises UsageError."""
+        changed: dict[str, Any] = {}
+        if self.concurrency is not None:
+            changed["concurrency"] = _number(self.concurrency, "--concurrency")
+        if self.rate is not None:
+            changed |= _rate(self.rate)
+        if self.priority is not None:
+            changed["priority"] = _priority(self.priority)
+        return msgspec.structs.replace(limits, **changed)
+
+
+async def print_queues(name: str | None, *, url: str | None, app: str | None, json: bool) -> None:
+    """All queues with rows or limits, or one."""
+    address = url_of(url, app)
+    async with opened(address) as door:
+        queues = [row for row in await door.store.tasks.queues() if name in {None, row.queue}]
+    if json:
+        print_json({"store": shown_url(address), "queues": [_document(row) for row in queues]})
+        return
+    out = console()
+    if not queues:
+        out.print(f"Nothing waits in a queue, and none has limits. Store: {described(address)}.")
+        return
+    print_table(out, ("QUEUE", "WAITING", "IN HANDS", "AT ONCE", "RATE", "PRIORITY"), [_line(row) for row in queues])
+    out.print(f"[dim]Store: {described(address)}.[/dim]")
+
+
+async def limit_queue(name: str, change: Change, *, url: str | None, app: str | None) -> None:
+    """Set what a queue may do, on all hosts together."""
+    async with opened(url_of(url, app), create=True) as door:
+        tasks = door.store.tasks
+        limits = change.applied((await tasks.limits()).get(name, Limits()))
+        await tasks.limit(name, limits if limits != Limits(per_ms=limits.per_ms) else None)
+    at_once = "any number" if limits.concurrency is None else f"{limits.concurrency:,}"
+    say(f"{name}: {at_once} at once, {_rate_text(limits) or 'at any rate'}, priority {limits.priority}")
+
+
+def _line(row: QueueRow) -> tuple[str, ...]:
+    limits = row.limits
+    at_once = "" if limits.concurrency is None else f"{limits.concurrency:,}"
+    return row.queue, f"{row.waiting:,}", f"{row.running:,}", at_once, _rate_text(limits), str(limits.priority)
+
+
+def _rate_text(limits: Limits) -> str:
+    return "" if limits.rate is None else f"{limits.rate:,} in {format_ms(limits.per_ms)}"
+
+
+def _document(row: QueueRow) -> dict[str, Any]:
+    limits = row.limits
+    return {
+        "queue": row.queue,
+        "waiting": row.waiting,
+        "in_hands": row.running,
+        "concurrency": limits.concurrency,
+        "rate": limits.rate,
+        "per_ms": limits.per_ms if limits.rate is not None else None,
+        "priority": limits.priority,
+    }
+
+
+def _number(text: str, option: str) -> int | None:
+    if text == "none":
+        return None
+    if not text.isascii() or not text.isdigit():
+        raise UsageError(f"{option} {text} is no number.", hint=f"Write {option} 5, or {option} none for no limit.")
+    return int(text)
+
+
+def _rate(text: str) -> dict[str, Any]:
+    """``10/1s``, ``10/s``, ``500/1h30m``."""
+    if text == "none":
+        return {"rate": None, "per_ms": Limits().per_ms}
+    number, _, stretch = text.partition("/")
+    try:
+        per_ms = duration_ms(stretch if stretch[:1].isdigit() else f"1{stretch}")
+    except BadDuration:
+        per_ms = 0
+    rate = _number(number, "--rate") if number.isdigit() else None
+    if not rate or per_ms <= 0:
+        raise UsageError(f"--rate {text} is no rate.", hint="Write --rate 10/s, --rate 500/1h, or --rate none.")
+    return {"rate": rate, "per_ms": per_ms}
+
+
+def _priority(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise UsageError(f"--priority {text} is no number.", hint="Write --priority 5; higher comes first.") from None

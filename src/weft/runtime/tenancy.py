@@ -1,0 +1,153 @@
+"""Tenants: each has runs of its own, and no words for those of others.
+
+All ids of a tenant's runs begin with its name (``@acme/order-7``), in the store and in the log; children inherit it.
+A tenant speaks through a door that puts the name before every id on the way in and takes it away on the way out, so an
+id of another tenant cannot be said at all, and what cannot be said is not found. Blobs, streams and logs are reached
+through a run only. Who has no tenant is the operator of the whole installation, and sees all ids as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core.ids import TENANT_MARK, RunId, RunUid
+from weft.errors import NotAllowed, NotFound, UsageError
+from weft.ports.store import (
+    Blobs,
+    Definitions,
+    Directory,
+    KeyRow,
+    Page,
+    RunLog,
+    RunQuery,
+    RunRow,
+    Store,
+)
+from weft.ports.streams import Streams
+from weft.runtime.door import Door, Started
+from weft.runtime.engine import Ending
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+def check_tenant(name: str) -> str:
+    """Refuse a name that could be taken for another. Empty: no tenant. Raises UsageError."""
+    if name and _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name[:60]!r} cannot be the name of a tenant.",
+            hint="1 to 63 letters, digits, dots, dashes and underscores; the first a letter or digit.",
+        )
+    return name
+
+
+def prefix_of(tenant: str) -> str:
+    """What all ids of a tenant's runs begin with."""
+    return f"{TENANT_MARK}{check_tenant(tenant)}/"
+
+
+def door_of(door: Door, tenant: str) -> Door:
+    """The way to the runs of a tenant; without one, to all."""
+    return TenantDoor(door, tenant) if tenant else door
+
+
+class TenantDoor(Door):
+    """A door that knows the runs of one tenant. Ids are those that the tenant itself uses."""
+
+    def __init__(self, door: Door, tenant: str) -> None:
+        self._door = door
+        self.prefix = prefix_of(tenant)
+        super().__init__(_TenantStore(door.store, self.prefix), door.clock, door.ids, door.engine)  # type: ignore[arg-type]
+
+    def full(self, run_id: str) -> RunId:
+        """The id as the store has it. One that begins so already is left: logs and hints show them like that."""
+        return _full(self.prefix, run_id)
+
+    def own(self, run_id: str) -> RunId:
+        """The id as the tenant uses it."""
+        return RunId(run_id.removeprefix(self.prefix))
+
+    # --- starting and commands: the engine knows whole ids only ---------------------------------------------------
+
+    async def start(self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0) -> Started:
+        whole = msgspec.structs.replace(start, run_id=self.full(start.run_id))
+        started = await self._door.start(whole, chosen=chosen, existing=existing, delay_ms=delay_ms)
+        return Started(started.uid, self.own(started.id), started.created)
+
+    async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
+        await self.row(run_id)
+        await self._door.tell(self.full(run_id), command, key=key)
+
+    async def reopen(
+        self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, *, key: str | None = None
+    ) -> None:
+        await self.row(run_id)
+        await self._door.reopen(self.full(run_id), command, key=key)
+
+    async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
+        await self.row(run_id)
+        return await self._door.ending(self.full(run_id), timeout=timeout)
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    async def row(self, run_id: RunId) -> RunRow:
+        found = await self._row_or_none(run_id)
+        if found is None:
+            raise NotFound(f"No run {self.own(run_id)[:100]!r} is known here.")
+        return found
+
+    async def search(self, query: RunQuery) -> Page:
+        return await self.store.directory.search(query)
+
+    async def _row_or_none(self, run_id: RunId) -> RunRow | None:
+        return await self.store.directory.find(run_id)
+
+
+class _TenantStore:
+    """As much of a store as the door of a tenant needs: nothing in it lists what belongs to others."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self.url = "this server"
+        self.directory: Directory = _TenantDirectory(store.directory, prefix)  # type: ignore[assignment]
+        self.log: RunLog = store.log
+        self.blobs: Blobs = store.blobs
+        self.definitions: Definitions = store.definitions
+        self.streams: Streams = store.streams
+
+
+class _TenantDirectory:
+    """Finds runs of one tenant."""
+
+    def __init__(self, directory: Directory, prefix: str) -> None:
+        self._directory = directory
+        self._prefix = prefix
+
+    async def find(self, id: RunId) -> RunRow | None:
+        return self._seen(await self._directory.find(_full(self._prefix, id)))
+
+    async def row(self, uid: RunUid) -> RunRow | None:
+        return self._seen(await self._directory.row(uid))
+
+    async def key(self, uid: RunUid, key: str) -> KeyRow | None:
+        return await self._directory.key(uid, key) if await self.row(uid) is not None else None
+
+    async def search(self, query: RunQuery) -> Page:
+        wanted = msgspec.structs.replace(query, id_prefix=_full(self._prefix, query.id_prefix or ""))
+        page = await self._directory.search(wanted)
+        return Page([row for row in map(self._seen, page.rows) if row is not None], page.cursor)
+
+    async def counts(self) -> Mapping[str, int]:
+        raise NotAllowed("How many runs there are in all is for the operator to know.")
+
+    def _seen(self, row: RunRow | None) -> RunRow | None:
+        """The row as the tenant may see it; None if it is not the tenant's."""
+        if row is None or not row.id.startswith(self._prefix):
+            return None
+        return msgspec.structs.replace(row, id=RunId(row.id.removeprefix(self._prefix)))
+
+
+def _full(prefix: str, run_id: str) -> RunId:
+    return RunId(run_id if run_id.startswith(prefix) else f"{prefix}{run_id}")

@@ -1,0 +1,77 @@
+"""Answers that come later: a signed webhook becomes the answer of the work item that it is for.
+
+Who may answer is proved by the signature alone, and only for the call that the token names. An answer that comes twice,
+or after the item was over, decides nothing and is taken like the first one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import values
+from weft.core.goal.state import item_token
+from weft.core.ids import RunId
+from weft.errors import Failure, NotAllowed, NotFound, RunFinished
+from weft.runtime.door import Door
+from weft.steps.failures import failure_of
+from weft.steps.http.envelope import read_outputs
+from weft.steps.http.failures import HttpFailed
+from weft.steps.http.signing import Receipt, Webhooks
+
+_ITEM = re.compile(r"(?P<step>.+?)(?:\[(?P<index>\d{1,5})\])?")
+
+
+class Arrived(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook as it came: the end of its address, its body, and two of its headers."""
+
+    token: str
+    body: bytes
+    signature: str
+    content_type: str = "application/json"
+
+
+async def take_webhook(door: Door, webhooks: Webhooks, arrived: Arrived) -> str:
+    """Give a work item the answer that came for it; the id of its run. Durable when it returns.
+
+    Raises:
+        NotAllowed: the token or the signature is not ours, is too old, or is for another run.
+        HttpFailed: the body is no answer.
+    """
+    now_s = door.clock.now_ms() // 1000
+    receipt = webhooks.open(arrived.token, arrived.body, arrived.signature, now_s=now_s)
+    uid, _, place = receipt.key.partition("/")
+    try:
+        row = await door.row(RunId(receipt.run_id))
+    except NotFound:
+        row = None
+    item = _ITEM.fullmatch(place)
+    if row is None or row.uid != uid or item is None or item["step"] != receipt.step:
+        raise NotAllowed("The webhook is for another run.", hint="Answer with the address that came with the call.")
+    index = int(item["index"] or 0)
+    output, failure = await _read(door, receipt, arrived)
+    command = c.AnswerWork(
+        step=receipt.step,
+        index=index,
+        token=item_token(uid, receipt.step, index),
+        output=output,
+        failure=failure,
+        attempt=receipt.attempt,
+    )
+    with contextlib.suppress(RunFinished):  # it came too late, and changes nothing
+        await door.tell(row.id, command)
+    return row.id
+
+
+async def _read(door: Door, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:
+    """The outputs, or with what the far side failed."""
+    try:
+        outputs = read_outputs(arrived.body, arrived.content_type, what=f"the webhook of {receipt.step}")
+    except HttpFailed as error:
+        return Raw(b"null"), failure_of(error, step=receipt.step, attempts=receipt.attempt)
+    raw = values.encode(outputs, what=f"{receipt.step} answered with")
+    return Raw(await door.keep(raw)), None

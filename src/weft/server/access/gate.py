@@ -1,0 +1,104 @@
+"""The gate of a server: a key or a token in ``Authorization: Bearer …``; without any key in the store, this machine.
+
+What is known of a key is believed for a second, so one that was revoked opens nothing a second later, and an open
+server is closed a second after the first key was made. It is never open again after that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.core.ids import Millis
+from weft.ports.access import Access, ApiKey
+from weft.ports.clock import Clock
+from weft.runtime.door import Door
+from weft.server.access.keys import PREFIX, digest_of, identity_of
+from weft.server.access.settings import jwt_settings_here
+from weft.server.access.tokens import Tokens
+from weft.server.identity import Identity, OpenHere
+from weft.server.problems import unknown_caller
+
+BELIEVED_SECONDS = 1.0
+KEYS_MAX = 1_000
+KEY_CHARS_MAX = 200
+
+
+def access_gate(door: Callable[[], Door]) -> AccessGate:
+    """The gate of a server, with the identity provider that the environment names. Raises UsageError."""
+    settings = jwt_settings_here()
+    tokens = Tokens(settings, monotonic=time.monotonic) if settings is not None else None
+    return AccessGate(lambda: (door().store.access, door().clock), tokens=tokens)
+
+
+class AccessGate:
+    """See the module. ``place`` gives the keys and the clock, which are there once the application is hosted."""
+
+    def __init__(
+        self,
+        place: Callable[[], tuple[Access, Clock]],
+        *,
+        tokens: Tokens | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._place = place
+        self._tokens = tokens
+        self._monotonic = monotonic
+        self._open_here = OpenHere()
+        self._closed = tokens is not None
+        self._looked = -BELIEVED_SECONDS
+        self._keys: OrderedDict[str, tuple[ApiKey | None, float]] = OrderedDict()
+
+    async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
+        """Who calls. Raises NotAllowed, RequestRefused."""
+        given = headers.get("authorization")
+        if given is None:
+            if await self.is_open():
+                return await self._open_here.identify(scope, headers)
+            raise unknown_caller("This server is closed: say who you are.")
+        kind, _, credential = given.strip().partition(" ")
+        credential = credential.strip()
+        if kind.lower() != "bearer" or not credential or not credential.isascii():
+            raise unknown_caller("Authorization must be: Bearer KEY.")
+        if credential.startswith(PREFIX) or self._tokens is None:
+            return await self._of_key(credential)
+        return await self._tokens.identity(credential)
+
+    async def is_open(self) -> bool:
+        """Whether everybody on this machine may do everything."""
+        if self._closed:
+            return False
+        now = self._monotonic()
+        if now - self._looked >= BELIEVED_SECONDS:
+            access, _ = self._place()
+            self._closed = not await access.is_open()
+            self._looked = now
+        return not self._closed
+
+    async def _of_key(self, credential: str) -> Identity:
+        access, clock = self._place()
+        key = await self._known(access, credential) if len(credential) <= KEY_CHARS_MAX else None
+        identity = identity_of(key, Millis(clock.now_ms())) if key is not None else None
+        if identity is None:
+            # Unknown, revoked and expired are not told apart: only who tries keys would learn from it.
+            raise unknown_caller("This key opens nothing.")
+        return identity
+
+    async def _known(self, access: Access, credential: str) -> ApiKey | None:
+        digest = digest_of(credential)
+        now = self._monotonic()
+        found, until = self._keys.get(digest, (None, now))
+        if until > now:
+            return found
+        found = await access.find(digest)
+        self._keys[digest] = (found, now + BELIEVED_SECONDS)
+        self._keys.move_to_end(digest)
+        while len(self._keys) > KEYS_MAX:
+            self._keys.popitem(last=False)
+        return found
+
+    async def close(self) -> None:
+        if self._tokens is not None:
+            await self._tokens.close()

@@ -1,0 +1,89 @@
+"""API keys: random, shown once, kept as a digest. A random key needs no slow hash: nobody can guess at it."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.core.ids import Millis
+from weft.core.questions import is_group
+from weft.errors import UsageError
+from weft.ports.access import ApiKey
+from weft.runtime.tenancy import check_tenant
+from weft.server.identity import Identity, Scope
+
+PREFIX = "weft_"
+RANDOM_BYTES = 32
+ID_CHARS = 10
+NAME_CHARS_MAX = 200
+OPERATORS_ONLY = frozenset({Scope.WORK})
+"""What no tenant can have: workers perform the steps of all."""
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that somebody wants."""
+
+    name: str
+    scopes: Sequence[str]
+    groups: Sequence[str] = ()
+    tenant: str = ""
+    expires_at: Millis | None = None
+
+
+def digest_of(key: str) -> str:
+    """What is kept of a key."""
+    return hashlib.sha256(key.encode()).hexdigest()
+
+
+def new_key(wish: Wish, now: Millis) -> tuple[str, ApiKey]:
+    """A new key, and what is kept of it. Raises UsageError."""
+    check_name(wish.name)
+    for group in wish.groups:
+        if not is_group(group) or not group.isprintable():
+            raise UsageError(f"{group[:60]!r} names no group.", hint="Write role:NAME or team:NAME.")
+    scopes = _checked_scopes(wish)
+    text = f"{PREFIX}{secrets.token_urlsafe(RANDOM_BYTES)}"
+    digest = digest_of(text)
+    kept = ApiKey(
+        id=digest[:ID_CHARS],
+        digest=digest,
+        name=wish.name,
+        scopes=scopes,
+        groups=sorted(set(wish.groups)),
+        tenant=check_tenant(wish.tenant),
+        created_at=now,
+        expires_at=wish.expires_at,
+    )
+    return text, kept
+
+
+def check_name(name: str) -> str:
+    """Refuse a name that could not be shown, or that could be taken for a group. Raises UsageError."""
+    if not name or len(name) > NAME_CHARS_MAX or not name.isprintable() or name != name.strip() or is_group(name):
+        raise UsageError(
+            f"{name[:60]!r} cannot be a name.",
+            hint=f"1 to {NAME_CHARS_MAX} printable characters, not beginning with role: or team:.",
+        )
+    return name
+
+
+def _checked_scopes(wish: Wish) -> list[str]:
+    known = [str(scope) for scope in Scope]
+    unknown = [scope for scope in wish.scopes if scope not in known]
+    if unknown or not wish.scopes:
+        what = f"{unknown[0][:60]!r} is no scope." if unknown else "A key without scopes opens nothing."
+        raise UsageError(what, hint=f"Scopes: {', '.join(known)}.")
+    if wish.tenant and OPERATORS_ONLY & set(wish.scopes):
+        raise UsageError("A tenant has no workers of its own.", hint="Leave out --tenant, or the scope work.")
+    return [scope for scope in known if scope in wish.scopes]
+
+
+def identity_of(key: ApiKey, now: Millis) -> Identity | None:
+    """Whom a key stands for; None if it opens nothing any more."""
+    if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
+        return None
+    scopes = frozenset(Scope(scope) for scope in key.scopes if scope in list(Scope))
+    return Identity(key.name, scopes, key.tenant, frozenset(key.groups))

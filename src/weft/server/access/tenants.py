@@ -1,0 +1,39 @@
+"""An application as one tenant sees it: the same workflows, runs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.core.goal.plan import Plan
+from weft.runtime.door import Door, Started
+from weft.runtime.tenancy import TenantDoor
+from weft.server.hosted import Hosted, Known, Order
+
+
+def hosted_for(hosted: Hosted, tenant: str) -> Hosted:
+    """The application as this tenant sees it; without one, as it is."""
+    return _TenantHosted(hosted, tenant) if tenant else hosted
+
+
+class _TenantHosted:
+    def __init__(self, hosted: Hosted, tenant: str) -> None:
+        self._hosted = hosted
+        self._tenant = tenant
+
+    @property
+    def door(self) -> Door:
+        return TenantDoor(self._hosted.door, self._tenant)
+
+    def workflows(self) -> Sequence[Known]:
+        return self._hosted.workflows()
+
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+        return self._hosted.plan(goals, given)
+
+    async def launch_named(self, order: Order) -> Started:
+        door = TenantDoor(self._hosted.door, self._tenant)
+        run_id = order.id if order.id is not None else f"{order.workflow}-{door.ids.new()}"
+        started = await self._hosted.launch_named(msgspec.structs.replace(order, id=door.full(run_id)))
+        return Started(started.uid, door.own(started.id), started.created)

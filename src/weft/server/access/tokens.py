@@ -1,0 +1,146 @@
+"""Bearer tokens of an identity provider: signed by one of its published keys, for us, and not expired.
+
+The keys are fetched when they are needed and kept for a while. A token that names a key nobody knows makes them be
+fetched again, so that a provider can change its keys; not more often than every few seconds, whatever is sent here.
+
+    scope or scp   what it may do: read, start, decide, operate, work, admin
+    roles, groups  what it may answer questions as: role:…, team:…
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from weft.errors import UsageError, WeftError
+from weft.runtime.tenancy import check_tenant
+from weft.server.access.keys import check_name
+from weft.server.access.settings import JwtSettings
+from weft.server.identity import Identity, Scope
+from weft.server.problems import unknown_caller
+from weft.steps.http.client import HttpClient
+from weft.steps.http.exchange import Request
+
+log = logging.getLogger("weft.api")
+
+# Only what is verified by a public key: a shared secret in a set of published keys would let anybody sign.
+ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+KEPT_SECONDS = 600.0
+AGAIN_SECONDS = 10.0
+LEEWAY_SECONDS = 30
+TOKEN_CHARS_MAX = 8_192
+FETCH_MS = 5_000
+JWKS_BYTES_MAX = 1024 * 1024
+
+
+class Tokens:
+    """Checks tokens of one provider."""
+
+    def __init__(
+        self, settings: JwtSettings, *, monotonic: Callable[[], float], client: HttpClient | None = None
+    ) -> None:
+        self._settings = settings
+        self._monotonic = monotonic
+        self._client = client or HttpClient()
+        self._keys: dict[str, Any] = {}
+        self._fetched = -KEPT_SECONDS
+        self._tried = -AGAIN_SECONDS
+        self._fetching = asyncio.Lock()
+
+    async def identity(self, token: str) -> Identity:
+        """Whom a token stands for. Raises RequestRefused."""
+        import jwt  # noqa: PLC0415 - with it comes cryptography; only for those who have a provider
+
+        if len(token) > TOKEN_CHARS_MAX:
+            raise unknown_caller("The token is too long.")
+        try:
+            key = await self._key(jwt.get_unverified_header(token).get("kid"))
+            claims = jwt.decode(
+                token,
+                key,
+                algorithms=ALGORITHMS,
+                issuer=self._settings.issuer,
+                audience=self._settings.audience,
+                leeway=LEEWAY_SECONDS,
+                options={"require": ["exp", "iss", "aud", self._settings.name]},
+            )
+        except jwt.PyJWTError as error:
+            raise unknown_caller(f"The token is not good: {str(error)[:200]}.") from None
+        try:
+            return self._read(claims)
+        except (UsageError, msgspec.ValidationError) as error:
+            raise unknown_caller(f"The claims of the token cannot be used: {str(error)[:200]}") from None
+
+    def _read(self, claims: dict[str, Any]) -> Identity:
+        settings = self._settings
+        name = check_name(_text(claims[settings.name]))
+        tenant = ""
+        if settings.tenant:
+            tenant = check_tenant(_text(claims.get(settings.tenant, "")))
+            if not tenant:
+                raise unknown_caller(f'The token has no claim "{settings.tenant}", which names the tenant.')
+        words = _texts(claims.get("scope", claims.get("scp", [])))
+        scopes = frozenset(Scope(word) for word in words if word in list(Scope))
+        groups = [f"role:{role}" for role in _texts(claims.get("roles", []))]
+        groups += [f"team:{team}" for team in _texts(claims.get("groups", []))]
+        return Identity(name, scopes, tenant, frozenset(groups))
+
+    async def _key(self, kid: Any) -> Any:
+        """The key that signed. Raises RequestRefused."""
+        if not self._is_known(kid) or self._monotonic() - self._fetched > KEPT_SECONDS:
+            async with self._fetching:
+                if self._may_fetch(kid):
+                    await self._fetch()
+        if self._is_known(kid):
+            return next(iter(self._keys.values())) if kid is None else self._keys[kid]
+        raise unknown_caller("The token was signed by a key that its provider does not publish.")
+
+    def _is_known(self, kid: Any) -> bool:
+        return kid in self._keys if isinstance(kid, str) else kid is None and len(self._keys) == 1
+
+    def _may_fetch(self, kid: Any) -> bool:
+        now = self._monotonic()
+        stale = not self._is_known(kid) or now - self._fetched > KEPT_SECONDS
+        return stale and now - self._tried >= AGAIN_SECONDS
+
+    async def _fetch(self) -> None:
+        from jwt import PyJWK, PyJWKError  # noqa: PLC0415 - see above
+
+        self._tried = self._monotonic()
+        try:
+            answer = await self._client.send(Request(method="GET", url=self._settings.jwks, timeout_ms=FETCH_MS))
+            if not answer.ok or len(answer.body) > JWKS_BYTES_MAX:
+                raise UsageError(f"{answer.request.shown()} answered {answer.status}.")
+            found = msgspec.json.decode(answer.body, type=_KeySet)
+        except (WeftError, msgspec.DecodeError) as error:
+            # Those that are known are still good; whoever is refused for it is told that the key is not known.
+            log.warning("weft: the keys of the identity provider cannot be fetched: %s", error)
+            return
+        keys: dict[str, Any] = {}
+        for one in found.keys:
+            try:
+                keys[str(one.get("kid", ""))] = PyJWK(one)
+            except PyJWKError as error:
+                log.info("weft: a key of the identity provider is of no use here: %s", error)
+        self._keys = keys
+        self._fetched = self._tried
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+class _KeySet(msgspec.Struct):
+    keys: list[dict[str, Any]]
+
+
+def _text(value: Any) -> str:
+    return msgspec.convert(value, str)
+
+
+def _texts(value: Any) -> list[str]:
+    """One text of words, or a list of them."""
+    return value.split() if isinstance(value, str) else msgspec.convert(value, list[str])

@@ -1,0 +1,1 @@
+"""People in the loop: an inbox, decisions, links that decide, and telling others that somebody is asked."""

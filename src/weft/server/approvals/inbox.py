@@ -1,0 +1,80 @@
+"""Questions that wait for people: which are open, and deciding one.
+
+A caller whom the server knows answers for itself and for nobody else. Where nobody is known, on one's own machine, the
+name that is given is believed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import values
+from weft.errors import NotAllowed
+from weft.runtime.door import Door
+from weft.runtime.questions import RUNS_PER_PAGE, OpenQuestion, open_in, runs_that_ask
+from weft.server import views
+from weft.server.endpoints.places import named
+from weft.server.identity import Identity
+from weft.server.request import Call
+
+
+async def list_approvals(call: Call) -> views.Approvals:
+    """A page of open questions, by run, newest runs first."""
+    asked = call.asked(views.ApprovalsQuery)
+    door = call.door
+    page = await runs_that_ask(door, after=asked.cursor, limit=min(RUNS_PER_PAGE, asked.limit))
+    found = [item for row in page.rows for item in await open_in(door, row)]
+    if asked.mine:
+        found = [item for item in found if may_answer(call.identity, item)]
+    return views.Approvals([await approval_view(door, item) for item in found], page.cursor)
+
+
+def may_answer(identity: Identity, item: OpenQuestion) -> bool:
+    """Whether this caller is one of those who are asked; a caller whom nobody knows may be anybody."""
+    asked = item.asked
+    return not asked or identity.groups is None or identity.subject in asked or bool(identity.groups & set(asked))
+
+
+async def approval_view(door: Door, item: OpenQuestion) -> views.Approval:
+    """A question for the API."""
+    question = item.question
+    return views.Approval(
+        id=item.id,
+        run=item.row.id,
+        workflow=item.row.workflow,
+        place=item.place,
+        title=question.title,
+        of=item.asked,
+        quorum=question.quorum,
+        four_eyes=question.four_eyes,
+        escalated=question.escalated,
+        approvals=question.approvals,
+        form=question.form,
+        about=msgspec.Raw(await door.load(bytes(question.about))),
+        digest=item.digest,
+        since=views.known_moment(question.since),
+        due_at=views.moment(question.due),
+    )
+
+
+async def decide(call: Call) -> views.Accepted:
+    """Answer a question. Raises NotFound, NotAllowed, AlreadyDecided, BadValue."""
+    decision = call.given(views.Decision)
+    door = call.door
+    row, place = await named(door, call.parameters["id"], "question")
+    by, groups = _who(call.identity, decision.by)
+    values.encode([place, by, decision.reason, decision.digest], what="the answer has")
+    form = msgspec.Raw(values.seal(values.encode(decision.form, what="the form has")))
+    command = c.DecideAsk(place, decision.approved, by, decision.reason, form, groups, decision.digest)
+    await door.tell(row.id, command, key=call.key)
+    now = await door.row(row.id)
+    return views.Accepted(now.id, now.status)  # type: ignore[arg-type]
+
+
+def _who(identity: Identity, said: str) -> tuple[str, list[str] | None]:
+    if identity.groups is None:
+        return said, None
+    if said and said != identity.subject:
+        raise NotAllowed(f"{identity.subject} cannot answer for {said[:100]}.", hint="Leave out `by`.")
+    return identity.subject, sorted(identity.groups)

@@ -1,0 +1,137 @@
+"""The steps that goals are planned with, and what a goal would take: registered in the store, for every host of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from weft.core import values
+from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUpdated
+from weft.core.goal.definitions import StepDef
+from weft.core.goal.plan import Plan
+from weft.errors import NotFound
+from weft.goals.load import Loaded, load_steps
+from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.server.paging import cut
+from weft.server.request import Call, Form
+from weft.server.views import Name, PageQuery
+
+
+class StepView(msgspec.Struct, frozen=True, kw_only=True):
+    """A step and how it was found last: healthy, unhealthy or unknown. ``stored``: it can be changed here."""
+
+    id: str
+    stored: bool
+    health: str
+    error: str
+    definition: dict[str, Any]
+
+
+class StepViews(msgspec.Struct, frozen=True):
+    steps: list[StepView]
+    cursor: str | None
+
+
+class StepsDocument(Form, frozen=True, kw_only=True):
+    """Steps as a file would have them (``weft: steps/1``)."""
+
+    document: dict[str, Any]
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """The steps that are different now; none: it was so already."""
+
+    steps: list[str]
+
+
+class NewPlan(Form, frozen=True, kw_only=True):
+    """What is wanted, and the names of the facts that will be given."""
+
+    goals: Annotated[list[Name], Meta(min_length=1, max_length=100)]
+    given: Annotated[list[Name], Meta(max_length=1_000)] = msgspec.field(default_factory=list)
+
+
+class PlanView(msgspec.Struct, frozen=True, kw_only=True):
+    """What reaching the goals takes. ``missing``: facts that nobody gives, and the steps that need them."""
+
+    goals: list[str]
+    steps: list[str]
+    required: list[str]
+    conditional: list[str]
+    missing: dict[str, list[str]]
+    excluded: dict[str, Any]
+
+
+async def list_steps(call: Call) -> StepViews:
+    """All steps that goals are planned with here, by id."""
+    asked = call.asked(PageQuery)
+    engine = call.services.engine()
+    stored = await engine.steps.stored.catalogue()
+    planned = sorted(engine.catalogue.planned(), key=lambda step: step.id)
+    page, cursor = cut(planned, asked.limit, asked.cursor)
+    return StepViews([_view(step, stored.health.get(step.id), step.id in stored) for step in page], cursor)
+
+
+async def show_step(call: Call) -> StepView:
+    """One step and its health. Raises NotFound."""
+    engine = call.services.engine()
+    stored = await engine.steps.stored.catalogue()
+    name = call.parameters["step"]
+    for step in engine.catalogue.planned():
+        if step.id == name:
+            return _view(step, stored.health.get(name), name in stored)
+    raise NotFound(f"No step {name[:60]!r} takes part in planning here.")
+
+
+def _view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # noqa: FBT001 - a fact, not a choice
+    found = health or Checkup()
+    definition: dict[str, Any] = msgspec.to_builtins(step)
+    return StepView(id=step.id, stored=stored, health=found.status, error=found.error or "", definition=definition)
+
+
+async def register_steps(call: Call) -> Changed:
+    """Add the steps of a document, all or none. Raises NameTaken, BadStep."""
+    loaded = await _loaded(call)
+    return await _changed(call, await call.services.engine().steps.stored.register(loaded))
+
+
+async def update_steps(call: Call) -> Changed:
+    """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
+    loaded = await _loaded(call)
+    return await _changed(call, await call.services.engine().steps.stored.update(loaded))
+
+
+async def unregister_step(call: Call) -> Changed:
+    """Take a step out; runs under way keep it. Raises UnknownStep."""
+    return await _changed(call, await call.services.engine().steps.stored.unregister(call.parameters["step"]))
+
+
+async def _loaded(call: Call) -> Loaded:
+    document = call.given(StepsDocument).document
+    values.encode(document, what="the document has")
+    # Scripts are compiled, which may take a while.
+    return await call.services.engine().in_thread(lambda: load_steps(document, GOAL_LANGUAGES))
+
+
+async def _changed(call: Call, events: Sequence[AnyCatalogueEvent]) -> Changed:
+    await call.services.engine().steps.refresh()
+    return Changed([e.step.id if isinstance(e, StepRegistered | StepUpdated) else e.step_id for e in events])
+
+
+async def preview(call: Call) -> PlanView:
+    """What a start would take, by the very function that a start uses."""
+    wanted = call.given(NewPlan)
+    values.encode([*wanted.goals, *wanted.given], what="the plan has")
+    call.services.engine()
+    plan: Plan = call.services.hosted.plan(wanted.goals, wanted.given)
+    return PlanView(
+        goals=plan.goals,
+        steps=sorted(plan.steps),
+        required=plan.required,
+        conditional=plan.conditional,
+        missing=plan.missing,
+        excluded=msgspec.to_builtins(plan.excluded),
+    )

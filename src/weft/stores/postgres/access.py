@@ -1,0 +1,64 @@
+"""Keys to the API in Postgres."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.ids import Millis
+from weft.errors import Conflict
+from weft.ports.access import ApiKey
+from weft.stores.postgres.connection import Record
+from weft.stores.postgres.lines import Lines, fetch, fetch_row, fetch_value
+
+_SELECT = "SELECT id, digest, name, tenant, scopes, groups, created_at, expires_at, revoked_at FROM api_keys"
+_ADD = (
+    "INSERT INTO api_keys (id, digest, name, tenant, scopes, groups, created_at, expires_at, revoked_at) "
+    "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING 1"
+)
+_REVOKE = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING 1"
+_SEED = "INSERT INTO seeds (name, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+
+
+class PostgresAccess:
+    """The keys of a Postgres store."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+
+    async def add(self, key: ApiKey) -> None:
+        values = (key.id, key.digest, key.name, key.tenant, list(key.scopes), list(key.groups))
+        times = (key.created_at, key.expires_at, key.revoked_at)
+        if not await fetch_value(self._lines, _ADD, *values, *times):
+            raise Conflict(f"There is a key {key.id} already.")
+
+    async def find(self, digest: str) -> ApiKey | None:
+        row = await fetch_row(self._lines, f"{_SELECT} WHERE digest = $1", digest)
+        return None if row is None else _key(row)
+
+    async def keys(self) -> Sequence[ApiKey]:
+        return [_key(row) for row in await fetch(self._lines, f"{_SELECT} ORDER BY created_at, id")]
+
+    async def revoke(self, id: str, *, now: Millis) -> bool:
+        return bool(await fetch_value(self._lines, _REVOKE, id, now))
+
+    async def is_open(self) -> bool:
+        return not await fetch_value(self._lines, "SELECT 1 FROM api_keys LIMIT 1")
+
+    async def seed(self, name: str, fresh: bytes) -> bytes:
+        # Two statements: one that sees its own snapshot only would miss what another host has just put there.
+        await fetch(self._lines, _SEED, name, bytes(fresh))
+        return bytes(await fetch_value(self._lines, "SELECT bytes FROM seeds WHERE name = $1", name))
+
+
+def _key(row: Record) -> ApiKey:
+    return ApiKey(
+        id=row["id"],
+        digest=row["digest"],
+        name=row["name"],
+        tenant=row["tenant"],
+        scopes=list(row["scopes"]),
+        groups=list(row["groups"]),
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        revoked_at=row["revoked_at"],
+    )

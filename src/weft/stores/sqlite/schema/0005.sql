@@ -1,0 +1,20 @@
+-- Who may use the API. Of a key only its digest is kept.
+
+CREATE TABLE api_keys (
+    num        INTEGER PRIMARY KEY,
+    id         TEXT    NOT NULL UNIQUE,
+    digest     TEXT    NOT NULL UNIQUE,     -- SHA-256
+    name       TEXT    NOT NULL,
+    tenant     TEXT    NOT NULL,
+    scopes     TEXT    NOT NULL,            -- JSON
+    groups     TEXT    NOT NULL,            -- JSON
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER,
+    revoked_at INTEGER
+) STRICT;
+
+-- Random bytes that all hosts share, such as what links are signed with.
+CREATE TABLE seeds (
+    name  TEXT NOT NULL PRIMARY KEY,
+    bytes BLOB NOT NULL
+) STRICT, WITHOUT ROWID;

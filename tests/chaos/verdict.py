@@ -1,0 +1,165 @@
+"""What a storm left behind, judged by the ledger and the tables alone; no engine is asked for its opinion."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]
+import msgspec
+
+ADOPTED_SECONDS_MAX = 10.0
+ROUNDING_MS = 2
+"""The ledger has the machine's own time; the log has the server's, as hosts measured it."""
+
+_RUNS = "SELECT num, id, uid, status, ended_at FROM runs"
+_EVENTS = "SELECT run, seq, at, body FROM events ORDER BY run, seq"
+_SUCCEEDED = "task_succeeded"
+_ENDS = ("run_completed", "run_failed", "run_cancelled")
+
+
+class Findings(msgspec.Struct):
+    """What happened, and what is wrong with it."""
+
+    seconds: float = 0.0
+    kills: int = 0
+    frozen: int = 0
+    outages: list[float] = []
+    adopted: list[tuple[float, float]] = []
+    """Of every host that was killed and had runs: when, and for how long they stayed with it."""
+    runs: int = 0
+    events: int = 0
+    effects: int = 0
+    again: int = 0
+    """Effects that came again because nothing of the first was recorded: at least once, under the same key."""
+    losses: int = 0
+    lost: list[str] = []
+    repeated: list[str] = []
+    stuck: list[str] = []
+    torn: list[str] = []
+
+    def adoption(self) -> list[float]:
+        """How long dead hosts kept their runs while the server was there: its own absence is nobody's fault."""
+        return [took for since, took in self.adopted if not any(since <= at <= since + took for at in self.outages)]
+
+    def is_clean(self) -> bool:
+        late = [took for took in self.adoption() if took > ADOPTED_SECONDS_MAX]
+        return not (self.lost or self.repeated or self.stuck or self.torn or late)
+
+    def summary(self) -> dict[str, Any]:
+        took = self.adoption()
+        return {
+            "seconds": round(self.seconds, 1),
+            "runs": self.runs,
+            "events": self.events,
+            "kills": self.kills,
+            "frozen": self.frozen,
+            "outages": len(self.outages),
+            "effects": self.effects,
+            "effects_again_unrecorded": self.again,
+            "tasks_lost_and_handed_out_again": self.losses,
+            "lost": len(self.lost),
+            "repeated_after_recorded": len(self.repeated),
+            "stuck": len(self.stuck),
+            "torn": len(self.torn),
+            "adoption_seconds": {
+                "dead_hosts": len(self.adopted),
+                "median": round(statistics.median(took), 2) if took else None,
+                "max": round(max(took), 2) if took else None,
+                "max_with_outages": round(max((took for _, took in self.adopted), default=0.0), 2),
+            },
+            "examples": [*self.lost[:5], *self.repeated[:5], *self.stuck[:5], *self.torn[:5]],
+        }
+
+
+async def judge(findings: Findings, url: str, folder: Path, wanted: int) -> None:
+    """Compare what was acknowledged, recorded and done."""
+    connection = await asyncpg.connect(url, server_settings={"search_path": "weft"})
+    try:
+        runs = await connection.fetch(_RUNS)
+        logs: dict[int, list[Mapping[str, Any]]] = {}
+        for row in await connection.fetch(_EVENTS):
+            event = {**json.loads(row["body"]), "seq": row["seq"], "at_ms": row["at"]}
+            logs.setdefault(row["run"], []).append(event)
+    finally:
+        await connection.close()
+    findings.runs = len(runs)
+    findings.events = sum(map(len, logs.values()))
+    _judge_runs(findings, runs, wanted)
+    for row in runs:
+        _judge_log(findings, row["id"], logs.get(row["num"], []))
+    _judge_effects(findings, logs, _effects(folder))
+
+
+def _judge_runs(findings: Findings, runs: Sequence[Any], wanted: int) -> None:
+    """Every start that was acknowledged is there and has come to its end."""
+    known = {row["id"]: row["status"] for row in runs}
+    for n in range(wanted):
+        run = f"{('order', 'packing', 'shipping')[n % 3]}-{n}"
+        if run not in known:
+            findings.lost.append(f"{run} was acknowledged and is not there")
+    findings.stuck += [f"{run} is {status}" for run, status in known.items() if status != "completed"]
+
+
+def _judge_log(findings: Findings, run: str, log: Sequence[Mapping[str, Any]]) -> None:
+    if [event["seq"] for event in log] != list(range(1, len(log) + 1)):
+        findings.torn.append(f"{run}: its events are not numbered without a gap")
+    ends = [event for event in log if event["kind"] in _ENDS]
+    if len(ends) != 1 or log[-1] is not ends[0]:
+        findings.torn.append(f"{run} ended {len(ends)} times")
+    findings.losses += sum(event["kind"] == "task_lost" for event in log)
+    if run.startswith("order-") and "." not in run:
+        told = [event for event in log if event["kind"] == "message_received"]
+        if len(told) != 1:
+            findings.lost.append(f"{run} received its one message {len(told)} times")
+
+
+def _judge_effects(
+    findings: Findings, logs: Mapping[int, Sequence[Mapping[str, Any]]], effects: Sequence[tuple[int, str]]
+) -> None:
+    """What is recorded was done, and was not done again after it was recorded."""
+    recorded: dict[str, int] = {}
+    failures: Counter[str] = Counter()
+    for log in logs.values():
+        keys = {event["task"]: _key_in(event["output"]) for event in log if event["kind"] == _SUCCEEDED}
+        for event in log:
+            if event["kind"] == _SUCCEEDED:
+                key = keys[event["task"]]
+                if key in recorded:
+                    findings.repeated.append(f"{key} is recorded twice")
+                recorded[key] = event["at_ms"]
+            elif event["kind"] == "task_failed":
+                failures[keys.get(event["task"], "")] += 1
+    done: dict[str, list[int]] = {}
+    for at_ms, key in effects:
+        done.setdefault(key, []).append(at_ms)
+    findings.effects = len(effects)
+    findings.lost += [f"{key} is recorded and was never done" for key in recorded if key not in done]
+    for key, times in done.items():
+        more = len(times) - 1 - failures[key]
+        findings.again += max(0, more)
+        late = max(times) - recorded.get(key, max(times))
+        if more > 0 and late > ROUNDING_MS:
+            findings.repeated.append(f"{key} was done again {late} ms after its success was recorded")
+
+
+def _key_in(output: Any) -> str:
+    """The key that a step returned, wherever its style puts it."""
+    if isinstance(output, dict):
+        if "key" in output:
+            return str(output["key"])
+        return _key_in(output["order"])
+    raise AssertionError(f"{output!r} holds no key")
+
+
+def _effects(folder: Path) -> list[tuple[int, str]]:
+    found = []
+    for file in folder.glob("ledger-*.txt"):
+        for line in file.read_text().splitlines():
+            at_ms, key = line.split(" ", 1)
+            found.append((int(at_ms), key))
+    return found

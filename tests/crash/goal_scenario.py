@@ -1,0 +1,94 @@
+"""Goals under fire: facts that lead to others, a list worked on in items, a failure that passes, a child, a person."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import weft
+from tests.crash.hosting import hosting, url_of
+from tests.crash.scenario import BIG, Ledger
+
+
+class Customer(TypedDict):
+    name: str
+    boxes: list[int]
+
+
+def build(folder: Path) -> weft.App:
+    """The program, as a user would write it."""
+    app = weft.App(url_of(folder))
+    ledger = Ledger(folder / "ledger.txt")
+
+    def done(step: str) -> None:
+        ledger.write("effect", step, weft.task().key)
+
+    @app.step(gives=("name", "boxes"))
+    async def load(order: str) -> Customer:
+        done("load")
+        return {"name": f"customer-{order}", "boxes": [1, 2, 3]}
+
+    @app.step(gives="packed", width=2)
+    def pack(box: Annotated[int, weft.Each("boxes")]) -> int:
+        done("pack")
+        return box * 10
+
+    @app.step(gives="note", retries=weft.Retry(3, delay="1ms"))
+    async def describe(name: str) -> str:
+        done("describe")
+        if weft.task().attempt == 1:
+            raise RuntimeError("busy")
+        return BIG
+
+    @app.step(gives="label", when="size(note) > 9")
+    async def label(name: str, note: str) -> str:
+        done("label")
+        return f"{name}:{len(note)}"
+
+    @app.step
+    async def ship(packed: list[Any], label: str) -> str:
+        done("ship")
+        return label
+
+    @app.step(gives="lost")
+    async def lose(order: str) -> str:
+        done("lose")
+        raise weft.Critical("no way")
+
+    @app.step
+    async def never(lost: str) -> None:
+        done("never")
+
+    app.goal("order", ship)
+    app.goal("doomed", never)
+    return app
+
+
+STATUSES = {"main": "completed", "doomed": "failed"}
+COMMANDS = 0
+UNDONE = False
+
+
+async def play(app: weft.App, folder: Path) -> None:
+    """Start what is to be done, or go on with it; say in the ledger what was acknowledged."""
+    ledger = Ledger(folder / "ledger.txt")
+    async with hosting(app):
+        main = await app.start("order", {"order": "o"}, id="main")
+        ledger.write("acked", "start-main")
+        doomed = await app.start("doomed", {"order": "d"}, id="doomed")
+        ledger.write("acked", "start-doomed")
+        ledger.write("result", str(_is_right(await main.result())))
+        try:
+            await doomed.result()
+        except weft.RunFailed:
+            ledger.write("result", "doomed-failed")
+
+
+def _is_right(facts: Any) -> bool:
+    packed = sorted(one["packed"] for one in facts["packed"]) == [10, 20, 30]
+    return packed and facts["label"] == f"customer-o:{len(BIG)}"
+
+
+def run(folder: Path) -> None:
+    asyncio.run(play(build(folder), folder))

@@ -1,0 +1,309 @@
+"""Every route, with every scope, for one's own runs and for those of another tenant: made from the table of routes.
+
+A route without a rule here fails: whoever adds one says what it is about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+import weft
+from tests.server.keyring import Caller, caller
+from tests.server.kit import API, SECONDS_MAX, Answer, Server, quoted, serving
+from tests.server.shop import shop
+from tests.server.test_live import heard
+from weft.core.ids import tenant_prefix
+from weft.runtime.tenancy import TenantDoor, check_tenant
+from weft.server.identity import Scope
+from weft.server.routing import Route
+from weft.server.table import ROUTES
+
+# What the path of a route names: nothing of a tenant's, a run, or something of a run. Or the route is the operator's.
+OPEN, SHARED, RUN, PLACE, OPERATORS = "open", "shared", "run", "place", "operators"
+RULES = {
+    "startRun": SHARED, "listRuns": SHARED, "listWorkflows": SHARED, "listVersions": SHARED, "getVersion": SHARED,
+    "listNodeTypes": SHARED, "listSteps": SHARED, "getStep": SHARED, "plan": SHARED, "listApprovals": SHARED,
+    "listDeadLetters": SHARED, "followAll": SHARED,
+    "getRun": RUN, "listEvents": RUN, "getTree": RUN, "getResult": RUN, "explainRun": RUN, "sendMessage": RUN,
+    "cancelRun": RUN, "pauseRun": RUN, "resumeRun": RUN, "retryRun": RUN, "followRun": RUN, "listStreams": RUN,
+    "readStream": RUN, "followStream": RUN,
+    "decide": PLACE, "makeLinks": PLACE, "requeueDeadLetter": PLACE, "discardDeadLetter": PLACE,
+    "putTag": OPERATORS, "registerSteps": OPERATORS, "updateSteps": OPERATORS, "unregisterStep": OPERATORS,
+    "claimTasks": OPERATORS, "keepTask": OPERATORS, "emitOutput": OPERATORS, "completeTask": OPERATORS,
+    "failTask": OPERATORS, "metrics": OPERATORS, "statusPage": OPERATORS,
+    "alive": OPEN, "ready": OPEN, "openapi": OPEN, "showLink": OPEN, "followLink": OPEN,
+}  # fmt: skip
+BODIES: dict[str, Any] = {
+    "startRun": {"workflow": "hello", "input": {"name": "a"}},
+    "sendMessage": {"name": "note"},
+    "decide": {"approved": True, "form": {"carrier": "dhl"}},
+    "makeLinks": {"by": "ann"},
+    "plan": {"goals": ["nothing"]},
+    "putTag": {"version": "1"},
+    "registerSteps": {"document": {}},
+    "updateSteps": {"document": {}},
+    "claimTasks": {"steps": ["x"]},
+    "failTask": {"message": "x"},
+    "emitOutput": {"stream": "s", "chunks": [1]},
+}
+NAMES = {"name": "hello", "version": "1", "tag": "t", "stream": "s", "token": "x", "step": "s"}
+PLACES = {"requeueDeadLetter": ":t1", "discardDeadLetter": ":t1"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Two tenants with a run each that asks, under the same id."""
+    with serving(shop()) as running:
+        for tenant in ("a", "b"):
+            admin = caller(running, "ann", "admin", tenant=tenant)
+            for run in ("same", f"only-{tenant}"):
+                new = {"workflow": "ship", "input": {"order_id": f"secret of {tenant}"}, "id": run}
+                assert admin.post(f"{API}/runs", new).status == 201
+                while not [one for one in admin.get(f"{API}/approvals").json["approvals"] if one["run"] == run]:
+                    pass
+        yield running
+
+
+@pytest.fixture(scope="module")
+def callers(server: Server) -> dict[tuple[str, str], Caller]:
+    """Somebody of each tenant, and of none, with each scope."""
+    found = {}
+    for tenant in ("a", "b", ""):
+        for scope in Scope:
+            if tenant and scope is Scope.WORK:
+                continue
+            found[tenant, str(scope)] = caller(server, f"ann-{scope}", str(scope), tenant=tenant)
+    return found
+
+
+def asked(route: Route, who: Caller, run: str) -> Answer:
+    """Ask for a route about a run."""
+    rule = RULES[route.name]
+    subject = run if rule == RUN else f"{run}{PLACES.get(route.name, ':carrier')}"
+    path = route.path
+    for name in route.parameters:
+        path = path.replace(f"{{{name}}}", quoted(subject if name == "id" else NAMES[name]))
+    if route.kind == "live":
+        path += "?nothing=1"  # refused where it would be answered for ever
+    return who.ask(route.method, path, BODIES.get(route.name, {}) if route.is_write else None)
+
+
+def test_every_route_has_a_rule() -> None:
+    assert {route.name for route in ROUTES} == set(RULES)
+
+
+def test_the_rules_agree_with_the_table() -> None:
+    for route in ROUTES:
+        assert (route.scope is None) == (RULES[route.name] == OPEN), route.name
+        assert route.whole == (RULES[route.name] == OPERATORS), route.name
+
+
+@pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] != OPEN], ids=lambda one: one.name)
+def test_a_route_asks_for_a_key_and_for_its_scope(
+    server: Server, callers: dict[tuple[str, str], Caller], route: Route
+) -> None:
+    assert asked(route, Caller(server, None), "same").status == 401
+    assert asked(route, Caller(server, "weft_nonsense"), "same").status == 401
+    for (tenant, scope), who in callers.items():
+        if scope not in (str(route.scope), "admin"):
+            assert asked(route, who, "same").status == 403, (tenant, scope)
+
+
+@pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] == OPERATORS], ids=lambda one: one.name)
+def test_what_is_about_all_tenants_is_for_no_tenant(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+    for tenant in ("a", "b"):
+        assert asked(route, callers[tenant, "admin"], "same").status == 403
+    assert asked(route, callers["", "admin"], "same").status not in (401, 403)
+
+
+@pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] in (RUN, PLACE)], ids=lambda one: one.name)
+def test_what_belongs_to_another_tenant_is_not_there(
+    server: Server, callers: dict[tuple[str, str], Caller], route: Route
+) -> None:
+    before = logs(server)
+    for scope in {str(route.scope), "admin"}:
+        for run in (
+            "only-b",
+            "@b/only-b",
+            "@b/same",
+            "@a/@b/same",
+            "@b/only-b\0",
+            "../b/only-b",
+            "@a/only-b",
+            "@/only-b",
+        ):
+            answer = asked(route, callers["a", scope], run)
+            # A route that is answered for ever is refused for its query first; it is asked for properly below.
+            assert answer.status == 404 or (route.kind == "live" and answer.status == 422), (run, answer.raw)
+            assert b"secret of b" not in answer.raw
+    assert logs(server) == before
+
+
+def logs(server: Server) -> dict[str, int]:
+    """How long the log of every run is."""
+    return {run.id: run.seq for run in server.app.door.store.content.runs.values()}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "route", [one for one in ROUTES if one.kind == "live" and one.parameters], ids=lambda one: one.name
+)
+def test_a_stream_of_another_tenant_is_not_there(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+    for run in ("only-b", "@b/only-b"):
+        path = route.path.replace("{id}", quoted(run)).replace("{stream}", "s")
+        assert callers["a", "read"].get(path).status == 404
+
+
+@pytest.mark.parametrize(
+    "route",
+    [one for one in ROUTES if RULES[one.name] in (RUN, PLACE, SHARED) and one.name != "cancelRun"],
+    ids=lambda one: one.name,
+)
+def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+    answer = asked(route, callers["a", str(route.scope)], "only-a" if route.name == "makeLinks" else "same")
+
+    assert answer.status not in (401, 403)
+    if RULES[route.name] in (RUN, PLACE) and route.name not in PLACES:
+        assert answer.status != 404
+    assert b"secret of b" not in answer.raw
+
+
+# --- lists -------------------------------------------------------------------------------------------------------
+
+
+def test_lists_show_ones_own_and_the_operator_sees_all(callers: dict[tuple[str, str], Caller]) -> None:
+    own = callers["a", "read"]
+    assert {run["id"] for run in own.get(f"{API}/runs?workflow=ship").json["runs"]} == {"same", "only-a"}
+    assert {run["id"] for run in own.get(f"{API}/runs?prefix=only").json["runs"]} == {"only-a"}
+    assert own.get(f"{API}/runs?prefix=@b/").json["runs"] == []
+    assert own.get(f"{API}/runs?parent=only-b").status == 404
+    assert {one["run"] for one in own.get(f"{API}/approvals").json["approvals"]} <= {"same", "only-a"}
+    everything = {run["id"] for run in callers["", "read"].get(f"{API}/runs?workflow=ship").json["runs"]}
+    assert everything == {"@a/same", "@a/only-a", "@b/same", "@b/only-b"}
+
+
+def test_pages_of_a_list_do_not_leave_the_tenant(callers: dict[tuple[str, str], Caller]) -> None:
+    found, cursor = [], ""
+    while True:
+        page = callers["b", "read"].get(f"{API}/runs?workflow=ship&limit=1{cursor}").json
+        found += [run["id"] for run in page["runs"]]
+        if page["cursor"] is None:
+            break
+        cursor = f"&cursor={quoted(page['cursor'])}"
+    assert sorted(found) == ["only-b", "same"]
+    stolen = callers["b", "read"].get(f"{API}/runs?limit=1").json["cursor"]
+    seen = callers["a", "read"].get(f"{API}/runs?cursor={quoted(stolen or 'x')}")
+    assert b"only-b" not in seen.raw
+
+
+def test_the_same_id_and_the_same_key_are_other_runs_for_another_tenant(
+    server: Server, callers: dict[tuple[str, str], Caller]
+) -> None:
+    new = {"workflow": "hello", "input": {"name": "x"}}
+    for body, headers in (({**new, "id": "twin"}, {}), (new, {"Idempotency_Key": "k-1"})):
+        answers = [callers[tenant, "start"].post(f"{API}/runs", body, **headers) for tenant in ("a", "b", "a")]
+        assert [answer.status for answer in answers] == [201, 201, 200]
+        assert answers[0].json["id"] == answers[2].json["id"]
+    assert {"@a/twin", "@b/twin"} <= set(logs(server))
+
+
+def test_a_run_that_is_started_under_the_name_of_another_tenant_is_ones_own(
+    server: Server, callers: dict[tuple[str, str], Caller]
+) -> None:
+    new = {"workflow": "hello", "input": {"name": "x"}, "id": "@b/taken"}
+    assert callers["a", "start"].post(f"{API}/runs", new).status == 201
+    assert "@a/@b/taken" in logs(server)
+    assert callers["b", "read"].get(f"{API}/runs/taken").status == 404
+
+
+def test_children_belong_to_the_tenant_of_their_parent_whatever_they_are_called(
+    server: Server, callers: dict[tuple[str, str], Caller]
+) -> None:
+    admin = callers["a", "admin"]
+    assert admin.post(f"{API}/runs", {"workflow": "family", "id": "parent"}).status == 201
+    assert admin.get(f"{API}/runs/parent/result?wait=10").json["status"] == "completed"
+    assert "@a/parent.child" in logs(server)
+    assert admin.get(f"{API}/runs/parent.child").json["parent"] == "parent"
+    assert {run["id"] for run in admin.get(f"{API}/runs?parent=parent").json["runs"]} == {"parent.child"}
+    assert callers["b", "admin"].get(f"{API}/runs/parent.child").status == 404
+
+
+def test_a_child_with_a_name_of_its_own_is_still_the_tenants() -> None:
+    app = shop()
+
+    @app.workflow
+    async def named(ctx: weft.Context) -> str:
+        return await ctx.call("hello", {"name": "x"}, id="@b/mine")
+
+    with serving(app) as server:
+        a, b = (caller(server, "x", "admin", tenant=tenant) for tenant in ("a", "b"))
+        a.post(f"{API}/runs", {"workflow": "named", "id": "n"})
+        assert a.get(f"{API}/runs/n/result?wait=10").json["status"] == "completed"
+        assert "@a/@b/mine" in logs(server)
+        assert b.get(f"{API}/runs/mine").status == 404
+
+
+# --- live --------------------------------------------------------------------------------------------------------
+
+
+def test_a_feed_carries_ones_own_runs_only(server: Server, callers: dict[tuple[str, str], Caller]) -> None:
+    seen: list[str] = []
+
+    async def listen() -> None:
+        headers = callers["a", "read"]._headers
+        timeout = aiohttp.ClientTimeout(total=SECONDS_MAX)
+        path = f"{server.url}{API}/live?workflow=hello"
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(path, headers=headers) as response:
+            assert response.status == 200
+            async for event in heard(response.content):
+                if event.event == "ready":
+                    await asyncio.to_thread(start_two)
+                elif "run" in event.data:
+                    seen.append(event.data["run"])
+                    if event.event == "run_completed":
+                        return
+
+    def start_two() -> None:
+        for tenant in ("b", "a"):
+            new = {"workflow": "hello", "input": {"name": "x"}, "id": f"live-{tenant}"}
+            assert callers[tenant, "start"].post(f"{API}/runs", new).status == 201
+            callers[tenant, "read"].get(f"{API}/runs/live-{tenant}/result?wait=10")
+
+    asyncio.run(listen())
+    assert set(seen) == {"live-a"}
+
+
+# --- names -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["acme", "a", "A-1_b.c", "0x"])
+def test_names_of_tenants(name: str) -> None:
+    assert tenant_prefix(f"@{check_tenant(name)}/run") == f"@{name}/"
+
+
+@pytest.mark.parametrize("name", ["a/b", "@a", ".a", "-a", "a b", "é", "x" * 64, "a\n"])
+def test_what_cannot_be_the_name_of_a_tenant(name: str) -> None:
+    with pytest.raises(weft.UsageError):
+        check_tenant(name)
+
+
+@pytest.mark.parametrize("run", ["order-1", "a/b", "@", "@/x", "@noslash", "x@a/b"])
+def test_runs_that_belong_to_no_tenant(run: str) -> None:
+    assert tenant_prefix(run) == ""
+
+
+def test_the_door_of_a_tenant_has_no_way_to_what_lists_everything(server: Server) -> None:
+    door = TenantDoor(server.app.door, "a")
+    for port in ("access", "hosts", "tasks", "memos"):
+        assert not hasattr(door.store, port)
+    with pytest.raises(weft.NotAllowed):
+        server.inside(door.store.directory.counts())
+    foreign = server.inside(server.app.door.row("@b/only-b"))
+    assert server.inside(door.store.directory.row(foreign.uid)) is None
+    assert server.inside(door.store.directory.key(foreign.uid, "k")) is None
+    assert msgspec.structs.asdict(server.inside(door.row("same")))["id"] == "same"
