@@ -1,25 +1,41 @@
 """Two hosts, every order of their steps: no append under an old epoch, and never two lives in one log."""
 
 import asyncio
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Iterator, Sequence
+from itertools import combinations, count
 from typing import Any
 
-from tests.contract.kit import HERE, THERE, append, event, go, new
-from weft.core.ids import Epoch, HostId, RunUid
+import pytest
+
+from tests.contract.kit import FLOW, HERE, THERE, append, event, go, new
+from weft.core.ids import Epoch, HostId, Millis, RunUid
 from weft.ports.store import OVER_STATUSES, Outcome, RunRow, Store
 
 STEPS = 4
 
 
-class Actor:
-    """A host that claims a run, reads it, writes one event and ends it, by what it last knew."""
+PROGRAMS = {
+    "both claim": (("claim", "load", "append", "complete"), ("claim", "load", "append", "complete")),
+    "one expires the other": (("claim", "renew", "append", "complete"), ("expire", "load", "append", "complete")),
+    "each expires the other": (("expire", "load", "append", "renew"), ("expire", "renew", "append", "complete")),
+    "an owner is expired in its sleep": (
+        ("renew", "append", "renew", "append"),
+        ("expire", "append", "complete", "load"),
+    ),
+}
+LEASE_MS = 1_000
+clock = count(start=0, step=100)
+"""Every look of an observer is long after the one before."""
 
-    def __init__(self, store: Store, uid: str, host: HostId, seen: RunRow) -> None:
+
+class Actor:
+    """A host that goes through a program of four operations on one run, by what it last knew."""
+
+    def __init__(self, store: Store, uid: str, host: HostId, seen: RunRow, program: Sequence[str]) -> None:
         self.store, self.uid, self.host = store, RunUid(uid), host
         self.epoch, self.seq = seen.epoch, seen.seq
         self.accepted: list[tuple[Epoch, int]] = []
-        self.steps = iter([self._claim, self._load, self._append, self._complete])
+        self.steps = iter([getattr(self, f"_{name}") for name in program])
 
     def step(self) -> None:
         next(self.steps)()
@@ -28,6 +44,20 @@ class Actor:
         rows = go(self.store.log.claim([self.uid], self.host, expected={self.uid: self.epoch}))
         if rows:
             self.epoch = rows[0].epoch
+
+    def _renew(self) -> None:
+        go(self.store.hosts.beat(self.host))
+
+    def _expire(self) -> None:
+        """Look twice, a lease apart on a clock of its own: whoever did not beat between is dead, and robbed."""
+        at = next(clock)
+        go(self.store.hosts.dead(monotonic=at))
+        dead = go(self.store.hosts.dead(monotonic=at + LEASE_MS / 1000))
+        waiting = go(self.store.directory.claimable([FLOW], dead=dead, now=Millis(0), limit=1_000))
+        for row in waiting:
+            if row.uid == self.uid:
+                self.epoch = row.epoch
+                self._claim()
 
     def _load(self) -> None:
         loaded = go(self.store.log.load(self.uid, fold=1))
@@ -52,14 +82,19 @@ def orders() -> Iterator[list[int]]:
         yield [0 if place in first else 1 for place in range(2 * STEPS)]
 
 
-def test_no_order_of_two_hosts_lets_an_old_epoch_write(store: Store, peer: Store) -> None:
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_order_of_two_hosts_lets_an_old_epoch_write(store: Store, peer: Store, name: str) -> None:
+    first, second = PROGRAMS[name]
+    for one, host in ((store, HERE), (peer, THERE)):
+        go(one.hosts.join(host, lease_ms=LEASE_MS))
     accepted = 0
     for number, order in enumerate(orders()):
         uid = f"run {number}"
-        go(store.log.create([new(uid, owner=None)]))
+        # Owned by the first from birth where that one claims nothing, else by nobody.
+        go(store.log.create([new(uid, owner=HERE if first[0] != "claim" else None, wake_at=Millis(0))]))
         seen = go(store.directory.row(RunUid(uid)))
         assert seen is not None
-        actors = [Actor(store, uid, HERE, seen), Actor(peer, uid, THERE, seen)]
+        actors = [Actor(store, uid, HERE, seen, first), Actor(peer, uid, THERE, seen, second)]
         for turn in order:
             before = go(store.directory.row(RunUid(uid)))
             known = len(actors[turn].accepted)
@@ -73,6 +108,8 @@ def test_no_order_of_two_hosts_lets_an_old_epoch_write(store: Store, peer: Store
         written = sorted(seq for actor in actors for _, seq in actor.accepted)
         assert written == [one.seq for one in loaded.events] == list(range(1, len(written) + 1))
         accepted += len(written)
+        if loaded.row.status not in OVER_STATUSES:
+            assert go(store.log.mark_fault(RunUid(uid), "not looked at any more")) is None
     assert accepted > 70
 
 

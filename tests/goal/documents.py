@@ -14,6 +14,7 @@ from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, GoalWay, HttpWay, Need, Script, StepDef, StepWay
+from weft.core.goal.plan import Plan
 from weft.core.goal.reading import question
 from weft.runtime.schemas import check_schema
 
@@ -85,6 +86,9 @@ class Program:
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return "1", "code"
+
+    def plan(self, given: Sequence[str]) -> Plan | None:
+        return None
 
     def body(self, definition: StepDef) -> str:
         return definition.way.step if isinstance(definition.way, StepWay) else f"http:{definition.id}"

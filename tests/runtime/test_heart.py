@@ -98,10 +98,12 @@ def test_what_others_saw_of_a_standstill_counts() -> None:
 def test_time_without_a_server_is_no_standstill() -> None:
     observer = Suspicion()
     observer.stood_ms(HOST, beats=5, monotonic=100.0)
+    assert observer.stood_ms(HOST, beats=5, monotonic=102.0) == 2_000
 
-    observer.begin_anew()
+    observer.lost_sight()
 
-    assert observer.stood_ms(HOST, beats=5, monotonic=200.0) == 0
+    assert observer.stood_ms(HOST, beats=5, monotonic=200.0) == 2_000
+    assert observer.stood_ms(HOST, beats=5, monotonic=201.0) == 3_000
 
 
 def test_an_observer_that_dies_leaves_what_it_saw_to_the_next(url: str) -> None:

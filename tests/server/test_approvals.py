@@ -407,6 +407,7 @@ def test_others_are_told_of_a_question_once_signed_and_with_links(receiver: Rece
         asked(here, "pay", "told", order_id="o", of=["ann", "role:ops"])
         (word,) = receiver.wait_for(1)
         headers, body = receiver.words[0]
+        server.until("told", "ask_told")
 
         verify(SECRET, body, headers["weft-signature"], now_s=int(time.time()))
         with pytest.raises(weft.NotAllowed):
@@ -422,7 +423,6 @@ def test_others_are_told_of_a_question_once_signed_and_with_links(receiver: Rece
         assert pair["approve"].startswith("https://weft.example/decide/")
         assert submit(server, pair["approve"]).status == 200
         assert result(here, "told")["by"] == ["ann"]
-        server.until("told", "ask_told")
         assert len(receiver.words) == 1
 
 

@@ -220,6 +220,9 @@ class Cluster:
             input=msgspec.Raw(kind.workflow.given(args)),
             timeout_ms=kind.workflow.timeout_ms,
         )
+        plan = kind.workflow.plan_for(bytes(start.input))
+        if bytes(plan):
+            start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=plan)
         if not await self.give("start", run_id, lambda door: door.start(start, chosen=True)):
             return
         if plans[0] < 0.3:

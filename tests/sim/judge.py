@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tests.sim.cluster import Cluster
+from tests.sim.goals import GOALS
 from tests.sim.graphs import GRAPHS
 from tests.sim.invariants import breaches
 from tests.sim.workflows import CODE, Cast
 
 REGRESSIONS = Path(__file__).with_name("regressions.txt")
-CASTS = {cast.name: cast for cast in (CODE, GRAPHS)}
+CASTS = {cast.name: cast for cast in (CODE, GRAPHS, GOALS)}
 
 
 class Verdict:

@@ -42,6 +42,9 @@ class Shadow:
                 self.gone[task] = state.seq
                 if not isinstance(event, e.TaskSucceeded | e.TaskFailed):
                     self.given_up[task] = hand_out
+        if isinstance(event, e.WorkResumed):
+            self.gone.pop(event.task, None)  # between two attempts it is no task of the run
+            self.given_up.pop(event.task, None)
         self._answered(event)
         for effect in self.machine.effects(event):
             self._issued(effect)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sim.goals import GOALS
 from tests.sim.graphs import GRAPHS
 from tests.sim.judge import CASTS, failures, judge, regressions
 from tests.sim.workflows import CODE, Cast
@@ -59,7 +60,7 @@ def shown(found: list[object]) -> str:
 
 
 @pytest.mark.parametrize("chunk", range(SEEDS // PER_CHUNK))
-@pytest.mark.parametrize("cast", [CODE, GRAPHS], ids=lambda cast: cast.name)
+@pytest.mark.parametrize("cast", [CODE, GRAPHS, GOALS], ids=lambda cast: cast.name)
 def test_no_world_breaks_a_promise(cast: Cast, chunk: int) -> None:
     found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK), cast)
 
@@ -71,7 +72,21 @@ def test_what_once_failed_does_not_fail_again(cast: str, seed: int) -> None:
     assert not failures([seed], CASTS[cast]), shown([*failures([seed], CASTS[cast])])
 
 
-@pytest.mark.parametrize(("cast", "wanted"), [(CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS)], ids=["code", "graphs"])
+REACHED_BY_GOALS = (
+    "acked start", "acked cancel", "acked pause", "acked resume", "acked result", "fault kill", "fault freeze",
+    "fault after", "fault late", "mood throw_after", "mood hang", "mood die_after", "body of another host's run",
+    "commit stale_epoch", "release accepted", "memory compared with the log",
+    "run_completed", "run_failed", "run_cancelled", "run_paused", "goal_planned", "step_started", "step_completed",
+    "step_failed", "step_skipped", "attribute_set", "work_resumed", "task_failed", "task_lost", "undo_scheduled",
+    "child_started", "child_ended", "boundary blob.put", "boundary recovery.claimed",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cast", "wanted"),
+    [(CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS), (GOALS, REACHED_BY_GOALS)],
+    ids=["code", "graphs", "goals"],
+)
 def test_everything_that_can_happen_has_happened(cast: Cast, wanted: tuple[str, ...]) -> None:
     """A world in which nothing goes wrong proves nothing."""
     reached: Counter[str] = Counter()

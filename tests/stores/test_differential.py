@@ -17,7 +17,7 @@ from tests import servers
 from tests.contract.kit import HERE, THERE, event, go
 from weft.core.ids import Epoch, HostId, Millis, RunUid, Seq
 from weft.errors import WeftError
-from weft.ports.store import Append, KeyRow, Mail, NewRun, Release, RunQuery, Snapshot, Store, TaskOffer
+from weft.ports.store import Append, KeyRow, Limits, Mail, NewRun, Release, RunQuery, Snapshot, Store, TaskOffer
 from weft.stores.memory import MemoryStore
 from weft.stores.postgres import PostgresStore
 from weft.stores.sqlite import SqliteStore
@@ -208,6 +208,17 @@ class Stores(RuleBasedStateMachine):
             _, task = data.draw(st.sampled_from(held))
             report = data.draw(mail_pieces(st.just(task.uid)))
             self._same(lambda store: store.tasks.settle(host, task, report))
+
+    @rule(
+        queue=st.sampled_from(["q1", "q2"]),
+        concurrency=st.sampled_from([None, 0, 1, 2]),
+        rate=st.sampled_from([None, 1, 2]),
+        priority=st.sampled_from([-1, 0, 1]),
+    )
+    def limit(self, queue: str, concurrency: int | None, rate: int | None, priority: int) -> None:
+        # Nothing of a rate is forgotten here, because the times of the operations go back and forth.
+        limits = Limits(concurrency=concurrency, rate=rate, per_ms=10**9, priority=priority)
+        self._same(lambda store: store.tasks.limit(queue, limits if limits.bound or priority else None))
 
     @rule(uid=uids, tasks=st.lists(st.integers(1, 3), max_size=2))
     def withdraw(self, uid: str, tasks: list[int]) -> None:

@@ -14,7 +14,7 @@ from tests import servers
 from tests.contract.kit import HERE, THERE, append, mail, new, release
 from weft.core.ids import Epoch, HostId, Millis, RunUid
 from weft.errors import StoreError
-from weft.ports.store import OVER_STATUSES, RunRow, TaskOffer
+from weft.ports.store import OVER_STATUSES, Limits, RunRow, TaskOffer
 from weft.stores.postgres import PostgresStore
 
 RUNS = [f"run {number}" for number in range(6)]
@@ -97,7 +97,14 @@ async def offer(side: Side) -> None:
 
 
 async def take(side: Side) -> None:
-    await side.store.tasks.take(side.host, queues=["q"], steps=["s"], now=Millis(0), limit=5)
+    queues = ["q", "r", "s"] if side.host == HERE else ["s", "r", "q"]
+    await side.store.tasks.take(side.host, queues=queues, steps=["s"], now=Millis(0), limit=5)
+
+
+async def limit(side: Side) -> None:
+    names = ["q", "r", "s"] if side.host == HERE else ["s", "r", "q"]
+    for number, name in enumerate(names):
+        await side.store.tasks.limit(name, Limits(concurrency=number + 1, rate=100, priority=number % 2))
 
 
 async def settle(side: Side) -> None:
@@ -111,7 +118,7 @@ async def withdraw(side: Side) -> None:
 
 
 OPERATIONS: list[Operation] = [
-    claim, hop, gossip, family, finish, rest, send, make, offer, take, settle, withdraw,
+    claim, hop, gossip, family, finish, rest, send, make, limit, offer, take, settle, withdraw,
 ]  # fmt: skip
 
 

@@ -404,7 +404,8 @@ class AppCatalogue:
             if isinstance(known, Graph):
                 found = self._programs[workflow, version] = GraphProgram(known.loaded.graph, version, self)
             elif isinstance(known, Goal) or (workflow, version) == (GOAL, "1"):
-                found = self._goals.setdefault(workflow, GoalProgram(workflow, self))
+                goals = known.goals if isinstance(known, Goal) else ()
+                found = self._goals.setdefault(workflow, GoalProgram(workflow, self, goals))
         return found
 
     def programs(self) -> list[tuple[str, str]]:

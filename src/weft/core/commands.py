@@ -34,6 +34,8 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     scheduled_at: int = 0
     refused: str = ""
     """Why this start cannot be: the run is made all the same, and fails, so that its parent hears of it."""
+    refused_as: str = "run.id_taken"
+    """The code of that failure."""
 
 
 class ReportTaskSucceeded(Command, frozen=True, tag="report_task_succeeded"):

@@ -55,7 +55,8 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
     )
     if not command.refused:
         return (started,)
-    return (started, RunFailed(failure=Failure(type="IdTaken", message=command.refused, code="run.id_taken")))
+    kind = "IdTaken" if command.refused_as == "run.id_taken" else command.refused_as
+    return (started, RunFailed(failure=Failure(type=kind, message=command.refused, code=command.refused_as)))
 
 
 def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:

@@ -205,8 +205,13 @@ class Actor:
                 raise NotAllowed(f"{self.id} is just ending.", hint="Try again when it is over.")
             events = self.machine.decide(command, self._env())
         except WeftError as error:
-            draft.refused.append((posted, error))
-            return False
+            if not isinstance(command, c.StartRun) or not posted.mail_id:
+                draft.refused.append((posted, error))
+                draft.create = None  # a start that is refused makes no run
+                return False
+            # The run is there, and somebody waits for it: it fails, and says why.
+            refused = msgspec.structs.replace(command, refused=str(error), refused_as=error.code)
+            events = self.machine.decide(refused, self._env())
         draft.posted.append(posted)
         if not events:
             if isinstance(command, c.FireTimer):
@@ -511,6 +516,10 @@ class Actor:
         task = state.tasks.get(effect.task)
         live = task is not None and (task.attempt, task.delivery) == (effect.attempt, effect.delivery)
         return live and state.status != "paused"
+
+    def is_committed(self) -> bool:
+        """Whether all that was decided is durable."""
+        return not self.drafts and self.flying is None
 
     def is_idle(self) -> bool:
         """Whether it may leave memory: nothing decided, nothing under way, nothing waiting, nothing to be fetched."""

@@ -221,7 +221,12 @@ class Engine:
         )
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         actor.post(Posted(start, reply=_resolve(done)))
-        await done
+        try:
+            await done
+        except WeftError:
+            if not actor.machine.state.started:
+                self.forget(actor)
+            raise
         return actor.uid
 
     def machine(self, style: str, workflow: str, version: str, uid: RunUid, snapshot: bytes | None = None) -> Machine:
@@ -417,10 +422,11 @@ class Engine:
         actor = self.actors.get(uid)
         if actor is None:
             return
-        if not actor.ready:
+        state = actor.machine.state
+        if not actor.ready or (entry in state.tasks and not actor.is_committed()):
+            # Nothing is handed out before the decision to do so is durable.
             self.timers.arm(uid, entry, self.clock.now_ms() + LATER_MS)
             return
-        state = actor.machine.state
         if entry in state.tasks:
             if state.status != "paused":
                 self._hand_out(actor, actor.machine.perform(entry))

@@ -7,6 +7,7 @@ look at once.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Sequence
 from functools import partial
@@ -189,9 +190,14 @@ class Keeper:
             actor.schedule()
             # Beside this: what fails for one run must not leave the others of the group half-way to rest.
             if outcome is Outcome.MAIL_WAITING:
-                engine.aside(insist(engine, partial(engine.recovery.read_mail, actor)))
+                engine.aside(self._read_again(actor))
             else:
                 engine.aside(engine.recovery.reload(actor, None, outcome))
+
+    async def _read_again(self, actor: Actor) -> None:
+        # A store that does not answer while the host stops: whoever comes next reads it.
+        with contextlib.suppress(StoreError):
+            await insist(self._engine, partial(self._engine.recovery.read_mail, actor))
 
     def _release(self, actor: Actor) -> Release:
         snapshot = None

@@ -152,14 +152,18 @@ def _retry_changes(retry: Retry, base: Policy) -> dict[str, Any]:
 class GoalProgram:
     """Goal runs, whatever their goals: a run brings its plan."""
 
-    def __init__(self, name: str, registry: Registry) -> None:
+    def __init__(self, name: str, registry: Registry, goals: Sequence[str] = ()) -> None:
         self.name = name
         self.version = "1"
+        self.goals = tuple(goals)
         self.reader: GoalReader = GOAL_LANGUAGE
         self._registry = registry
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return _callee(self._registry, workflow)
+
+    def plan(self, given: Sequence[str]) -> Plan | None:
+        return self._registry.plan(self.goals, given) if self.goals else None
 
     def body(self, definition: StepDef) -> str:
         """A registered step by its name; of other ways the step's own, for people to read."""

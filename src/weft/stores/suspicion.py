@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from weft.core.ids import HostId
+
+
+class _Seen(msgspec.Struct):
+    """A counter, since when it stands there, and when that was last looked at."""
+
+    beats: int
+    since: float
+    looked_at: float
 
 
 class Suspicion:
     """What one observer has seen of other hosts."""
 
     def __init__(self) -> None:
-        self._seen: dict[HostId, tuple[int, float]] = {}
+        self._seen: dict[HostId, _Seen] = {}
+        self._blind: set[HostId] = set()
+        """Hosts that could not be seen since they were last looked at."""
 
     def is_due(self, host: HostId, *, beats: int, lease_ms: int, monotonic: float) -> bool:
         """Whether the counter has stood at ``beats`` for a lease. A first look never suspects: nothing is known yet."""
@@ -19,14 +31,16 @@ class Suspicion:
         """How long the counter has stood at ``beats``. ``known_ms``: what other observers saw of that, at least."""
         seen = self._seen.get(host)
         since = monotonic - known_ms / 1000
-        if seen is not None and seen[0] == beats and seen[1] <= monotonic:
-            since = min(since, seen[1])
-        self._seen[host] = (beats, since)
+        if seen is not None and seen.beats == beats and seen.looked_at <= monotonic:
+            unseen = monotonic - seen.looked_at if host in self._blind else 0.0
+            since = min(since, seen.since + unseen)
+        self._blind.discard(host)
+        self._seen[host] = _Seen(beats, since, monotonic)
         return (monotonic - since) * 1000
 
     def forget(self, host: HostId) -> None:
         self._seen.pop(host, None)
 
-    def begin_anew(self) -> None:
+    def lost_sight(self) -> None:
         """Nothing could be seen for a while: nobody is blamed for that time."""
-        self._seen.clear()
+        self._blind.update(self._seen)

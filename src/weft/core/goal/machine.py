@@ -189,11 +189,20 @@ def _refuse_start(command: c.StartGoal, env: Env) -> None:
 
 
 def _decide_plain_start(machine: GoalMachine, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+    """A start that was made where the goals are not known: it is planned here."""
     if machine.state.started or command.refused:
         return life.decide_start(machine.state, command, env.now)
-    raise BadPlan(
-        f"{command.run_id} is a goal run and comes without a plan.", hint="Start it by its goals.", code="goal.no_goal"
-    )
+    stored = bytes(command.input)
+    body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
+    plan = machine.program.plan(list(given_values(body))) if body is not None else None
+    if plan is None:
+        raise BadPlan(
+            f"{command.run_id} is a goal run and comes without a plan.",
+            hint="Start it with a plan.",
+            code="goal.no_goal",
+        )
+    fields = {field: getattr(command, field) for field in command.__struct_fields__}
+    return _decide_start(machine, c.StartGoal(**fields, plan=msgspec.Raw(encode_plan(plan))), env)
 
 
 def _decide_cancel(machine: GoalMachine, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:

@@ -7,8 +7,8 @@ asks only from `follow`, never from `decide`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -17,6 +17,9 @@ from weft.core.decider import Env, Question, Wanting
 from weft.core.events import Style
 from weft.core.goal.definitions import Script, StepDef
 from weft.core.values import is_ref, parse_ref, unseal
+
+if TYPE_CHECKING:
+    from weft.core.goal.plan import Plan
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
 decode_json = msgspec.json.Decoder().decode
@@ -54,6 +57,10 @@ class GoalProgram(Protocol):
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
         """Which version of a child workflow is started, and its style."""
+        ...
+
+    def plan(self, given: Sequence[str]) -> Plan | None:
+        """The plan for the goals that this program stands for, if it stands for some. Raises UnknownStep."""
         ...
 
     def body(self, definition: StepDef) -> str:

@@ -133,9 +133,9 @@ class PostgresHosts:
             await fetch(self._line, _STOOD, host, beats, int(stood_ms))
         return stood_ms
 
-    def begin_anew(self) -> None:
-        """The server was away, and with it every beat: standing still is counted from now on."""
-        self._suspicion.begin_anew()
+    def lost_sight(self) -> None:
+        """The server was away, and with it every beat: that time does not count."""
+        self._suspicion.lost_sight()
 
     async def living(self) -> Sequence[HostId]:
         return self._living

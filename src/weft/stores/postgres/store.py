@@ -86,7 +86,7 @@ class PostgresStore:
     async def _listen(self, connection: Connection) -> None:
         assert self._parts is not None
         await self._parts[0].listen(connection)
-        self.hosts.begin_anew()
+        self.hosts.lost_sight()
 
     def _bind(self) -> None:
         assert self._parts is not None
