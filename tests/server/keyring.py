@@ -28,7 +28,7 @@ class Caller:
         self._headers = {} if key is None else {"Authorization": f"Bearer {key}"}
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.server.ask(method, path, body, **(self._headers | headers))
+        return self.server.ask(method, path, body, raw=None, **(self._headers | headers))
 
     def get(self, path: str, **headers: str) -> Answer:
         return self.ask("GET", path, **headers)

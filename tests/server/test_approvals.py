@@ -19,6 +19,7 @@ import weft
 from tests.server.keyring import Caller, add_key, caller
 from tests.server.kit import API, Answer, Server, covers, quoted, serving
 from tests.server.shop import Parcel
+from weft.core.ids import RunId
 from weft.server.approvals.links import Claim, Links
 from weft.server.approvals.notifier import Notifier
 from weft.server.approvals.settings import Telling, telling_here
@@ -43,8 +44,8 @@ def asking_app() -> weft.App:
     @app.workflow
     async def ship(ctx: weft.Context) -> dict[str, Any]:
         answer = await ctx.ask("carrier", title="Ship?", form=Parcel, of=["ann"])
-        form = answer.form
-        return {"approved": answer.approved, "form": None if form is None else [form.carrier, form.grams]}
+        form = [answer.form.carrier, answer.form.grams] if answer.approved else None
+        return {"approved": answer.approved, "form": form}
 
     @app.workflow
     async def nagging(ctx: weft.Context) -> bool:
@@ -263,7 +264,7 @@ def test_an_expired_link_is_refused(server: Server, root: Caller) -> None:
     question = asked(root, "pay", "expired", order_id="o", of=["ann"])
     door = server.app.door
     (item,) = [one for one in approvals(root) if one["run"] == "expired"]
-    row = server.inside(door.row("expired"))
+    row = server.inside(door.row(RunId("expired")))
     links = server.inside(Links.of(door.store.access))
     late = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], door.clock.now_ms() // 1000))
     good = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], door.clock.now_ms() // 1000 + 60))
@@ -278,7 +279,7 @@ def test_a_link_for_another_subject_or_another_question_is_over(server: Server, 
     asked(root, "pay", "changed", order_id="o", of=["ann"])
     door = server.app.door
     (item,) = [one for one in approvals(root) if one["run"] == "changed"]
-    row = server.inside(door.row("changed"))
+    row = server.inside(door.row(RunId("changed")))
     links = server.inside(Links.of(door.store.access))
     until = door.clock.now_ms() // 1000 + 60
     for claim in (

@@ -18,7 +18,7 @@ from tests.server.keyring import Caller, caller
 from tests.server.kit import API, SECONDS_MAX, Answer, Server, quoted, serving
 from tests.server.shop import shop
 from tests.server.test_live import heard
-from weft.core.ids import tenant_prefix
+from weft.core.ids import RunId, tenant_prefix
 from weft.runtime.tenancy import TenantDoor, check_tenant
 from weft.server.identity import Scope
 from weft.server.routing import Route
@@ -237,7 +237,7 @@ def test_a_child_with_a_name_of_its_own_is_still_the_tenants() -> None:
     app = shop()
 
     @app.workflow
-    async def named(ctx: weft.Context) -> str:
+    async def named(ctx: weft.Context) -> Any:
         return await ctx.call("hello", {"name": "x"}, id="@b/mine")
 
     with serving(app) as server:
@@ -303,7 +303,7 @@ def test_the_door_of_a_tenant_has_no_way_to_what_lists_everything(server: Server
         assert not hasattr(door.store, port)
     with pytest.raises(weft.NotAllowed):
         server.inside(door.store.directory.counts())
-    foreign = server.inside(server.app.door.row("@b/only-b"))
+    foreign = server.inside(server.app.door.row(RunId("@b/only-b")))
     assert server.inside(door.store.directory.row(foreign.uid)) is None
     assert server.inside(door.store.directory.key(foreign.uid, "k")) is None
-    assert msgspec.structs.asdict(server.inside(door.row("same")))["id"] == "same"
+    assert msgspec.structs.asdict(server.inside(door.row(RunId("same"))))["id"] == "same"

@@ -11,6 +11,7 @@ from weft.core.durations import format_ms
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import GraphState
+from weft.core.questions import asked
 from weft.core.state import State
 from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
@@ -166,7 +167,7 @@ def _questions(machine: Machine) -> list[Waiting]:
     found = []
     for number, ask in state.asks.items():
         key = machine.location(number)
-        who = f" of {', '.join(ask.of)}" if ask.of else ""
+        who = f" of {', '.join(asked(ask))}" if asked(ask) else ""
         until = time_of(ask.due) if ask.due else None
         unblock = f"weft decide {state.run_id}:{key} approve|reject"
         found.append(Waiting("ask", key, f'an answer{who} to "{ask.title}"', time_of(ask.since), until, unblock))

@@ -16,6 +16,7 @@ _ADD = (
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING 1"
 )
 _REVOKE = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING 1"
+_SEEDED = "SELECT bytes FROM seeds WHERE name = $1"
 _SEED = "INSERT INTO seeds (name, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 
 
@@ -45,9 +46,12 @@ class PostgresAccess:
         return not await fetch_value(self._lines, "SELECT 1 FROM api_keys LIMIT 1")
 
     async def seed(self, name: str, fresh: bytes) -> bytes:
-        # Two statements: one that sees its own snapshot only would miss what another host has just put there.
-        await fetch(self._lines, _SEED, name, bytes(fresh))
-        return bytes(await fetch_value(self._lines, "SELECT bytes FROM seeds WHERE name = $1", name))
+        known = await fetch_value(self._lines, _SEEDED, name)
+        if known is None:
+            # Read by another statement: the one that inserts would miss what another host has just put there.
+            await fetch(self._lines, _SEED, name, bytes(fresh))
+            known = await fetch_value(self._lines, _SEEDED, name)
+        return bytes(known)
 
 
 def _key(row: Record) -> ApiKey:

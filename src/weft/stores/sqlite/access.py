@@ -62,11 +62,19 @@ class SqliteAccess:
         return self._reader.here(lambda connection: connection.execute(text).fetchone() is None)
 
     async def seed(self, name: str, fresh: bytes) -> bytes:
+        def known(connection: apsw.Connection) -> bytes | None:
+            row = connection.execute("SELECT bytes FROM seeds WHERE name = ?", (name,)).fetchone()
+            return None if row is None else bytes(row[0])
+
         def work(connection: apsw.Connection) -> bytes:
             connection.execute("INSERT INTO seeds VALUES (?, ?) ON CONFLICT DO NOTHING", (name, bytes(fresh)))
-            return bytes(connection.execute("SELECT bytes FROM seeds WHERE name = ?", (name,)).get)
+            found = known(connection)
+            assert found is not None
+            return found
 
-        return await self._writer.small(work)
+        # It is asked for often, and made once.
+        there = self._reader.here(known)
+        return there if there is not None else await self._writer.small(work)
 
 
 def _key(row: tuple[Any, ...]) -> ApiKey:
