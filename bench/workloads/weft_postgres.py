@@ -1,4 +1,4 @@
-"""Weft, code workflows on Postgres: the programs of ``weft_code`` as they stand, under another URL.
+"""Weft, code workflows on Postgres: the programs of ``weft_code`` as they stand, under another URL and on uvloop.
 
 Beside these: one host and two hosts on the same runs, and the figures that the seeds name.
 """
@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
+
+import uvloop
 
 from bench.kill import FIXED, RESUMPTIONS, record_then_kill, resume
 from bench.measure import ROOT, Meter, Sample, Workload, main, store_url
@@ -128,6 +130,8 @@ def seeds(n: int, _: Path) -> Iterable[Sample]:
 
 
 if __name__ == "__main__":
+    # Hosts of many machines are started by `weft serve`, which runs on this loop.
+    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
     main(
         {
             "W1": weft_code.w1,

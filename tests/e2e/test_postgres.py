@@ -143,3 +143,30 @@ def test_p01_is_killed_in_its_sleep_and_goes_on(tmp_path: Path, url: str) -> Non
     )
     assert second.stdout == "hello world!\n", second.stderr
     assert "hello-world runs in another process (1 step recorded)" in second.stderr
+
+
+def test_large_values_are_kept_where_weft_blobs_says(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_BLOBS", f"file://{tmp_path}/blobs")
+    app = weft.App(url)
+
+    @app.step
+    async def large() -> str:
+        return "x" * 100_000
+
+    @app.workflow
+    async def order(ctx: weft.Context) -> int:
+        return len(await large())
+
+    assert app.run(order()) == 100_000
+    assert [file.stat().st_size for file in (tmp_path / "blobs").rglob("*") if file.is_file()] == [100_002]
+
+
+def test_a_file_keeps_its_blobs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_BLOBS", f"file://{tmp_path}/blobs")
+    app = weft.App(f"sqlite:///{tmp_path}/weft.db")
+
+    @app.workflow
+    async def order(ctx: weft.Context) -> None: ...
+
+    with pytest.raises(weft.UsageError, match="keeps blobs itself"):
+        app.run(order())

@@ -77,7 +77,8 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
         )
         return (TaskFailed(task=report.task, failure=failure, attempt=task.attempt),)
     pause = loss_ms(task.lost + 1)
-    return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=now + pause if pause else 0),)
+    retry_at = max(now + pause if pause else 0, task.due if task.due > now else 0)
+    return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=retry_at),)
 
 
 def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:

@@ -205,7 +205,8 @@ class Recovery:
         return [
             number
             for number, task in actor.machine.state.tasks.items()
-            if task.due <= now
+            # By its owner's clock a retry may have begun that is still to come by ours; an undo must know.
+            if (task.due <= now or task.undo is not None)
             and not engine.worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
             and not engine.shared.has(actor.uid, number, task.attempt, task.delivery)
         ]
