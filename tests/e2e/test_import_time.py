@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 IMPORT_MS_MAX = 150
-APP_MS_MAX = 250
+APP_TIMES_MAX = 4
 HELP_MS_MAX = 300
 # Big, and only needed once a run or a type of theirs is there.
 HEAVY = {"pydantic", "pydantic_core", "typer", "click", "rich", "apsw", "asyncio", "jsonschema_rs"}
@@ -48,8 +48,10 @@ def test_importing_weft_is_quick(compiled: dict[str, str]) -> None:
 
 
 def test_making_an_app_is_quick(compiled: dict[str, str]) -> None:
-    """What is loaded at first use must not make the first use slow."""
-    assert best_ms([sys.executable, "-c", "import weft; weft.App(); weft.Context; weft.task"], compiled) < APP_MS_MAX
+    """What is loaded at first use must not make the first use slow, beside the libraries that it cannot do without."""
+    libraries = best_ms([sys.executable, "-c", "import asyncio, inspect, msgspec"], compiled)
+    made = best_ms([sys.executable, "-c", "import weft; weft.App(); weft.Context; weft.task"], compiled)
+    assert made < libraries * APP_TIMES_MAX
 
 
 def test_help_is_quick(compiled: dict[str, str]) -> None:

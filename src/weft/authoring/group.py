@@ -27,7 +27,6 @@ from weft.core.goal.plan import Plan as CorePlan
 from weft.core.goal.plan import make_plan
 from weft.core.graph.starting import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
-from weft.goals import Loaded, admit, load_steps
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.steps.node_types import node_types
@@ -35,6 +34,7 @@ from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
 
 if TYPE_CHECKING:
+    from weft.goals import Loaded
     from weft.graphs.load import Surroundings
 
 P = ParamSpec("P")
@@ -223,6 +223,8 @@ class Group:
         All of them or none. Their names come back; goals are planned with them. Raises BadStep with all that is wrong,
         NameTaken, NotFound.
         """
+        from weft.goals import load_steps  # noqa: PLC0415 - as with graphs
+
         caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001
         found = source if isinstance(source, Mapping) else here_or_beside(source, caller)
         loaded = load_steps(found, GOAL_LANGUAGES, self)
@@ -230,6 +232,8 @@ class Group:
         return [step.id for step in loaded.steps]
 
     def _take_document(self, loaded: Loaded) -> None:
+        from weft.goals import admit  # noqa: PLC0415 - as with graphs
+
         for step in loaded.steps:
             self._refuse_other_in_store(step)
         for event in admit(self.planner, loaded, GOAL_LANGUAGES):

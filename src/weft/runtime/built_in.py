@@ -11,15 +11,11 @@ from weft.core.graph.starting import HTTP, TYPE
 from weft.runtime.insist import insist
 from weft.steps.base import StepBody
 from weft.steps.definition import DEFINED, DefinedStep
-from weft.steps.http.client import HttpClient
-from weft.steps.http.node import HttpNode
-from weft.steps.http.signing import webhooks_here
-from weft.steps.http.step import HttpCall, HttpStep
 from weft.steps.node_types import NodeTypeBody, node_types
-from weft.steps.script import ScriptStep
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
+    from weft.steps.http.client import HttpClient
 
 
 class BuiltIn:
@@ -41,6 +37,9 @@ class BuiltIn:
 
     def _make(self, name: str) -> StepBody | None:
         if name == HTTP:
+            from weft.steps.http.node import HttpNode  # noqa: PLC0415 - only those who make requests pay for the client
+            from weft.steps.http.signing import webhooks_here  # noqa: PLC0415
+
             return HttpNode(self.client, self._engine.clock, self._keep, webhooks=webhooks_here())
         if name == DEFINED:
             return DefinedStep(self.work)
@@ -52,21 +51,31 @@ class BuiltIn:
         key = f"{definition.id}:{digest(definition)}"
         found = self._bodies.get(key)
         if found is None and isinstance(definition.way, HttpWay):
-            way = definition.way
-            call = HttpCall(url=way.url, method=way.method, answer=way.answer, headers=way.headers, health=way.health)
-            if definition.policy.timeout_ms and way.answer == "now":
-                call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
-            found = HttpStep(definition.id, call, self.client, self._engine.clock, webhooks=webhooks_here())
+            found = self._request(definition, definition.way)
         elif found is None and isinstance(definition.way, ScriptWay):
+            from weft.steps.script import ScriptStep  # noqa: PLC0415
+
             found = ScriptStep(definition)
         if found is not None:
             self._bodies[key] = found
         return found
 
+    def _request(self, definition: StepDef, way: HttpWay) -> StepBody:
+        from weft.steps.http.signing import webhooks_here  # noqa: PLC0415
+        from weft.steps.http.step import HttpCall, HttpStep  # noqa: PLC0415
+
+        call = HttpCall(url=way.url, method=way.method, answer=way.answer, headers=way.headers, health=way.health)
+        if definition.policy.timeout_ms and way.answer == "now":
+            call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
+        return HttpStep(definition.id, call, self.client, self._engine.clock, webhooks=webhooks_here())
+
     @property
     def client(self) -> HttpClient:
         """The one through which every request of this host goes."""
-        self._client = self._client or HttpClient()
+        if self._client is None:
+            from weft.steps.http.client import HttpClient  # noqa: PLC0415
+
+            self._client = HttpClient()
         return self._client
 
     async def _keep(self, content: bytes) -> str:

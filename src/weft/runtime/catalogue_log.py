@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,11 +25,12 @@ from weft.core.goal.catalogue import (
 from weft.core.goal.checks import BadStep, Languages
 from weft.core.goal.definitions import StepDef
 from weft.errors import Conflict, Corrupt, NameTaken, WeftError
-from weft.goals.admitting import Decide, admit, register, update
-from weft.goals.load import Loaded
 from weft.ports.clock import Clock
 from weft.ports.store import Definition, Definitions
 from weft.runtime.goal_language import GOAL_LANGUAGES
+
+if TYPE_CHECKING:
+    from weft.goals.load import Loaded
 
 CATALOGUE = "weft.catalogue"
 STYLE = "catalogue"
@@ -98,14 +100,15 @@ class StoredCatalogue:
             NameTaken: another definition has the id of one.
             BadStep: conflicts of types, circles.
         """
-        return await self._admit(loaded, register)
+        from weft.goals.admitting import admit  # noqa: PLC0415 - only those who have documents pay for their language
+
+        return await self._append(lambda known: admit(known, loaded, self._languages))
 
     async def update(self, loaded: Loaded) -> Sequence[AnyCatalogueEvent]:
         """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
-        return await self._admit(loaded, update)
+        from weft.goals.admitting import admit, update  # noqa: PLC0415 - as above
 
-    async def _admit(self, loaded: Loaded, decide: Decide) -> Sequence[AnyCatalogueEvent]:
-        return await self._append(lambda known: admit(known, loaded, self._languages, decide))
+        return await self._append(lambda known: admit(known, loaded, self._languages, update))
 
     async def unregister(self, *steps: str) -> Sequence[AnyCatalogueEvent]:
         """Take steps out, all or none; runs under way keep them. Raises UnknownStep."""
