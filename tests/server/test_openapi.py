@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import jsonschema_rs
+import msgspec
 import pytest
 
 from weft.server.openapi import document
@@ -70,5 +71,5 @@ def test_every_write_takes_a_key_and_says_what_it_takes_and_every_list_pages(rou
 def test_unknown_fields_are_refused_by_every_body() -> None:
     schemas = document(ROUTES)["components"]["schemas"]
     for route in ROUTES:
-        if route.body is not None:
+        if route.body not in (None, msgspec.Raw):
             assert schemas[route.body.__name__]["additionalProperties"] is False, route.name

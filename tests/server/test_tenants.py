@@ -37,7 +37,7 @@ RULES = {
     "putTag": OPERATORS, "registerSteps": OPERATORS, "updateSteps": OPERATORS, "unregisterStep": OPERATORS,
     "claimTasks": OPERATORS, "keepTask": OPERATORS, "emitOutput": OPERATORS, "completeTask": OPERATORS,
     "failTask": OPERATORS, "metrics": OPERATORS, "statusPage": OPERATORS,
-    "alive": OPEN, "ready": OPEN, "openapi": OPEN, "showLink": OPEN, "followLink": OPEN,
+    "alive": OPEN, "ready": OPEN, "openapi": OPEN, "showLink": OPEN, "followLink": OPEN, "takeWebhook": OPEN,
 }  # fmt: skip
 BODIES: dict[str, Any] = {
     "startRun": {"workflow": "hello", "input": {"name": "a"}},

@@ -158,11 +158,13 @@ class Api:
         call.key = read_key(call.headers)
         raw = await read_body(receive, call.headers.get("content-length"), limits)
         assert route.body is not None
-        if route.takes == FORM_TYPE:
+        if issubclass(route.body, msgspec.Raw):
+            call.body = msgspec.Raw(raw)
+        elif route.takes == FORM_TYPE:
             call.body = read_form(raw, route.body, call.headers)
-            return
-        check_json(raw, limits)
-        call.body = read_json(raw, route.body, call.headers)
+        else:
+            check_json(raw, limits)
+            call.body = read_json(raw, route.body, call.headers)
 
     # --- sockets --------------------------------------------------------------------------------------------------
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from weft.errors import WeftError
 from weft.server.problems import TITLES, Problem, status_of
 from weft.server.request import KEY_CHARS_MAX
 from weft.server.routing import Route
+from weft.steps.http.signing import SIGNATURE_HEADER
 
 REF = "#/components/schemas/{name}"
 PROBLEM_MEDIA = "application/problem+json"
@@ -27,6 +27,13 @@ LAST_ID_PARAMETER = {
     "in": "header",
     "description": "The id of the last event that was seen: go on behind it.",
     "schema": {"type": "string", "maxLength": 1_000, "pattern": r"^[0-9]{1,15}$"},
+}
+SIGNATURE_PARAMETER = {
+    "name": SIGNATURE_HEADER,
+    "in": "header",
+    "required": True,
+    "description": "t=SECONDS,v1=HEX: HMAC-SHA256 of the seconds, a dot and the body, with the key that came with it.",
+    "schema": {"type": "string", "maxLength": 200},
 }
 
 
@@ -66,6 +73,8 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     parameters += _query_parameters(route.query) if route.query is not None else []
     if route.is_write:
         parameters.append(KEY_PARAMETER)
+    if route.body is msgspec.Raw:
+        parameters.append(SIGNATURE_PARAMETER)
     if route.kind == "live" and "{" in route.path:
         parameters.append(LAST_ID_PARAMETER)
     if parameters:
@@ -85,9 +94,9 @@ def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return operation
 
 
-def _is_needed(body: type[msgspec.Struct]) -> bool:
+def _is_needed(body: type[msgspec.Struct | msgspec.Raw]) -> bool:
     """Whether an empty object would lack something."""
-    return any(field.required for field in msgspec.structs.fields(body))
+    return issubclass(body, msgspec.Raw) or any(field.required for field in msgspec.structs.fields(body))
 
 
 def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
@@ -140,14 +149,12 @@ def _problems(route: Route) -> dict[str, Any]:
     statuses = {400, 413, 422, 429, 431} | {status_of(error("example")) for error in route.errors}
     if route.scope is not None:
         statuses |= {401, 403, 503}
+    if route.body is msgspec.Raw:
+        statuses |= {403}
     if route.is_write:
         statuses |= {409, 415}
     content = {PROBLEM_MEDIA: {"schema": {"$ref": REF.format(name="Problem")}}}
     return {str(status): {"description": TITLES[status], "content": content} for status in sorted(statuses)}
-
-
-def _example(error: type[WeftError]) -> WeftError:
-    return error("example")
 
 
 @cache

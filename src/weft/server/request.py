@@ -59,7 +59,7 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
     identity: Identity
     parameters: dict[str, str]
     query: msgspec.Struct | None = None
-    body: msgspec.Struct | None = None
+    body: msgspec.Struct | msgspec.Raw | None = None
     key: str | None = None
     """The caller's idempotency key."""
     root: str = ""

@@ -37,7 +37,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     """It is about the whole installation, so it is not for callers that belong to a tenant."""
     query: type[msgspec.Struct] | None = None
-    body: type[msgspec.Struct] | None = None
+    body: type[msgspec.Struct | msgspec.Raw] | None = None
+    """What is read from it; Raw: nothing, it is taken as it was sent, because it is signed."""
     answer: Any = None
     statuses: tuple[int, ...] = (200,)
     errors: tuple[type[WeftError], ...] = ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from weft.errors import (
     AlreadyDecided,
     IdTaken,
@@ -32,6 +34,7 @@ from weft.server.endpoints import (
     streams,
     tasks,
     trees,
+    webhooks,
 )
 from weft.server.identity import Scope
 from weft.server.metrics import MEDIA
@@ -465,6 +468,17 @@ TASKS = (
         body=views.TaskFailure,
         answer=views.Settled,
         errors=(NotFound, Refused, UsageError),
+    ),
+    Route(
+        name="takeWebhook",
+        method="POST",
+        path=f"{API}/webhooks/{{token}}",
+        summary="The answer of an HTTP step that answers later, signed with the key that came with the call",
+        endpoint=webhooks.take,
+        scope=None,
+        body=msgspec.Raw,
+        answer=views.Nothing,
+        errors=(NotFound, NotRunning),
     ),
 )
 

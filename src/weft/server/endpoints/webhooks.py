@@ -1,0 +1,36 @@
+"""Answers that come later: the far side of an asynchronous HTTP step posts its answer here, signed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from weft.errors import NotAllowed
+from weft.runtime.webhooks import Arrived, take_webhook
+from weft.server import views
+from weft.server.problems import RequestRefused
+from weft.server.request import Call
+from weft.steps.http.signing import SIGNATURE_HEADER, webhooks_here
+
+
+async def take(call: Call) -> views.Nothing:
+    """Give a work item its answer. The signature is the caller's only right, and it is for this one call."""
+    webhooks = webhooks_here()
+    if webhooks is None:
+        raise RequestRefused(
+            404,
+            "request.unknown_route",
+            "No webhooks are expected here.",
+            hint="Set WEFT_WEBHOOK_URL and WEFT_WEBHOOK_SECRET.",
+        )
+    arrived = Arrived(
+        token=call.parameters["token"],
+        body=bytes(call.given(msgspec.Raw)),
+        signature=call.headers.get(SIGNATURE_HEADER.lower(), ""),
+        content_type=call.headers.get("content-type", "application/json"),
+    )
+    # The answer says nothing about the run: who sends it knows the call, and need not know more.
+    try:
+        await take_webhook(call.services.door, webhooks, arrived)
+    except NotAllowed as error:
+        raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
+    return views.Nothing()

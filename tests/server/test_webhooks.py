@@ -1,0 +1,141 @@
+"""Asynchronous HTTP steps, answered by webhook: a real far side is called by the engine and answers the server."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import time
+from collections.abc import Iterator
+from queue import Queue
+from typing import Any
+
+import msgspec
+import pytest
+
+import weft
+from tests.server.kit import Answer, Server, covers, serving
+from weft.steps.http.signing import sign
+
+WAIT = 10
+
+
+class FarSide:
+    """Accepts every call, and leaves the answering to the test."""
+
+    def __init__(self) -> None:
+        self.calls: Queue[dict[str, Any]] = Queue()
+        calls = self.calls
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                calls.put(msgspec.json.decode(self.rfile.read(int(self.headers["content-length"]))))
+                self.send_response(202)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/render"
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def far() -> Iterator[FarSide]:
+    side = FarSide()
+    yield side
+    side.close()
+
+
+@pytest.fixture
+def server(far: FarSide, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("WEFT_HTTP_ALLOW", "127.0.0.1")
+    monkeypatch.setenv("WEFT_WEBHOOK_URL", "https://weft.example/api/v1/webhooks")
+    monkeypatch.setenv("WEFT_WEBHOOK_SECRET", "a secret of sixteen bytes")
+    app = weft.App("memory://")
+    app.steps(
+        {
+            "weft": "steps/1",
+            "steps": {
+                "render": {
+                    "http": {"url": far.url, "answer": "later"},
+                    "needs": {"video": "string"},
+                    "gives": {"link": "string"},
+                }
+            },
+        }
+    )
+    app.goal("rendered", "render")
+    with serving(app) as running:
+        yield running
+
+
+def answer(server: Server, call: dict[str, Any], body: bytes, *, key: str = "", age_s: int = 0) -> Answer:
+    metadata = call["metadata"]
+    path = metadata["webhook_url"].removeprefix("https://weft.example")
+    signature = sign(key or metadata["webhook_key"], body, now_s=int(time.time()) - age_s)
+    headers = {"content-type": "application/json", "weft-signature": signature}
+    return server.ask("POST", path, raw=body, **headers)
+
+
+@covers("takeWebhook")
+def test_a_signed_answer_ends_the_work_and_the_second_one_changes_nothing(server: Server, far: FarSide) -> None:
+    run = server.start("rendered", video="v-1")
+    call = far.calls.get(timeout=WAIT)
+    assert call["arguments"] == {"video": "v-1"}
+
+    first = answer(server, call, b'{"success": true, "outputs": {"link": "https://cdn.example/1"}}')
+    assert (first.status, first.json) == (200, {})
+    assert server.result(run)["output"]["result"]["link"] == "https://cdn.example/1"
+
+    again = answer(server, call, b'{"link": "https://cdn.example/other"}')
+    assert (again.status, again.json) == (200, {})
+    assert server.result(run)["output"]["result"]["link"] == "https://cdn.example/1"
+
+
+def test_the_far_side_may_say_that_it_failed(server: Server, far: FarSide) -> None:
+    run = server.start("rendered", video="v-2")
+    assert answer(server, far.calls.get(timeout=WAIT), b'{"success": false, "error": "no such video"}').status == 200
+
+    assert "no such video" in server.result(run)["failure"]["message"]
+
+
+@pytest.mark.parametrize("wrong", [{"key": "0" * 64}, {"age_s": 3_600}, {"age_s": -3_600}], ids=["key", "old", "early"])
+def test_what_is_not_signed_for_this_call_now_is_refused_and_writes_nothing(
+    server: Server, far: FarSide, wrong: dict[str, Any]
+) -> None:
+    run = server.start("rendered", video="v-3")
+    call = far.calls.get(timeout=WAIT)
+    before = server.until(run, "work_accepted")
+
+    refused = answer(server, call, b'{"link": "https://evil.example"}', **wrong)
+
+    assert (refused.status, refused.code) == (403, "access.not_allowed")
+    assert len(server.get(f"/api/v1/runs/{run}/events").json["events"]) == before
+    assert answer(server, call, b'{"link": "https://cdn.example/3"}').status == 200
+    assert server.result(run)["status"] == "completed"
+
+
+def test_a_signature_over_other_bytes_or_none_is_refused(server: Server, far: FarSide) -> None:
+    server.start("rendered", video="v-4")
+    metadata = far.calls.get(timeout=WAIT)["metadata"]
+    path = metadata["webhook_url"].removeprefix("https://weft.example")
+    signature = sign(metadata["webhook_key"], b'{"link": "a"}', now_s=int(time.time()))
+
+    assert server.ask("POST", path, raw=b'{"link": "b"}', **{"weft-signature": signature}).status == 403
+    assert server.ask("POST", path, raw=b'{"link": "a"}').status == 403
+    assert server.ask("POST", path + "x", raw=b'{"link": "a"}', **{"weft-signature": signature}).status == 403
+
+
+def test_a_server_that_expects_none_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WEFT_WEBHOOK_URL", raising=False)
+    monkeypatch.delenv("WEFT_WEBHOOK_SECRET", raising=False)
+    with serving(weft.App("memory://")) as running:
+        refused = running.post("/api/v1/webhooks/abc", {"link": "a"})
+
+    assert refused.status == 404
+    assert "WEFT_WEBHOOK_URL" in refused.json["hint"]
