@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import weft
-from weft.runtime.private_loop import PrivateLoop, make_loop
+from weft.runtime.private_loop import PrivateLoop, ScopedTask, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 
 DRIVER: Any = SimpleNamespace(program=SimpleNamespace(name="flow"))
@@ -177,3 +178,26 @@ def test_a_loop_that_goes_round_without_waiting_is_stopped(monkeypatch: pytest.M
     loop.end_all(weft.Evicted)
     loop.ready.clear()
     del task
+
+
+def test_tasks_of_many_runs_do_not_collide_in_the_set_of_all_tasks_of_the_process() -> None:
+    compared = 0
+
+    class Counted(ScopedTask):
+        __hash__ = ScopedTask.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return self is other
+
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    loops = [make_loop() for _ in range(300)]
+    context = contextvars.copy_context()
+    tasks = [Counted(wait(), place="", loop=loop, context=context) for loop in loops]
+    assert len({hash(task) for task in tasks}) == 1, "in the code of a run their order comes from their place"
+    assert compared < 300
+    for task in tasks:
+        task.end(weft.Evicted)

@@ -35,9 +35,11 @@ class ScopedTask(asyncio.Task[Any]):
     """
 
     def __init__(self, coro: Any, *, place: str, loop: PrivateLoop, context: contextvars.Context) -> None:
-        self._hash = zlib.crc32(place.encode())
+        # asyncio keeps all tasks of a process in one set of its own, where those of one place would all collide.
+        self._hash = id(self) >> 4
         self._own_context = context
         super().__init__(coro, loop=loop, context=context)
+        self._hash = zlib.crc32(place.encode())
 
     def __hash__(self) -> int:
         return self._hash
