@@ -26,13 +26,17 @@ import msgspec
 
 import weft
 from tests.chaos.business import Ledger, build
-from tests.chaos.verdict import Findings, judge
+from tests.chaos.verdict import Findings, Span, judge
 from tests.servers import Cluster
 
 ROOT = Path(__file__).parents[2]
 STYLES = ("order", "packing", "shipping")
 HOSTS = 3
 STARTERS = 8
+# Also of hosts that died before they could say their names.
+_OWNERS = (
+    "SELECT array_agg((about->>'pid')::int) FROM hosts WHERE EXISTS (SELECT FROM runs WHERE runs.owner = hosts.host)"
+)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,23 +66,21 @@ def short(runs: int, seed: int) -> Plan:
 
 
 class Host:
-    """A process of `tests.chaos.business`, and the name its engine goes by."""
+    """A process of `tests.chaos.business`."""
 
     def __init__(self, url: str, folder: Path, number: int) -> None:
-        self.number = number
         self._complaints = (folder / f"host-{number}.log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.chaos.business", url, str(folder)],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=self._complaints,
-            text=True,
         )
-        self.name = ""
+        self.pid = self._process.pid
 
     async def announced(self) -> None:
         assert self._process.stdout is not None
-        self.name = (await asyncio.to_thread(self._process.stdout.readline)).strip()
+        await asyncio.to_thread(self._process.stdout.readline)
 
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
@@ -105,20 +107,26 @@ class Storm:
         self._up = asyncio.Event()
         self._up.set()
         self._calm = asyncio.Event()
-        self._killed: dict[str, float] = {}
+        self._began = 0.0
+        self._killed: dict[int, float] = {}
+        """By process: when. As soon as nothing is in its hands any more, it is forgotten."""
         self._frozen: Host | None = None
-        self._asides: list[asyncio.Task[None]] = []
         self.findings = Findings()
 
     @property
     def url(self) -> str:
         return self._cluster.url()
 
+    @property
+    def _now(self) -> float:
+        """Seconds since the storm began."""
+        return time.monotonic() - self._began
+
     async def rage(self) -> Findings:
         """Run it to its end and judge."""
         self._hosts = [self._new_host() for _ in range(HOSTS)]
         await asyncio.gather(*(host.announced() for host in self._hosts))
-        began = time.monotonic()
+        self._began = time.monotonic()
         troubles = [
             asyncio.create_task(trouble)
             for trouble in (self._kill(), self._freeze(), self._stop_server(), self._watch_the_dead())
@@ -133,7 +141,7 @@ class Storm:
                 trouble.cancel()
             for host in self._hosts:
                 host.end(signal.SIGKILL)
-        self.findings.seconds = time.monotonic() - began
+        self.findings.seconds = self._now
         await judge(self.findings, self.url, self._folder, self.plan.runs)
         return self.findings
 
@@ -194,50 +202,48 @@ class Storm:
             victims = [host for host in self._hosts if host is not self._frozen]
             victim = self._draw.choice(victims)
             victim.end(signal.SIGKILL)
-            if victim.name:
-                self._killed[victim.name] = time.monotonic()
+            self._killed[victim.pid] = self._now
             self.findings.kills += 1
-            successor = self._new_host()
-            self._hosts[self._hosts.index(victim)] = successor
-            self._asides.append(asyncio.create_task(successor.announced()))
+            self._hosts[self._hosts.index(victim)] = self._new_host()
 
     async def _freeze(self) -> None:
         if not await self._pause(self.plan.freeze_at):
             return
         self._frozen = self._draw.choice(self._hosts)
         self._frozen.signal(signal.SIGSTOP)
+        began = self._now
         await asyncio.sleep(self.plan.freeze_for)
         self._frozen.signal(signal.SIGCONT)
-        self.findings.frozen += 1
+        self.findings.frozen.append(Span(began, self._now))
         await asyncio.sleep(1.0)
         self._frozen = None
 
     async def _stop_server(self) -> None:
-        began = time.monotonic()
         for at in self.plan.outages:
-            if not await self._pause(at - (time.monotonic() - began)):
+            if not await self._pause(at - self._now):
                 return
             self._up.clear()
+            stopped = self._now
             await asyncio.to_thread(self._cluster.stop, signal.SIGQUIT)
             await asyncio.sleep(self.plan.outage_for)
             await asyncio.to_thread(self._cluster.start)
             self._up.set()
-            self.findings.outages.append(time.monotonic())
+            self.findings.outages.append(Span(stopped, self._now))
 
     async def _watch_the_dead(self) -> None:
         """How long runs stay in the hands of a host that was killed."""
-        seen: set[str] = set()
+        seen: set[int] = set()
         while not self._calm.is_set() or self._killed:
             await asyncio.sleep(0.1)
-            now = time.monotonic()
-            owners = await self._ask("SELECT array_agg(DISTINCT owner) FROM runs WHERE owner IS NOT NULL") or ()
-            for name, since in list(self._killed.items()):
-                if name in owners:
-                    seen.add(name)
-                elif since < now:
-                    del self._killed[name]
-                    if name in seen:
-                        self.findings.adopted.append((since, time.monotonic() - since))
+            asked = self._now
+            owners = set(await self._ask(_OWNERS) or ())
+            for pid, since in list(self._killed.items()):
+                if pid in owners:
+                    seen.add(pid)
+                elif since < asked:
+                    del self._killed[pid]
+                    if pid in seen:
+                        self.findings.adopted.append(Span(since, self._now))
 
     async def _ask(self, text: str) -> Any:
         while True:

@@ -12,9 +12,10 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
-ADOPTED_SECONDS_MAX = 10.0
-ROUNDING_MS = 2
-"""The ledger has the machine's own time; the log has the server's, as hosts measured it."""
+TAKEOVER_SECONDS_MAX = 10.0
+CLOCK_MS = 25
+"""The ledger has the machine's own time; the log has the server's, as hosts measured it: wrong by half the way of a
+heartbeat at most, which takes its time on a machine that is busy."""
 
 _RUNS = "SELECT num, id, uid, status, ended_at FROM runs"
 _EVENTS = "SELECT run, seq, at, body FROM events ORDER BY run, seq"
@@ -22,15 +23,26 @@ _SUCCEEDED = "task_succeeded"
 _ENDS = ("run_completed", "run_failed", "run_cancelled")
 
 
+class Span(msgspec.Struct, frozen=True):
+    """From when to when, in seconds since the storm began."""
+
+    start: float
+    end: float
+
+    def shared(self, other: Span) -> float:
+        """For how long both were."""
+        return max(0.0, min(self.end, other.end) - max(self.start, other.start))
+
+
 class Findings(msgspec.Struct):
     """What happened, and what is wrong with it."""
 
     seconds: float = 0.0
     kills: int = 0
-    frozen: int = 0
-    outages: list[float] = []
-    adopted: list[tuple[float, float]] = []
-    """Of every host that was killed and had runs: when, and for how long they stayed with it."""
+    frozen: list[Span] = []
+    outages: list[Span] = []
+    adopted: list[Span] = []
+    """Of every host that was killed and had runs: from its death until the last of them was in other hands."""
     runs: int = 0
     events: int = 0
     effects: int = 0
@@ -41,24 +53,29 @@ class Findings(msgspec.Struct):
     repeated: list[str] = []
     stuck: list[str] = []
     torn: list[str] = []
+    broken: list[str] = []
+    """Errors in the logs of hosts that are nobody's weather."""
 
-    def adoption(self) -> list[float]:
-        """How long dead hosts kept their runs while the server was there: its own absence is nobody's fault."""
-        return [took for since, took in self.adopted if not any(since <= at <= since + took for at in self.outages)]
+    def takeover(self, span: Span) -> float:
+        """How long a dead host kept its runs while the server was there: its own absence is nobody's fault."""
+        return span.end - span.start - sum(span.shared(outage) for outage in self.outages)
+
+    def takeovers(self) -> list[float]:
+        return [self.takeover(span) for span in self.adopted]
 
     def is_clean(self) -> bool:
-        late = [took for took in self.adoption() if took > ADOPTED_SECONDS_MAX]
-        return not (self.lost or self.repeated or self.stuck or self.torn or late)
+        late = [took for took in self.takeovers() if took > TAKEOVER_SECONDS_MAX]
+        return not (self.lost or self.repeated or self.stuck or self.torn or self.broken or late)
 
     def summary(self) -> dict[str, Any]:
-        took = self.adoption()
+        took = self.takeovers()
         return {
             "seconds": round(self.seconds, 1),
             "runs": self.runs,
             "events": self.events,
             "kills": self.kills,
-            "frozen": self.frozen,
-            "outages": len(self.outages),
+            "freezes": [_shown(span) for span in self.frozen],
+            "restarts": [_shown(span) for span in self.outages],
             "effects": self.effects,
             "effects_again_unrecorded": self.again,
             "tasks_lost_and_handed_out_again": self.losses,
@@ -66,14 +83,20 @@ class Findings(msgspec.Struct):
             "repeated_after_recorded": len(self.repeated),
             "stuck": len(self.stuck),
             "torn": len(self.torn),
-            "adoption_seconds": {
-                "dead_hosts": len(self.adopted),
+            "internal_errors": len(self.broken),
+            "takeover_seconds": {
+                "dead_hosts_with_runs": len(took),
                 "median": round(statistics.median(took), 2) if took else None,
-                "max": round(max(took), 2) if took else None,
-                "max_with_outages": round(max((took for _, took in self.adopted), default=0.0), 2),
+                "slowest": round(max(took), 2) if took else None,
+                "slowest_were": [_shown(span) for span in sorted(self.adopted, key=self.takeover)[-3:]],
             },
-            "examples": [*self.lost[:5], *self.repeated[:5], *self.stuck[:5], *self.torn[:5]],
+            "clean": self.is_clean(),
+            "examples": [*self.lost[:5], *self.repeated[:5], *self.stuck[:5], *self.torn[:5], *self.broken[:5]],
         }
+
+
+def _shown(span: Span) -> str:
+    return f"{span.start:.1f} to {span.end:.1f} s"
 
 
 async def judge(findings: Findings, url: str, folder: Path, wanted: int) -> None:
@@ -93,6 +116,7 @@ async def judge(findings: Findings, url: str, folder: Path, wanted: int) -> None
     for row in runs:
         _judge_log(findings, row["id"], logs.get(row["num"], []))
     _judge_effects(findings, logs, _effects(folder))
+    findings.broken += _errors(folder)
 
 
 def _judge_runs(findings: Findings, runs: Sequence[Any], wanted: int) -> None:
@@ -143,7 +167,7 @@ def _judge_effects(
         more = len(times) - 1 - failures[key]
         findings.again += max(0, more)
         late = max(times) - recorded.get(key, max(times))
-        if more > 0 and late > ROUNDING_MS:
+        if more > 0 and late > CLOCK_MS:
             findings.repeated.append(f"{key} was done again {late} ms after its success was recorded")
 
 
@@ -162,4 +186,15 @@ def _effects(folder: Path) -> list[tuple[int, str]]:
         for line in file.read_text().splitlines():
             at_ms, key = line.split(" ", 1)
             found.append((int(at_ms), key))
+    return found
+
+
+def _errors(folder: Path) -> list[str]:
+    """The last lines of tracebacks that hosts left."""
+    found = []
+    for file in sorted(folder.glob("host-*.log")):
+        _, *traces = file.read_text(errors="replace").split("Traceback (most recent call last):\n")
+        for trace in traces:
+            ends = (line for line in trace.splitlines() if line and not line.startswith(" "))
+            found.append(f"{file.name}: {next(ends, 'cut off')}")
     return found

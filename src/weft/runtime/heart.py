@@ -26,6 +26,8 @@ log = logging.getLogger("weft")
 Beat = Callable[[HostId], Awaitable[None]]
 
 BEATS_PER_LEASE = 3
+TRIES_PER_LEASE = 25
+"""As often it tries to reach a store that does not answer: after a restart others must hear of it soon."""
 TURNS_PER_LEASE = 8
 
 
@@ -101,13 +103,13 @@ class Heartbeat:
         heart = self._engine.store.hosts.heart()
         try:
             while True:
-                if self.is_turning():
-                    await self._beat(heart.beat)
-                await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
+                heard = not self.is_turning() or await self._beat(heart.beat)
+                await asyncio.sleep(self._lease_seconds / (BEATS_PER_LEASE if heard else TRIES_PER_LEASE))
         finally:
             await heart.close()
 
-    async def _beat(self, beat: Beat) -> None:
+    async def _beat(self, beat: Beat) -> bool:
+        """Whether the store has it."""
         try:
             await beat(self._engine.host)
         except StoreError as error:
@@ -115,6 +117,9 @@ class Heartbeat:
         except Exception:
             # Whatever it was: a host that no longer says that it lives would lose every run it has.
             log.exception("weft: a heartbeat failed")
+        else:
+            return True
+        return False
 
 
 class _Apart:

@@ -35,10 +35,24 @@ _BUSY = """
 """
 # A name that comes back counts on from the time of day: nobody takes its new life for the standstill of an old one.
 _BEAT = """
-    INSERT INTO hosts AS h (host, beats, lease_ms, about) VALUES ($1, extract(epoch FROM clock_timestamp()), $2, $3)
+    INSERT INTO hosts AS h (host, beats, lease_ms, about, session)
+    VALUES ($1, extract(epoch FROM clock_timestamp()), $2, $3, CASE WHEN $4 THEN pg_backend_pid() END)
     ON CONFLICT (host) DO UPDATE SET
-        beats = h.beats + 1, lease_ms = excluded.lease_ms, beat_at = clock_timestamp(), stood_ms = 0
+        beats = h.beats + 1, lease_ms = excluded.lease_ms, beat_at = clock_timestamp(), stood_ms = 0,
+        session = coalesce(excluded.session, h.session)
     RETURNING extract(epoch FROM clock_timestamp()) * 1000
+"""
+# For how long the server says that a host is silent is a hint: it says when to tell others, and never who is dead.
+_COUNTERS = """
+    SELECT host, beats, lease_ms, stood_ms, extract(epoch FROM clock_timestamp() - beat_at) * 1000 AS silent_ms
+    FROM hosts
+"""
+# A session ends with its process, and the server knows at once. Its number may be another's by then: that says nothing.
+_HUNG_UP = """
+    SELECT EXISTS (
+        SELECT FROM hosts h WHERE h.host = $1 AND h.beats = $2 AND h.session IS NOT NULL
+        AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = h.session)
+    )
 """
 _STOOD = "UPDATE hosts SET stood_ms = greatest(stood_ms, $3) WHERE host = $1 AND beats = $2"
 _LISTED = """
@@ -52,6 +66,10 @@ _LISTED = """
 FORGOTTEN_LEASES = 10
 """A host that stood still for so many leases and has nothing is struck off the list."""
 
+NOTABLE_OF_LEASE = 0.4
+"""A host that is well beats three times per lease: its silence is worth no note before this part of it."""
+HUNG_UP_OF_LEASE = 0.6
+"""A host whose session has ended, and that has not opened another for this part of its lease, is as good as dead."""
 
 FORGETTING = 1.05
 NOTED_SECONDS_MAX = 60.0
@@ -80,18 +98,21 @@ class PostgresHosts:
         await self.beat(host)
 
     async def beat(self, host: HostId) -> None:
-        await self.beat_on(self._line, host)
+        await self.beat_on(self._line, host, lasting=False)
 
     def heart(self) -> Heart:
         return PostgresHeart(self, self._new_line())
 
-    async def beat_on(self, line: Line, host: HostId) -> None:
-        """Also lists a host again that joined here and was taken for dead."""
+    async def beat_on(self, line: Line, host: HostId, *, lasting: bool) -> None:
+        """Also lists a host again that joined here and was taken for dead.
+
+        ``lasting``: the session stays open for as long as the host lives.
+        """
         joined = self._leases.get(host)
         if joined is None:
             return
         before = time.time()
-        there_ms = await fetch_value(line, _BEAT, host, *joined)
+        there_ms = await fetch_value(line, _BEAT, host, *joined, lasting)
         self.note_time(before, float(there_ms))
 
     def note_time(self, before: float, there_ms: float) -> None:
@@ -108,12 +129,12 @@ class PostgresHosts:
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
         # Owners first: one that joins and claims between the two looks is then listed.
         busy = {HostId(name) for (name,) in await fetch(self._line, _BUSY)}
-        rows = await fetch(self._line, "SELECT host, beats, lease_ms, stood_ms FROM hosts")
+        rows = await fetch(self._line, _COUNTERS)
         gone = busy - {HostId(row["host"]) for row in rows}
         living = []
         for row in rows:
             stood_ms = await self._stood_ms(row, monotonic)
-            if stood_ms < row["lease_ms"]:
+            if stood_ms < row["lease_ms"] and not await self._has_hung_up(row, stood_ms):
                 living.append(HostId(row["host"]))
                 continue
             gone.add(row["host"])
@@ -128,10 +149,16 @@ class PostgresHosts:
         """How long a host has stood still; what others do not know of that yet, they are told."""
         host, beats, known_ms = row["host"], row["beats"], row["stood_ms"]
         stood_ms = self._suspicion.stood_ms(host, beats=beats, monotonic=monotonic, known_ms=known_ms)
-        # A host that is well never stands still for half a lease.
-        if stood_ms >= row["lease_ms"] / 2 and stood_ms > known_ms and known_ms < row["lease_ms"]:
+        # At once, however little was seen here: where hosts come and go, none may live long enough to see all of it.
+        silent = max(stood_ms, row["silent_ms"]) >= row["lease_ms"] * NOTABLE_OF_LEASE
+        if silent and stood_ms > known_ms and known_ms < row["lease_ms"]:
             await fetch(self._line, _STOOD, host, beats, int(stood_ms))
         return stood_ms
+
+    async def _has_hung_up(self, row: Record, stood_ms: float) -> bool:
+        if stood_ms < row["lease_ms"] * HUNG_UP_OF_LEASE:
+            return False
+        return bool(await fetch_value(self._line, _HUNG_UP, row["host"], row["beats"]))
 
     def lost_sight(self) -> None:
         """The server was away, and with it every beat: that time does not count."""
@@ -173,7 +200,7 @@ class PostgresHeart:
         self._line = line
 
     async def beat(self, host: HostId) -> None:
-        await self._hosts.beat_on(self._line, host)
+        await self._hosts.beat_on(self._line, host, lasting=True)
 
     async def close(self) -> None:
         await self._line.close()
