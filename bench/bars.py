@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-# The median of (system, workload, metric, n), or None if it was not measured. G and C are graphs, W is code.
+# The median of (system, workload, metric, n), or None if it was not measured. W is code, G and C are
+# graphs, A, P and S are goals.
 Look = Callable[[str, str, str, int | None], float | None]
 
 
@@ -34,6 +35,7 @@ def bars(look: Look) -> list[Bar]:
     restate_w2, langgraph_g3 = look("restate", "W2", "runs_per_s", None), look("langgraph", "G3", "seconds", None)
     steps = _spread(look, "W6", "us_per_step", (100, 1000, 5000, 20000))
     branches = _spread(look, "G8", "cpu_us_per_branch", (100, 1000, 10_000))
+    items = _spread(look, "A8", "cpu_us_per_item", (100, 1000, 10_000))
     return [
         Bar("W1 steps/s, times DBOS", "≥", 7, ratio("steps_per_s", "W1", "dbos")),
         Bar("W1 steps/s, times Restate", "≥", 2, ratio("steps_per_s", "W1", "restate")),
@@ -57,6 +59,12 @@ def bars(look: Look) -> list[Bar]:
         Bar("C µs of a cached JSON Schema", "≤", 10, weft("C", "schema_us")),
         Bar("C µs of a cached plain JSONPath", "≤", 20, weft("C", "jsonpath_us")),
         Bar("C µs in the Python sandbox", "≤", 5_000, weft("C", "python_us")),
+        Bar("A2 goal runs/s, of graph runs/s", "≥", 0.7, divided(weft("A2", "runs_per_s"), weft("G2", "runs_per_s"))),
+        Bar("A8 dearest over cheapest work item, 100 to 10,000", "≤", 1.2, items),
+        Bar("P ms for a plan of 10,000 steps", "≤", 50, weft("P", "all_ms", 10_000)),
+        Bar("P ms for a plan of three among 10,000", "≤", 1, weft("P", "three_ms", 10_000)),
+        Bar("S µs of a compiled Lua call", "≤", 50, weft("S", "lua_us")),
+        Bar("S µs of a compiled Ale call of ten forms", "≤", 200, weft("S", "ale_us")),
     ]
 
 

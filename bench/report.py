@@ -17,6 +17,8 @@ from bench.bars import Bar, Look, bars
 from bench.measure import Sample
 from bench.systems import System
 
+STYLES = {"G": "graph", "C": "graph", "A": "goal", "P": "goal", "S": "goal"}
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -77,7 +79,7 @@ def _look(rows: list[Row]) -> Look:
     def look(system: str, workload: str, metric: str, n: int | None) -> float | None:
         """Without a size: the largest that the system was asked for, as all compare the same workload."""
         fits = [row for row in rows if (row.system, row.workload, row.metric) == (system, workload, metric)]
-        style = "code" if workload.startswith("W") else "graph"
+        style = STYLES.get(workload[0], "code")
         fits = [row for row in fits if row.style == style and n in {None, row.n}]
         return max(fits, key=lambda row: row.n).value if fits else None
 

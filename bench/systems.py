@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.measure import ROOT
 
 PEERS = ROOT / "build" / "bench-peers"
-WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "G2", "G3", "G8", "C")
+WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "G2", "G3", "G8", "C", "A2", "A8", "P", "S")
 
 # What one process is asked to do: the task's name and its size.
 Task = tuple[str, int]
@@ -69,6 +69,17 @@ SYSTEMS = (
             "G8": (("G8", 100), ("G8", 1000), ("G8", 10_000)),
         },
     ),
+    System(
+        "weft",
+        "sqlite",
+        "bench.workloads.weft_goal",
+        _HERE,
+        {
+            "A2": (("A2", 2000), ("A2-latency", 200)),
+            "A8": (("A8", 100), ("A8", 1000), ("A8", 10_000)),
+        },
+    ),
+    System("weft", "none", "bench.workloads.weft_goal", _HERE, {"P": (("P", 10_000),), "S": (("S", 2_000),)}),
     System("weft", "none", "bench.workloads.conditions", _HERE, {"C": (("C", 20_000),)}),
     System("raw", "sqlite", "bench.workloads.raw", _HERE, {"W1": (("W1", 2000),)}),
     System(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -18,6 +18,9 @@ from weft.core.goal.definitions import GoalWay, StepDef, declared_types
 from weft.core.goal.types import Type, agree, narrower, shown
 from weft.core.graph.findings import Finding, did_you_mean
 from weft.errors import NameTaken, UnknownStep
+
+if TYPE_CHECKING:
+    from weft.core.goal.plan import Plan
 
 Health = Literal["unknown", "healthy", "unhealthy"]
 
@@ -83,8 +86,12 @@ class Catalogue:
         self.health: dict[str, Checkup] = {}
         self.providers: dict[str, list[str]] = {}
         self.consumers: dict[str, list[str]] = {}
+        self._callers: dict[str, list[str]] = {}
+        """Steps that reach a goal in a child run, by that goal."""
         self._types: dict[str, dict[str, Type]] = {}
         """Per fact: what each step declares it to be."""
+        self.plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+        """Plans that were made from the catalogue as it is now; only a saving."""
         self.seq = 0
         for step in steps:
             self._add(step)
@@ -173,8 +180,11 @@ class Catalogue:
     def _cycle(self, step: StepDef) -> list[str]:
         """A way from a step back to itself, over what it needs and the goals of child runs.
 
-        Whatever was registered before has no cycle, so a new one passes through this step.
+        Whatever was registered before has no cycle, so a new one passes through this step: somebody else reads what it
+        gives or asks for it, which of a catalogue that grows from its beginnings on is never so.
         """
+        if not self._is_asked_for(step):
+            return []
         came_from: dict[str, str] = {}
         todo = [step.id]
         while todo:
@@ -188,6 +198,11 @@ class Catalogue:
                     todo.append(there)
         return []
 
+    def _is_asked_for(self, step: StepDef) -> bool:
+        if step.id in self._callers or (isinstance(step.way, GoalWay) and step.id in step.way.goals):
+            return True
+        return any(fact in self.consumers or fact in step.needs for fact in step.gives)
+
     def _upstream(self, definition: StepDef, new: StepDef) -> Iterator[str]:
         for fact, need in sorted(definition.needs.items()):
             if need.role == "const":
@@ -195,14 +210,14 @@ class Catalogue:
             if fact in new.gives:
                 yield new.id
             yield from (provider for provider in self.providers.get(fact, ()) if provider != new.id)
-        if isinstance(definition.way, GoalWay):
-            yield from definition.way.goals
+        yield from _goals_of(definition)
 
     # --- evolving -------------------------------------------------------------------------------------------------
 
     def evolve(self, event: AnyCatalogueEvent) -> None:
         """Take in the next event."""
         self.seq += 1
+        self.plans.clear()
         match event:
             case StepRegistered(step=step):
                 self._add(step)
@@ -221,6 +236,8 @@ class Catalogue:
             insort(self.providers.setdefault(fact, []), step.id)
         for fact, *_ in entry.needs:
             insort(self.consumers.setdefault(fact, []), step.id)
+        for goal in _goals_of(step):
+            insort(self._callers.setdefault(goal, []), step.id)
         for fact, declared in declared_types(step):
             self._types.setdefault(fact, {})[step.id] = declared
 
@@ -232,6 +249,8 @@ class Catalogue:
             _take_out(self.providers, fact, step_id)
         for fact, *_ in entry.needs:
             _take_out(self.consumers, fact, step_id)
+        for goal in _goals_of(entry.definition):
+            _take_out(self._callers, goal, step_id)
         for fact, _ in declared_types(entry.definition):
             known = self._types[fact]
             known.pop(step_id, None)
@@ -241,6 +260,10 @@ class Catalogue:
     def _unknown(self, step_id: str) -> UnknownStep:
         hint = did_you_mean(step_id, self.entries) or "weft steps lists the catalogue."
         return UnknownStep(f'No step "{step_id}" is in the catalogue.', hint=hint)
+
+
+def _goals_of(step: StepDef) -> list[str]:
+    return sorted(set(step.way.goals)) if isinstance(step.way, GoalWay) else []
 
 
 def _way_back(here: str, came_from: dict[str, str], start: str) -> list[str]:

@@ -57,7 +57,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The plans of goal steps, made with this one."""
 
 
+PLANS_KEPT = 64
+"""So many plans are kept at hand; each can be made, written and read again."""
+
 _encode = msgspec.json.Encoder().encode
+_encoded: dict[int, tuple[Plan, bytes]] = {}
+"""By identity; the plan is held, so that no other takes its place."""
 _decoder: msgspec.json.Decoder[Plan] = msgspec.json.Decoder(Plan)
 
 
@@ -66,18 +71,25 @@ def decode_plan(raw: bytes) -> Plan:
     return _decoded(bytes(raw))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=PLANS_KEPT)
 def _decoded(raw: bytes) -> Plan:
     return _decoder.decode(raw)
 
 
 def encode_plan(plan: Plan) -> bytes:
-    """A plan as JSON; equal plans have equal bytes."""
-    return _encode(plan)
+    """A plan as JSON; equal plans have equal bytes. Many runs are started with one plan: it is written once."""
+    known = _encoded.get(id(plan))
+    if known is not None:
+        return known[1]
+    raw = _encode(plan)
+    if len(_encoded) >= PLANS_KEPT:
+        _encoded.clear()
+    _encoded[id(plan)] = (plan, raw)
+    return raw
 
 
 def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) -> Plan:
-    """The plan for these goals, whatever it lacks.
+    """The plan for these goals, whatever it lacks. It is made once, until the catalogue changes.
 
     Raises:
         BadPlan: no goals.
@@ -86,7 +98,13 @@ def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) 
     """
     if not goals:
         raise BadPlan("A plan needs a goal.", hint="Name the step whose outcome you want.", code="goal.no_goal")
-    return _Nest(catalogue).plan(tuple(dict.fromkeys(goals)), frozenset(given), ())
+    asked = (tuple(dict.fromkeys(goals)), frozenset(given))
+    plans = catalogue.plans
+    if asked not in plans:
+        if len(plans) >= PLANS_KEPT:
+            plans.clear()
+        plans[asked] = _Nest(catalogue).plan(*asked, ())
+    return plans[asked]
 
 
 def refuse_incomplete(plan: Plan) -> None:
