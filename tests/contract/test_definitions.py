@@ -99,3 +99,14 @@ def test_tags_are_listed_with_what_they_mean(store: Store, peer: Store) -> None:
 
     assert go(peer.definitions.tags("order")) == {"live": "2", "next": "2"}
     assert go(store.definitions.tags("refund")) == {}
+
+
+def test_the_names_of_a_style_are_listed_without_what_they_stand_for(store: Store, peer: Store) -> None:
+    assert go(store.definitions.names("graph")) == []
+    put(store, definition("2"), definition("1"), definition("b", name="Bill"), definition("a", name="bill"))
+    put(store, Definition(name="weft.catalogue", version="1", style="catalogue", body=b"[]", created_at=Millis(1)))
+
+    listed = list(go(peer.definitions.names("graph")))
+
+    assert listed == [("Bill", "b"), ("bill", "a"), ("order", "1"), ("order", "2")]
+    assert go(store.definitions.names("catalogue")) == [("weft.catalogue", "1")]

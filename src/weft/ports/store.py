@@ -515,6 +515,10 @@ class Definitions(Protocol):
         """All, by name and then oldest first."""
         ...
 
+    async def names(self, style: str) -> Sequence[tuple[str, str]]:
+        """All of a style, as (name, version): so light that it can be asked for again and again."""
+        ...
+
     async def tag(self, name: str, tag: str, version: str) -> None:
         """Let ``tag`` mean ``version``. Raises NotFound."""
         ...

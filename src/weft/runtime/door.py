@@ -77,7 +77,7 @@ class Door:
         """
         start = msgspec.structs.replace(start, input=msgspec.Raw(await self.keep(bytes(start.input))))
         if self.engine is not None and start.style != "code":
-            await self.engine.publish()
+            await self.engine.library.publish()
         if chosen and (self.engine is None or delay_ms):
             found = await self._row_or_none(RunId(start.run_id))
             if found is not None:

@@ -9,7 +9,6 @@ keeper looks after time, mail and rest.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -25,9 +24,9 @@ from weft.core.goal.definitions import StepWay
 from weft.core.goal.machine import GoalMachine
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
 from weft.core.state import State
-from weft.errors import Conflict, Corrupt, Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
+from weft.errors import Corrupt, Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import Definition, Mail, NewRun, Outcome, Sent, Store
+from weft.ports.store import Mail, NewRun, Outcome, Sent, Store
 from weft.runtime.actor import Actor
 from weft.runtime.blob_cache import BlobCache
 from weft.runtime.built_in import BuiltIn
@@ -41,6 +40,7 @@ from weft.runtime.inline import InlineStep
 from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
 from weft.runtime.language import LANGUAGE
+from weft.runtime.library import Library
 from weft.runtime.programs import new_machine
 from weft.runtime.recall import Recall
 from weft.runtime.recent import Recent
@@ -113,6 +113,7 @@ class Engine:
         )
         self.built_in = BuiltIn(self)
         self.steps = StepKeeper(self)
+        self.library = Library(self)
         self.recall = Recall(self)
         self.shared = SharedWork(self)
         self.recovery = Recovery(self)
@@ -124,7 +125,6 @@ class Engine:
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
         self._observers: list[Observer] = []
-        self._published: set[tuple[str, str]] = set()
         self._side: set[asyncio.Task[Any]] = set()
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -138,8 +138,9 @@ class Engine:
         self.running = True
         self.heart.start()
         self.committer.start()
-        await self.publish()
+        await self.library.publish()
         await self.steps.start()
+        await insist(self, self.library.refresh)
         await self.shared.refresh()
         await self.recovery.scan()
         self.keeper.start()
@@ -233,28 +234,6 @@ class Engine:
         """The machine of a run, from nothing or from a snapshot. Raises UnknownWorkflow."""
         program = None if style == "code" else self.catalogue.program(workflow, version)
         return new_machine(style, program, uid, snapshot)
-
-    async def publish(self) -> None:
-        """Keep in the store what is data of the workflows here, and learn their other versions."""
-        for definition in self.catalogue.definitions(self.clock.now_ms()):
-            if (definition.name, definition.version) in self._published:
-                continue
-            if definition.version not in await self._learn(definition.name):
-                await insist(self, partial(self._keep_definition, definition))
-                await self._learn(definition.name)
-            self._published.add((definition.name, definition.version))
-
-    async def _learn(self, name: str) -> set[str]:
-        """The versions of a workflow that are in the store, known here from now on."""
-        found = await insist(self, partial(self.store.definitions.versions, name))
-        for definition in found:
-            self.catalogue.learn(definition)
-        return {definition.version for definition in found}
-
-    async def _keep_definition(self, definition: Definition) -> None:
-        """Its version names its content: of two documents that say the same in other words, the first one stays."""
-        with contextlib.suppress(Conflict):
-            await self.store.definitions.put(definition)
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Do something that would hold up the loop."""

@@ -108,6 +108,7 @@ class Keeper:
         due = self._wake_at is not None and self._wake_at <= engine.clock.now_ms()
         if changed or due or now >= self._scan_at:
             self._scan_at = now + engine.settings.scan_seconds
+            await engine.library.refresh()
             await engine.recovery.scan()
             await engine.shared.refresh()
             await engine.shared.take()

@@ -57,8 +57,6 @@ class StepKeeper:
         await insist(engine, self.stored.refresh)
         for fault in self._learn():
             raise fault
-        for definition in await insist(engine, engine.store.definitions.versions):
-            engine.catalogue.learn_other(definition)
 
     async def refresh(self) -> None:
         """Plan with what the store has now. Under way, what does not fit is left out, and said."""

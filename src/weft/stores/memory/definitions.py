@@ -34,6 +34,9 @@ class MemoryDefinitions:
         all_of_them = [one for one in self._content.definitions.values() if name in {None, one.name}]
         return sorted(all_of_them, key=lambda one: (one.name, one.created_at))
 
+    async def names(self, style: str) -> Sequence[tuple[str, str]]:
+        return sorted(key for key, one in self._content.definitions.items() if one.style == style)
+
     async def tag(self, name: str, tag: str, version: str) -> None:
         if (name, version) not in self._content.definitions:
             raise NotFound(f"{name} has no version {version}.", name=name, version=version)

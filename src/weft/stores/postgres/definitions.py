@@ -48,6 +48,10 @@ class PostgresDefinitions:
         text = f"{_SELECT} WHERE $1::text IS NULL OR name = $1 ORDER BY name, created_at, num"
         return [_definition(row) for row in await fetch(self._lines, text, name)]
 
+    async def names(self, style: str) -> Sequence[tuple[str, str]]:
+        text = 'SELECT name, version FROM definitions WHERE style = $1 ORDER BY name COLLATE "C", version COLLATE "C"'
+        return [(name, version) for name, version in await fetch(self._lines, text, style)]
+
     async def tag(self, name: str, tag: str, version: str) -> None:
         if not await fetch_value(self._lines, _TAG, name, tag, version):
             raise NotFound(f"{name} has no version {version}.", name=name, version=version)

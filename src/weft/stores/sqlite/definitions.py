@@ -53,6 +53,10 @@ class SqliteDefinitions:
             lambda connection: [_definition(row) for row in connection.execute(text, (name,))]
         )
 
+    async def names(self, style: str) -> Sequence[tuple[str, str]]:
+        text = "SELECT name, version FROM definitions WHERE style = ? ORDER BY name, version"
+        return self._reader.here(lambda connection: list(connection.execute(text, (style,))))
+
     async def tag(self, name: str, tag: str, version: str) -> None:
         def work(connection: apsw.Connection) -> None:
             if _one(connection, name, version) is None:

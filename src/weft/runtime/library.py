@@ -1,0 +1,84 @@
+"""A host and the workflows of its store that are data: it keeps its own there, and learns those of others.
+
+A run goes on with the version it began with, on any host of the store. So a host also learns versions that others
+published after it started: it looks for new names, and reads only what it has not seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import TYPE_CHECKING
+
+from weft.errors import Conflict, WeftError
+from weft.ports.store import Definition
+from weft.runtime.insist import insist
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+
+log = logging.getLogger("weft")
+
+STYLE = "graph"
+
+
+class Library:
+    """See the module."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._published: set[tuple[str, str]] = set()
+        self._seen: set[tuple[str, str]] = set()
+        self._look_at = 0.0
+
+    async def publish(self) -> None:
+        """Keep in the store what is data of the workflows here, and learn their other versions."""
+        engine = self._engine
+        for definition in engine.catalogue.definitions(engine.clock.now_ms()):
+            if (definition.name, definition.version) in self._published:
+                continue
+            if definition.version not in await self._learn_versions(definition.name):
+                await insist(engine, partial(self._keep, definition))
+                await self._learn_versions(definition.name)
+            self._published.add((definition.name, definition.version))
+
+    async def refresh(self) -> None:
+        """Learn what others published since the last look; now and then."""
+        engine = self._engine
+        now = engine.clock.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + engine.settings.scan_seconds
+        own = {name for name, _ in self._published}
+        for key in await engine.store.definitions.names(STYLE):
+            if key in self._seen:
+                continue
+            definition = await engine.store.definitions.get(*key)
+            self._seen.add(key)
+            if definition is not None:
+                self._learn(definition, own)
+
+    def _learn(self, definition: Definition, own: AbstractSet[str]) -> None:
+        catalogue = self._engine.catalogue
+        learn = catalogue.learn if definition.name in own else catalogue.learn_other
+        try:
+            learn(definition)
+        except WeftError as error:
+            # Its runs wait for a host that can read it; all others go on.
+            log.warning("weft: %s %s is left out here: %s", definition.name, definition.version, error)
+
+    async def _learn_versions(self, name: str) -> set[str]:
+        """The versions of a workflow that are in the store, known here from now on."""
+        engine = self._engine
+        found = await insist(engine, partial(engine.store.definitions.versions, name))
+        for definition in found:
+            engine.catalogue.learn(definition)
+            self._seen.add((definition.name, definition.version))
+        return {definition.version for definition in found}
+
+    async def _keep(self, definition: Definition) -> None:
+        """Its version names its content: of two documents that say the same in other words, the first one stays."""
+        with contextlib.suppress(Conflict):
+            await self._engine.store.definitions.put(definition)
