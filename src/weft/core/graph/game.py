@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec import Raw
 
-from weft.core.graph.merging import branch_output, merged, write
+from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
 from weft.core.graph.model import Node
 from weft.core.graph.moves import Moves
 from weft.core.graph.opening import composed, has_marks, leaf
-from weft.core.graph.tokens import Branch, Frame, Path, Seg, Token, derive, innermost_branch, path_key
+from weft.core.graph.tokens import Branch, Frame, GraphState, Path, Seg, Token, derive, innermost_branch, path_key
 from weft.errors import Failure
 
 
@@ -145,7 +145,7 @@ class Game(Moves):
         """The merged value, written to its target in the opener's scope."""
         assert node.fan_in is not None
         merge = node.fan_in.merge
-        order = frame.arrived if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
+        order = frame.arrived[-1:] if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
         outputs = [(index, leaf(frame.branches[index].result)) for index in order]
         if merge is None:
             return composed([value for _, value in outputs])
@@ -161,26 +161,46 @@ class Game(Moves):
         """
         branch = frame.branches[just]
         if branch.status == "arrived" and self._early(frame) == "late_merge" and self._is_open(frame.path):
-            self._merge(frame, self.graph.nodes[frame.fan_in])
+            self._merge_late(frame, just)
         for token_id in list(branch.parked):
             if token_id in self.state.tokens:
                 self.consume(self.state.tokens[token_id])
+
+    def _merge_late(self, frame: Frame, just: int) -> None:
+        """Merge all that arrived again; where the target holds that still, only the last is added to it."""
+        node = self.graph.nodes[frame.fan_in]
+        merge = node.fan_in.merge if node.fan_in is not None else None
+        if merge is None:
+            return
+        path = merge.into.path
+        holder = self._holder(frame.path, anywhere=merge.into.scope == "state")
+        if holder.merging.get(path[0]) == frame.id:
+            data = _data_of(holder)
+            added = add_late(merge, frame, read(data, path), just)
+            if added is not None:
+                value, marked = added
+                write(data, path, value)
+                self.state.marked = self.state.marked or (marked and holder is self.state)
+                return
+        self._merge(frame, node)
+        begin_late(merge, frame)
+        holder.merging[path[0]] = frame.id
 
     def _is_open(self, path: Path) -> bool:
         return all((seg.id in (self.state.frames if seg.kind == "f" else self.state.loops)) for seg in path)
 
     def write_here(self, path: Path, to: Sequence[str], value: Any, *, anywhere: bool) -> None:
         """Write to the innermost branch's output if there is one, else to the state."""
+        holder = self._holder(path, anywhere=anywhere)
+        holder.merging.pop(to[0], None)
+        write(_data_of(holder), to, value)
+        if holder is self.state:
+            self.state.marked = self.state.marked or has_marks(value)
+
+    def _holder(self, path: Path, *, anywhere: bool) -> GraphState | Branch:
         seg = None if anywhere else innermost_branch(path)
         frame = self.state.frames.get(seg.id) if seg is not None else None
-        if seg is None or frame is None:
-            write(self.state.data, to, value)
-            self.state.marked = self.state.marked or has_marks(value)
-            return
-        branch = frame.branches[seg.n]
-        if branch.writes is None:
-            branch.writes = {}
-        write(branch.writes, to, value)
+        return self.state if seg is None or frame is None else frame.branches[seg.n]
 
     # --- failing and dropping -------------------------------------------------------------------------------------
 
@@ -302,3 +322,11 @@ class Game(Moves):
         holder = self._branch_around(frame.path)
         if holder is not None:
             holder.frames.pop(frame.id, None)
+
+
+def _data_of(holder: GraphState | Branch) -> dict[str, Any]:
+    if not isinstance(holder, Branch):
+        return holder.data
+    if holder.writes is None:
+        holder.writes = {}
+    return holder.writes

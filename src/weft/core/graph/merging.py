@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw
 
 from weft.core.graph.model import Merge
-from weft.core.graph.opening import composed, follow, items, leaf
+from weft.core.graph.opening import MARK, composed, fields, follow, has_marks, items, leaf, with_mark, without_mark
 from weft.core.graph.tokens import Frame, GraphState
 
 
@@ -45,7 +46,50 @@ def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
     union: dict[str, Any] = {}
     for _, value in values:
         union.update(items(value))
-    return union
+    return fields(union)
+
+
+def begin_late(merge: Merge, frame: Frame) -> None:
+    """From now on late branches are added to what is merged: note what is in it."""
+    frame.order = sorted(frame.arrived) if merge.how != "last_wins" else []
+    frame.given = {}
+    if merge.how == "merge_object":
+        words = words_of(merge)
+        for index in frame.order:
+            frame.given.update(dict.fromkeys(items(follow(leaf(frame.branches[index].result), words)), index))
+
+
+def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bool] | None:
+    """What is merged with one more branch, changed in place at the cost of that branch; None: merge all again.
+
+    The second of the answer: whether the branch brought something that is not just JSON.
+    """
+    value = follow(leaf(frame.branches[index].result), words_of(merge))
+    brought = items(value) if merge.how == "merge_object" else {}
+    if merge.how == "last_wins" or MARK in brought or MARK in frame.given:
+        return None
+    inner = without_mark(held)
+    match merge.how:
+        case "append":
+            place = bisect(frame.order, index)
+            frame.order.insert(place, index)
+            inner.insert(place, value)
+        case "keyed_by_branch":
+            inner[str(index)] = value
+        case "merge_object":
+            for key, item in brought.items():
+                if frame.given.get(key, -1) < index:
+                    frame.given[key] = index
+                    inner[key] = item
+    marked = has_marks(value)
+    return with_mark(inner) if marked else held, marked
+
+
+def read(data: Any, path: Sequence[str]) -> Any:
+    """The value at a path of nested data."""
+    for word in path:
+        data = data[word]
+    return data
 
 
 def write(data: dict[str, Any], path: Sequence[str], value: Any) -> None:

@@ -17,7 +17,7 @@ from msgspec import Raw
 from weft.core.decider import Wanting
 from weft.core.values import is_ref, parse_ref, unseal
 
-_MARK = "$weft"
+MARK = "$weft"
 _MARKED = b'{"$weft":'
 _SOMEWHERE = b'"$weft"'
 _HAS = b'{"$weft":"has","v":%b}'
@@ -41,7 +41,7 @@ def size_of(raw: bytes) -> int:
 def leaf(raw: bytes) -> Any:
     """A value as part of a larger one."""
     value = _decode(raw)
-    return value if not is_plain(raw) or _SOMEWHERE not in bytes(raw) else {_MARK: "lit", "v": value}
+    return value if not is_plain(raw) or _SOMEWHERE not in bytes(raw) else {MARK: "lit", "v": value}
 
 
 def composed(value: Any) -> Raw:
@@ -50,9 +50,29 @@ def composed(value: Any) -> Raw:
     return Raw(_HAS % raw if _SOMEWHERE in raw and is_plain(raw) else raw)
 
 
+def literal(value: Any) -> Any:
+    """What a user wrote, as part of a larger value."""
+    return {MARK: "lit", "v": value} if has_marks(value) else value
+
+
+def fields(value: dict[str, Any]) -> Any:
+    """An object of leaves that has a field named like the mark is not taken for a marked one."""
+    return {MARK: "pairs", "v": list(value.items())} if MARK in value else value
+
+
 def has_marks(value: Any) -> bool:
     """Whether a composed value must be opened before it is looked at."""
     return _SOMEWHERE in _encode(value)
+
+
+def without_mark(value: Any) -> Any:
+    """The parts of a composed value, to be changed in place."""
+    return value["v"] if isinstance(value, dict) and MARK in value else value
+
+
+def with_mark(parts: Any) -> Any:
+    """A composed value of parts of which some must be opened."""
+    return {MARK: "has", "v": parts}
 
 
 def open_raw(raw: bytes, blob: Blob) -> Any:
@@ -74,13 +94,15 @@ def _open(value: Any, blob: Blob, missing: list[str]) -> Any:
         return [_open(item, blob, missing) for item in value]
     if not isinstance(value, dict):
         return value
-    match value.get(_MARK):
+    match value.get(MARK):
         case None:
             return {key: _open(item, blob, missing) for key, item in value.items()}
         case "lit":
             return value["v"]
         case "has":
             return _open(value["v"], blob, missing)
+        case "pairs":
+            return {key: _open(item, blob, missing) for key, item in value["v"]}
     digest = parse_ref(_encode(value)).digest
     content = blob(digest)
     if content is None:
@@ -92,28 +114,30 @@ def _open(value: Any, blob: Blob, missing: list[str]) -> Any:
 def follow(value: Any, words: Sequence[str]) -> Any:
     """The part of a composed value at a path; nothing lies behind a reference."""
     for word in words:
-        inner, literal = _inside(value)
+        inner, own = _inside(value)
         value = inner.get(word) if isinstance(inner, dict) else None
-        if literal:
-            value = leaf(_encode(value))
+        if own:
+            value = literal(value)
     return value
 
 
 def items(value: Any) -> dict[str, Any]:
     """The fields of a composed object, each a leaf; nothing if it is none."""
-    inner, literal = _inside(value)
+    inner, own = _inside(value)
     if not isinstance(inner, dict):
         return {}
-    return {key: leaf(_encode(item)) for key, item in inner.items()} if literal else inner
+    return {key: literal(item) for key, item in inner.items()} if own else inner
 
 
 def _inside(value: Any) -> tuple[Any, bool]:
     """A composed value without its outer mark, and whether all in it is the user's own."""
-    mark = value.get(_MARK) if isinstance(value, dict) else None
+    mark = value.get(MARK) if isinstance(value, dict) else None
     if mark == "has":
         return _inside(value["v"])
     if mark == "lit":
         return value["v"], True
+    if mark == "pairs":
+        return dict(value["v"]), False
     return (None, False) if mark == "blob" else (value, False)
 
 
@@ -121,6 +145,6 @@ def mark_on_path(data: Any, path: Sequence[str]) -> int:
     """How many words of a path lead up to a marked value, behind which nothing can be written in place; 0: none."""
     for depth, word in enumerate(path[:-1], 1):
         data = data.get(word) if isinstance(data, dict) else None
-        if isinstance(data, dict) and _MARK in data:
+        if isinstance(data, dict) and MARK in data:
             return depth
     return 0

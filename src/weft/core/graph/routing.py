@@ -16,7 +16,7 @@ from weft.core.events import ABSENT, Taken, Verdict, Write
 from weft.core.graph.binding import View, with_writes
 from weft.core.graph.merging import words_of
 from weft.core.graph.model import Edge, Expr, Graph, Node, Save
-from weft.core.graph.opening import composed, follow, is_plain, leaf, mark_on_path, open_raw, opened
+from weft.core.graph.opening import composed, follow, is_plain, leaf, literal, mark_on_path, open_raw, opened
 from weft.core.graph.tokens import innermost_branch
 from weft.core.values import encode, encode_known, is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
@@ -151,7 +151,7 @@ def _arrival(graph: Graph, view: View, taken: Sequence[Taken]) -> Raw:
             return composed(_nested(words, leaf(view.env.keep(raw))))
         if len(raw) > INLINE_BYTES_MAX:
             raise LimitExceeded(f"{view.token.node} brings {len(raw):,} bytes to a merge_object; at most 1 MiB fit.")
-        return composed(_nested(words, leaf(raw)))
+        return composed(_nested(words, literal(found)))
     return ABSENT
 
 

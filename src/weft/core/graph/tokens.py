@@ -66,6 +66,8 @@ class Branch(msgspec.Struct, omit_defaults=True):
     status: Literal["open", "arrived", "ended", "failed"] = "open"
     item: Raw = NULL
     writes: dict[str, Any] | None = None
+    merging: dict[str, str] = {}
+    """Fields of the writes that hold what a frame has merged, and nobody has touched since."""
     parked: list[str] = []
     result: Raw = NULL
     """What it gave, once it has arrived."""
@@ -91,6 +93,9 @@ class Frame(msgspec.Struct, omit_defaults=True):
     fired: bool = False
     seen: dict[str, Seen] = {}
     queues: dict[int, list[str]] = {}
+    order: list[int] = []
+    given: dict[str, int] = {}
+    """Once late branches are merged: those that are in it by index, and of an object who gave each of its fields."""
     scope: int = 0
     """Of a frame whose branches were detached: the static scope that they have left."""
 
@@ -130,6 +135,8 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     data: dict[str, Any] = {}
     marked: bool = False
     """Something in the data is not just JSON."""
+    merging: dict[str, str] = {}
+    """Fields of the data that hold what a frame has merged, and nobody has touched since."""
     tokens: dict[str, Token] = {}
     frames: dict[str, Frame] = {}
     loops: dict[str, LoopRun] = {}
