@@ -51,11 +51,11 @@ def _misfit(fold: Fold, program: GoalProgram, place: Place | None, result: bytes
     if place is None or fold.state.steps[place.step].status != "active":
         return None
     assert fold.flow is not None
-    definition = fold.flow.steps[place.step].definition
-    if is_deferred(definition, result):
+    shape = fold.flow.steps[place.step].shape
+    if is_deferred(shape, result):
         return None
     try:
-        found = outputs_of(definition, result, program.reader, env)
+        found = outputs_of(shape, result, program.reader, env)
     except BadOutput as bad:
         return bad
     if not fold.state.steps[place.step].fan_out:

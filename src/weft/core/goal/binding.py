@@ -13,6 +13,7 @@ from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
 from weft.core.goal.reading import contents, decode_json
+from weft.core.goal.shape import StepShape
 from weft.core.goal.state import NOTHING, GoalState, Value
 from weft.errors import Failure
 
@@ -42,13 +43,11 @@ class Bound:
 
     __slots__ = ("arrays", "inputs")
 
-    def __init__(self, definition: StepDef, inputs: dict[str, Any]) -> None:
+    def __init__(self, step: StepShape, inputs: dict[str, Any]) -> None:
         self.inputs = inputs
-        self.arrays: list[tuple[str, str, list[Any]]] = []
-        for fact, need in sorted(definition.needs.items()):
-            name = inner_name(fact, need)
-            if need.each and isinstance(inputs.get(name), list):
-                self.arrays.append((fact, name, inputs[name]))
+        self.arrays: list[tuple[str, str, list[Any]]] = [
+            (need.fact, need.name, inputs[need.name]) for need in step.apart if isinstance(inputs.get(need.name), list)
+        ]
 
     @property
     def count(self) -> int:
@@ -103,27 +102,28 @@ def bind(step: StepNode, state: GoalState, env: Env) -> Bound:
         BadInput: one of them is not of its type.
         Wanting: some lie in blobs.
     """
-    picked = {need.fact.name: chosen(need, state.facts.get(need.fact.name, ())) for need in step.needs}
-    raws = contents((value.value for values in picked.values() for value in values), env)
-    loaded = iter(raws)
+    picked = [chosen(need, state.facts.get(need.fact.name, ())) for need in step.needs]
+    loaded = iter(contents([value.value for values in picked for value in values], env))
+    counts = iter(picked)
     inputs: dict[str, Any] = {}
-    for fact, need in sorted(step.definition.needs.items()):
-        name = inner_name(fact, need)
+    for shape in step.shape.bound:
+        need = shape.need
         if need.role == "const":
-            inputs[name] = need.value
+            inputs[shape.name] = need.value
             continue
-        parts = [next(loaded) for _ in picked[fact]]
+        parts = [next(loaded) for _ in next(counts)]
         if not parts:
             if need.default is not msgspec.UNSET:
-                inputs[name] = need.default
+                inputs[shape.name] = need.default
             continue
         found = [decode_json(part) for part in parts]
-        for value, part in zip(found, parts, strict=True):
-            why = None if types.is_any(need.type) else types.misfit(need.type, value, part, env.check)
-            if why is not None:
-                raise BadInput(fact, why)
-        inputs[name] = found if need.is_list else found[0]
-    return Bound(step.definition, inputs)
+        if shape.type is not None:
+            for value, part in zip(found, parts, strict=True):
+                why = types.unfit(shape.type, value, part, env.check)
+                if why is not None:
+                    raise BadInput(shape.fact, why)
+        inputs[shape.name] = found if need.is_list else found[0]
+    return Bound(step.shape, inputs)
 
 
 def seen_by_predicate(definition: StepDef, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -13,19 +13,11 @@ from heapq import heappop, heappush
 
 from weft.core.goal.nodes import FactNode, NeedNode, StepNode
 from weft.core.goal.plan import Plan
+from weft.core.goal.shape import shapes_of
 from weft.core.goal.state import NOTHING, OVER_STEP, GoalState, StepRun, Value
 
-
-class Agenda:
-    """Steps that something may have to be decided for, lowest id first. Asked anew before it is believed."""
-
-    __slots__ = ("heap",)
-
-    def __init__(self) -> None:
-        self.heap: list[int] = []
-
-    def add(self, step: StepNode) -> None:
-        heappush(self.heap, step.index)
+Agenda = list[int]
+"""A heap of steps that something may have to be decided for, lowest id first. Asked anew before it is believed."""
 
 
 class Flow:
@@ -37,15 +29,17 @@ class Flow:
         self.facts: dict[str, FactNode] = {}
         self.steps: dict[str, StepNode] = {}
         self.by_index: list[StepNode] = []
-        self.fallen, self.idle, self.waiting, self.ready = Agenda(), Agenda(), Agenda(), Agenda()
-        self.pumping = Agenda()
+        self.fallen: Agenda = []
+        self.idle: Agenda = []
+        self.waiting: Agenda = []
+        self.ready: Agenda = []
+        self.pumping: Agenda = []
         self.goals_left = 0
         self.goals_failed: list[str] = []
         self.unjudged: list[tuple[StepNode, int]] = []
         """Results that could not be looked at when they came."""
         self.settled_windows: list[tuple[StepRun, str]] = []
         """Optionals that were waited for and are decided now."""
-        self._changed: dict[str, list[NeedNode]] = {}
         self._touched: list[StepNode] = []
         self.judged: dict[str, dict[str, bytes]] = {}
         """Outputs of steps without items, as they were seen when their results came; only a saving."""
@@ -56,22 +50,20 @@ class Flow:
     def _build(self, *, begins: bool) -> None:
         """Count everything. ``begins``: for the first time, so that optionals are decided too."""
         goals = frozenset(self.plan.goals)
-        for index, (step_id, definition) in enumerate(self.plan.steps.items()):
-            run = self.state.steps[step_id]
-            step = StepNode(index, definition, run, goal=step_id in goals)
-            self.steps[step_id] = step
+        for index, shape in enumerate(shapes_of(self.plan)):
+            step = StepNode(index, shape, self.state.steps[shape.id], goal=shape.id in goals)
+            self.steps[shape.id] = step
             self.by_index.append(step)
-            for name in sorted(definition.gives):
-                fact = self._fact(name)
+            for give in shape.gives:
+                fact = self._fact(give.fact)
                 fact.providers.append(step)
                 step.gives.append(fact)
-            for name, need in sorted(definition.needs.items()):
-                if need.role != "const":
-                    fact = self._fact(name)
-                    node = NeedNode(step, fact, need)
-                    fact.readers.append(node)
-                    step.needs.append(node)
-                    fact.keeps |= need.match is not None or need.collect != "first"
+            for need in shape.needs:
+                fact = self._fact(need.fact)
+                node = NeedNode(step, fact, need)
+                fact.readers.append(node)
+                step.needs.append(node)
+                fact.keeps |= need.need.match is not None or need.need.collect != "first"
         for name, values in self.state.facts.items():
             self._fact(name).values = len(values)
         for step in self.by_index:
@@ -100,7 +92,7 @@ class Flow:
             if step.run.status == "failed":
                 self.goals_failed.append(step.id)
         if step.run.status == "active":
-            self.pumping.add(step)
+            heappush(self.pumping, step.index)
             self.unjudged.extend((step, index) for index in sorted(step.run.results) if step.is_late(index))
 
     def _count_needs(self, step: StepNode) -> None:
@@ -123,9 +115,13 @@ class Flow:
 
     def step_started(self, step: StepNode) -> None:
         """Its inputs are bound: it looks for nothing more."""
-        self.pumping.add(step)
+        heappush(self.pumping, step.index)
         self._touched.append(step)
         self.work_through(decide_optionals=False)
+
+    def look_at_work(self, step: StepNode) -> None:
+        """One of its items is over, or due again."""
+        heappush(self.pumping, step.index)
 
     def step_over(self, step: StepNode) -> None:
         """Completed, failed or skipped: what it has not given, it will never give."""
@@ -164,7 +160,7 @@ class Flow:
     def _note(self, need: NeedNode) -> None:
         if not need.undecided and need.fact.name in need.step.run.windows:
             self.settled_windows.append((need.step.run, need.fact.name))
-        self._changed.setdefault(need.step.id, []).append(need)
+        need.step.changed.append(need)
         self._touched.append(need.step)
 
     # --- consequences ---------------------------------------------------------------------------------------------
@@ -180,13 +176,17 @@ class Flow:
                             self.freeze(need, NOTHING)
         while touched:
             step = touched.pop()
-            changed = self._changed.pop(step.id, ())
+            changed = step.changed
             mode = step.next_mode()
             if mode != step.mode:
                 step.mode = mode
-                changed = step.needs
-            for need in changed:
-                self._want(need)
+                for need in step.needs:
+                    self._want(need)
+            else:
+                for need in changed:
+                    self._want(need)
+            if changed:
+                step.changed = []
             self._enlist(step)
 
     def _want(self, need: NeedNode) -> None:
@@ -213,36 +213,39 @@ class Flow:
                     self._touched.append(provider)
 
     def _enlist(self, step: StepNode) -> None:
+        status, index = step.run.status, step.index
+        if step.needed == 0 and status not in OVER_STEP:
+            heappush(self.idle, index)
+        if status != "pending":
+            return
         if step.is_fallen:
-            self.fallen.add(step)
-        if step.is_idle:
-            self.idle.add(step)
-        if step.is_ready:
-            self.ready.add(step)
-        elif step.lacks_window:
-            self.waiting.add(step)
+            heappush(self.fallen, index)
+        if step.needed_now > 0 and step.unmet == 0:
+            if step.undecided == 0:
+                heappush(self.ready, index)
+            elif step.lacks_window:
+                heappush(self.waiting, index)
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def first_fallen(self) -> StepNode | None:
-        return self._first(self.fallen, "is_fallen")
+        return self._first(self.fallen, "is_fallen") if self.fallen else None
 
     def first_working(self) -> StepNode | None:
-        return self._first(self.pumping, "has_work")
+        return self._first(self.pumping, "has_work") if self.pumping else None
 
     def first_ready(self) -> StepNode | None:
-        return self._first(self.ready, "is_ready")
+        return self._first(self.ready, "is_ready") if self.ready else None
 
     def all_idle(self) -> list[StepNode]:
         """Every step that nobody needs, by id."""
-        return self._all(self.idle, "is_idle")
+        return self._all(self.idle, "is_idle") if self.idle else []
 
     def all_waiting(self) -> list[StepNode]:
         """Every step that begins to wait for optionals for a while, by id."""
-        return self._all(self.waiting, "lacks_window")
+        return self._all(self.waiting, "lacks_window") if self.waiting else []
 
-    def _first(self, agenda: Agenda, condition: str) -> StepNode | None:
-        heap = agenda.heap
+    def _first(self, heap: Agenda, condition: str) -> StepNode | None:
         while heap:
             step = self.by_index[heap[0]]
             if getattr(step, condition):
@@ -250,8 +253,8 @@ class Flow:
             heappop(heap)
         return None
 
-    def _all(self, agenda: Agenda, condition: str) -> list[StepNode]:
-        if self._first(agenda, condition) is None:
+    def _all(self, heap: Agenda, condition: str) -> list[StepNode]:
+        if self._first(heap, condition) is None:
             return []
-        indexes = sorted({index for index in agenda.heap if getattr(self.by_index[index], condition)})
+        indexes = sorted({index for index in heap if getattr(self.by_index[index], condition)})
         return [self.by_index[index] for index in indexes]

@@ -12,7 +12,7 @@ from weft.core import events as e
 from weft.core import questions, tasks, waits
 from weft.core.goal.flow import Flow
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
-from weft.core.goal.state import GoalState, Place, StepRun, item_token
+from weft.core.goal.state import GoalState, Place, StepRun
 from weft.core.state import Child, Task
 
 
@@ -38,8 +38,9 @@ class Items:
         assert self.flow is not None
         first = self.flow.first_working()
         for step in (*([first] if first is not None else []), *self.flow.by_index):
-            if item_token(self.state.uid, step.id, step.run.index_next) == token:
-                return Place(step.id, step.run.index_next)
+            index = step.run.index_next
+            if step.token(self.state.uid, index) == token:
+                return Place(step.id, index)
         raise AssertionError(token)
 
     def _task_scheduled(self, event: e.TaskScheduled, at: int) -> None:
@@ -89,7 +90,7 @@ class Items:
 
     def _look_again(self, step: str) -> None:
         assert self.flow is not None
-        self.flow.pumping.add(self.flow.steps[step])
+        self.flow.look_at_work(self.flow.steps[step])
 
     def _unpark(self, number: int) -> None:
         """An answer came for a task that was in nobody's hands."""
@@ -129,7 +130,7 @@ class Items:
         node = self.flow.steps[place.step]
         if node.run.status == "active":
             node.run.results[place.index] = result
-            if is_deferred(node.definition, bytes(result)):
+            if is_deferred(node.shape, bytes(result)):
                 self.flow.unjudged.append((node, place.index))
 
     def _end_item(self, number: int) -> Place:

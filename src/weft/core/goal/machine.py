@@ -46,6 +46,7 @@ class GoalMachine:
         self.state = state
         self.fold = Fold(state)
         self._bound: dict[str, Bound] = {}
+        self._turn: Turn | None = None
 
     @classmethod
     def restore(cls, program: GoalProgram, snapshot: bytes) -> Self:
@@ -74,14 +75,17 @@ class GoalMachine:
             return ()
         if state.ended:
             return () if state.parked else life.follow(state)
-        turn = Turn(self.program, flow, env, self._bound)
+        turn = self._turn
+        if turn is None or turn.flow is not flow:
+            turn = self._turn = Turn(self.program, flow, env, self._bound)
+        turn.env = env
         return next_events(turn) if state.begun else begin(turn)
 
     # --- evolving -------------------------------------------------------------------------------------------------
 
     def evolve(self, event: e.AnyEvent, *, at: int) -> None:
         self.fold.evolve(event, at)
-        if isinstance(event, e.StepCompleted | e.StepFailed | e.StepSkipped):
+        if self._bound and isinstance(event, e.StepCompleted | e.StepFailed | e.StepSkipped):
             self._bound.pop(event.step, None)
 
     # --- the world ------------------------------------------------------------------------------------------------

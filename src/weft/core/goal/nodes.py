@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from weft.core.goal.definitions import Need, StepDef
 from weft.core.goal.outputs import is_deferred
-from weft.core.goal.state import OVER_STEP, StepRun, Value
+from weft.core.goal.shape import NeedShape, StepShape
+from weft.core.goal.state import OVER_STEP, StepRun, Value, item_token
 
 NeedState = Literal["open", "met", "dead", "closed"]
 
@@ -38,13 +38,16 @@ class FactNode:
 class NeedNode:
     """One need of one step."""
 
-    __slots__ = ("broken", "candidates", "fact", "frozen", "gate", "need", "state", "step", "wanted", "wanted_now")
+    __slots__ = (
+        "broken", "candidates", "fact", "frozen", "gate", "need", "required", "state", "step", "wanted", "wanted_now",
+    )  # fmt: skip
 
-    def __init__(self, step: StepNode, fact: FactNode, need: Need) -> None:
+    def __init__(self, step: StepNode, fact: FactNode, shape: NeedShape) -> None:
         self.step = step
         self.fact = fact
-        self.need = need
-        self.gate = need.is_gate
+        self.need = shape.need
+        self.gate = shape.gate
+        self.required = shape.need.role == "required"
         self.state: NeedState = "open"
         self.candidates = 0
         self.broken = 0
@@ -67,11 +70,12 @@ class NeedNode:
     def assess(self) -> NeedState:
         """The table of GOALS section 3."""
         fact = self.fact
-        match self.need.collect:
-            case "first":
-                if self.candidates:
-                    return "met"
-                return "open" if fact.left else self._none_matches()
+        collect = self.need.collect
+        if collect == "first":
+            if self.candidates:
+                return "met"
+            return "open" if fact.left else self._none_matches()
+        match collect:
             case "last" | "some":
                 if fact.left:
                     return "open"
@@ -103,18 +107,38 @@ class StepNode:
     """A planned step with its counts."""
 
     __slots__ = (
-        "closed", "dead", "definition", "gives", "goal", "id", "index", "mode", "needed", "needed_now", "needs",
-        "open_gates", "run", "undecided", "unmet",
+        "_token",
+        "changed",
+        "closed",
+        "dead",
+        "definition",
+        "gives",
+        "goal",
+        "id",
+        "index",
+        "mode",
+        "needed",
+        "needed_now",
+        "needs",
+        "open_gates",
+        "run",
+        "shape",
+        "undecided",
+        "unmet",
     )  # fmt: skip
 
-    def __init__(self, index: int, definition: StepDef, run: StepRun, *, goal: bool) -> None:
+    def __init__(self, index: int, shape: StepShape, run: StepRun, *, goal: bool) -> None:
         self.index = index
-        self.id = definition.id
-        self.definition = definition
+        self.id = shape.id
+        self.shape = shape
+        self.definition = shape.definition
         self.run = run
         self.goal = goal
         self.needs: list[NeedNode] = []
         self.gives: list[FactNode] = []
+        self.changed: list[NeedNode] = []
+        """Needs that are to be looked at anew."""
+        self._token = (-1, "")
         self.open_gates = 0
         self.closed = 0
         self.dead = 0
@@ -158,7 +182,13 @@ class StepNode:
 
     def is_late(self, index: int) -> bool:
         """Whether an item's result could not be looked at when it came."""
-        return is_deferred(self.definition, self.run.results[index])
+        return is_deferred(self.shape, self.run.results[index])
+
+    def token(self, uid: str, index: int) -> str:
+        """The name of one of its items to the outside."""
+        if self._token[0] != index:
+            self._token = (index, item_token(uid, self.id, index))
+        return self._token[1]
 
     def windows(self) -> Iterator[NeedNode]:
         """Optionals whose deadline is still to be set."""
@@ -168,7 +198,7 @@ class StepNode:
 
     def count(self, need: NeedNode, sign: int) -> None:
         """Take a need into the counts, or out of them."""
-        if need.need.role != "required":
+        if not need.required:
             self.undecided += sign * need.undecided
             return
         state = need.state

@@ -10,8 +10,9 @@ from msgspec import Raw
 
 from weft.core.decider import Env
 from weft.core.goal import types
-from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef, give_key
+from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef
 from weft.core.goal.reading import Reader, content, contents, decode_json, decode_parts, encode_json
+from weft.core.goal.shape import StepShape
 from weft.core.graph.opening import opened
 from weft.core.values import is_ref
 from weft.errors import Failure, WeftError
@@ -38,28 +39,25 @@ class BadOutput(Exception):
         )
 
 
-def is_deferred(definition: StepDef, result: bytes) -> bool:
+def is_deferred(step: StepShape, result: bytes) -> bool:
     """Whether a result can only be looked at with what the shell brings."""
-    if isinstance(definition.way, AskWay) or is_ref(bytes(result)):
-        return True
-    return any(give.mapping is not None and give.mapping.lang != "cel" for give in definition.gives.values())
+    return step.late or is_ref(bytes(result))
 
 
-def outputs_of(definition: StepDef, result: bytes, reader: Reader, env: Env) -> dict[str, bytes]:
+def outputs_of(step: StepShape, result: bytes, reader: Reader, env: Env) -> dict[str, bytes]:
     """The declared outputs that a result has, by fact, as JSON. What it does not have is no failure.
 
     Raises:
         BadOutput: one of them is not of its type, or cannot be made.
         Wanting: something must be brought first.
     """
-    gives = definition.gives
-    if not gives:
+    if not step.gives:
         return {}
-    body = _body(definition, result, env)
+    body = _body(step.definition, result, env)
     found: dict[str, bytes] = {}
     parts: dict[str, Raw] | None = None
-    for fact in sorted(gives):
-        give = gives[fact]
+    for shape in step.gives:
+        fact, give = shape.fact, shape.give
         if give.mapping is not None:
             raw = _mapped(fact, give, body, reader)
         elif give.whole:
@@ -67,12 +65,12 @@ def outputs_of(definition: StepDef, result: bytes, reader: Reader, env: Env) -> 
         else:
             if parts is None:
                 parts = _split(fact, body)
-            part = parts.get(give_key(fact, give))
+            part = parts.get(shape.key)
             if part is None:
                 continue
             raw = bytes(part)
-        if not types.is_any(give.type):
-            why = types.misfit(give.type, decode_json(raw), raw, env.check)
+        if shape.type is not None:
+            why = types.unfit(shape.type, decode_json(raw), raw, env.check)
             if why is not None:
                 raise BadOutput(fact, why)
         found[fact] = raw
@@ -106,17 +104,17 @@ def _mapped(fact: str, give: Give, body: bytes, reader: Reader) -> bytes:
 
 
 def aggregated(
-    definition: StepDef, results: Mapping[int, Raw], entries: Sequence[Mapping[str, Any]], reader: Reader, env: Env
+    step: StepShape, results: Mapping[int, Raw], entries: Sequence[Mapping[str, Any]], reader: Reader, env: Env
 ) -> dict[str, bytes]:
     """A fan-out's outputs: each an array of {each facts…, output}, in the order of the items.
 
     ``entries``: the each values of all items, by index.
     """
     order = sorted(results)
-    if not isinstance(definition.way, AskWay):
+    if not isinstance(step.definition.way, AskWay):
         contents((results[index] for index in order), env)  # all that is missing at once
-    lists: dict[str, list[dict[str, Any]]] = {fact: [] for fact in sorted(definition.gives)}
+    lists: dict[str, list[dict[str, Any]]] = {shape.fact: [] for shape in step.gives}
     for index in order:
-        for fact, raw in outputs_of(definition, results[index], reader, env).items():
+        for fact, raw in outputs_of(step, results[index], reader, env).items():
             lists[fact].append({**entries[index], fact: Raw(raw)})
     return {fact: encode_json(found) for fact, found in lists.items()}

@@ -32,7 +32,7 @@ RUN_OVER = "run is over"
 def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
     """What must happen next by itself; nothing, if the run waits. Raises Wanting."""
     flow = turn.flow
-    late = _judge(turn)
+    late = _judge(turn) if flow.unjudged else None
     if late is not None:
         return (late,)
     working = flow.first_working()
@@ -69,7 +69,7 @@ def _judge(turn: Turn) -> e.StepFailed | None:
         step, index = unjudged[-1]
         if step.run.status == "active" and index in step.run.results:
             try:
-                outputs_of(step.definition, step.run.results[index], turn.program.reader, turn.env)
+                outputs_of(step.shape, step.run.results[index], turn.program.reader, turn.env)
             except BadOutput as bad:
                 return e.StepFailed(step=step.id, failure=bad.failure(step.id))
         unjudged.pop()

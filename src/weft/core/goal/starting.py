@@ -10,12 +10,12 @@ from weft.core import events as e
 from weft.core.code.asks import child_uid
 from weft.core.decider import Env
 from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, seen_by_predicate
-from weft.core.goal.definitions import AskWay, GoalWay, WorkflowWay
+from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
 from weft.core.goal.flow import Flow
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
 from weft.core.goal.reading import GoalProgram, content, decode_json, decoded, encode_json
-from weft.core.goal.state import GoalState, item_token
+from weft.core.goal.state import GoalState
 from weft.core.graph.starting import GOAL
 from weft.core.ids import EntryId
 from weft.errors import Failure, WeftError
@@ -38,7 +38,7 @@ class Turn:
         """The inputs of an active step."""
         found = self.bound.get(step.id)
         if found is None:
-            found = self.bound[step.id] = Bound(step.definition, decoded(step.run.inputs, self.env))
+            found = self.bound[step.id] = Bound(step.shape, decoded(step.run.inputs, self.env))
         return found
 
 
@@ -59,7 +59,10 @@ def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             return (refused,)
     turn.bound[step.id] = bound
     inputs = turn.env.keep(encode_json(bound.inputs))
-    return (e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=bool(bound.arrays)),)
+    started = e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=bool(bound.arrays))
+    if bound.arrays or not isinstance(definition.way, StepWay | HttpWay | ScriptWay):
+        return (started,)
+    return (started, _task(turn, step, 0, inputs))  # what `pump` would do next
 
 
 def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFailed | e.StepSkipped | None:
@@ -92,7 +95,7 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             if isinstance(refused, e.StepFailed):
                 return (refused,)
             if refused is not None:
-                token = item_token(turn.state.uid, step.id, index)
+                token = step.token(turn.state.uid, index)
                 return (e.WorkSkipped(step=step.id, index=index, token=token),)
         given = turn.env.keep(encode_json(inputs))
     try:
@@ -103,7 +106,6 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
 
 def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
     definition = step.definition
-    token = item_token(turn.state.uid, step.id, index)
     match definition.way:
         case GoalWay() | WorkflowWay():
             return _child(turn, step, index, given)
@@ -111,7 +113,7 @@ def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
             inputs = decode_json(content(given, turn.env))
             timeout = definition.policy.timeout_ms
             return e.AskOpened(
-                token=token,
+                token=step.token(turn.state.uid, index),
                 title=turn.program.reader.text(ask.title, inputs),
                 about=given,
                 form=ask.form,
@@ -123,8 +125,13 @@ def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
                 four_eyes=ask.four_eyes,
                 remind_ms=ask.remind_ms,
             )
+    return _task(turn, step, index, given)
+
+
+def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled:
+    definition = step.definition
     return e.TaskScheduled(
-        token=token,
+        token=step.token(turn.state.uid, index),
         step=turn.program.body(definition),
         input=given,
         policy=definition.policy,
@@ -143,7 +150,7 @@ def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted
     elif isinstance(way, GoalWay):
         workflow = GOAL
     return e.ChildStarted(
-        token=item_token(state.uid, step.id, index),
+        token=step.token(state.uid, index),
         workflow=workflow,
         version=version,
         style=style,  # type: ignore[arg-type]  # one of the styles either way
@@ -156,15 +163,15 @@ def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted
 
 def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     """Every item is over: the step gives what it has, fact by fact."""
-    run, definition, reader = step.run, step.definition, turn.program.reader
+    run, reader = step.run, turn.program.reader
     try:
         if run.fan_out:
             bound = turn.inputs(step)
             entries = [bound.each(index) for index in range(run.items)]
-            found = aggregated(definition, run.results, entries, reader, turn.env)
+            found = aggregated(step.shape, run.results, entries, reader, turn.env)
         else:
             known = turn.flow.judged.get(step.id)
-            found = known if known is not None else outputs_of(definition, run.results[0], reader, turn.env)
+            found = known if known is not None else outputs_of(step.shape, run.results[0], reader, turn.env)
     except BadOutput as bad:
         return (e.StepFailed(step=step.id, failure=bad.failure(step.id)),)
     outputs = {fact: turn.env.keep(raw) for fact, raw in found.items()}
@@ -184,8 +191,9 @@ def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str
     matched: list[str] = []
     broken: dict[str, str] = {}
     node = turn.flow.facts.get(fact)
-    readers = [need for need in node.readers if need.need.match is not None] if node is not None else []
-    for need in readers:
+    if node is None or not node.keeps:  # no reader has a match
+        return matched, broken
+    for need in [need for need in node.readers if need.need.match is not None]:
         assert need.need.match is not None
         if need.step.run.status != "pending":
             continue

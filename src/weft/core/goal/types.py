@@ -124,7 +124,11 @@ def _rank(word: str) -> int:
 
 def misfit(declared: Type, value: Any, raw: bytes, check: SchemaCheck) -> str | None:
     """What is wrong with a value, or None. `raw` is the same value as JSON."""
-    wanted = normal(declared)
+    return unfit(normal(declared), value, raw, check)
+
+
+def unfit(wanted: str | dict[str, Any], value: Any, raw: bytes, check: SchemaCheck) -> str | None:
+    """The same for a type in its shortest spelling."""
     if isinstance(wanted, dict):
         return check(wanted, raw)
     return None if _fits(wanted, value) else f"{kind(value)} is not {_named(wanted)}"

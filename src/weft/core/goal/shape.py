@@ -1,0 +1,76 @@
+"""A plan taken apart once for all runs that follow it: what each step is handed and gives, in order. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.core.goal.definitions import AskWay, Give, Need, StepDef, give_key, inner_name
+from weft.core.goal.plan import PLANS_KEPT, Plan
+from weft.core.goal.types import Type, normal
+
+
+class NeedShape:
+    """A need by its fact, with the inner name; ``type`` None: it says nothing."""
+
+    __slots__ = ("fact", "gate", "name", "need", "type")
+
+    def __init__(self, fact: str, need: Need) -> None:
+        self.fact = fact
+        self.need = need
+        self.name = inner_name(fact, need)
+        self.gate = need.is_gate
+        self.type = _said(need.type)
+
+
+class GiveShape:
+    """An output by its fact, with its key in the raw result."""
+
+    __slots__ = ("fact", "give", "key", "type")
+
+    def __init__(self, fact: str, give: Give) -> None:
+        self.fact = fact
+        self.give = give
+        self.key = give_key(fact, give)
+        self.type = _said(give.type)
+
+
+class StepShape:
+    """A step of a plan."""
+
+    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "needs")
+
+    def __init__(self, definition: StepDef) -> None:
+        self.id = definition.id
+        self.definition = definition
+        self.bound = [NeedShape(fact, need) for fact, need in sorted(definition.needs.items(), key=_by_name)]
+        """Every need, constants too."""
+        self.needs = [shape for shape in self.bound if shape.need.role != "const"]
+        self.apart = [shape for shape in self.bound if shape.need.each]
+        self.gives = [GiveShape(fact, give) for fact, give in sorted(definition.gives.items(), key=_by_name)]
+        self.late = isinstance(definition.way, AskWay) or any(
+            give.mapping is not None and give.mapping.lang != "cel" for give in definition.gives.values()
+        )
+        """Whether its results can only be looked at with what the shell brings."""
+
+
+def _by_name(item: tuple[str, object]) -> str:
+    return item[0]
+
+
+def _said(declared: Type) -> str | dict[str, Any] | None:
+    plain = normal(declared)
+    return None if plain == "any" else plain
+
+
+_known: dict[int, tuple[Plan, list[StepShape]]] = {}
+"""By identity; the plan is held, so that no other takes its place."""
+
+
+def shapes_of(plan: Plan) -> list[StepShape]:
+    """The steps of a plan, by id."""
+    known = _known.get(id(plan))
+    if known is None:
+        if len(_known) >= PLANS_KEPT:
+            _known.clear()
+        known = _known[id(plan)] = (plan, [StepShape(definition) for definition in plan.steps.values()])
+    return known[1]
