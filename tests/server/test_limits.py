@@ -15,6 +15,7 @@ import pytest
 import weft
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
+from weft.server.corked import HEAD_BYTES_MAX
 from weft.server.limits import Limits, Rates, check_json
 from weft.server.problems import RequestRefused
 
@@ -108,6 +109,28 @@ def test_too_many_headers_and_too_long_ones_are_refused(server: Server) -> None:
     assert server.ask("GET", f"{API}/runs", **{f"x{n}": "y" for n in range(15)}).status == 200
     assert server.ask("GET", f"{API}/runs", **{f"x{n}": "y" for n in range(25)}).status == 431
     assert server.ask("GET", f"{API}/runs", x="y" * 4_000).status == 431
+
+
+@pytest.mark.parametrize("begin", [b"GET /", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nX: "])
+def test_a_head_that_never_ends_is_cut_off(server: Server, begin: bytes) -> None:
+    more = b"x" * 1_000 if not begin.endswith(b"\n") else b"x: y\r\n" * 200
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(begin)
+        # It is told so, or finds the connection closed.
+        with contextlib.suppress(ConnectionError):
+            for _ in range(HEAD_BYTES_MAX * 4 // len(more)):
+                client.sendall(more)
+            assert client.recv(1_000).startswith(b"HTTP/1.1 400")
+    assert server.get("/healthz").status == 200
+
+
+def test_an_answer_is_one_packet(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        for _ in range(3):
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            answered = client.recv(10_000)
+            assert answered.startswith(b"HTTP/1.1 200")
+            assert answered.endswith(b"}")
 
 
 def test_a_query_that_is_too_long_is_refused(server: Server) -> None:

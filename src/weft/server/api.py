@@ -93,7 +93,8 @@ class Api:
         finally:
             seconds = time.perf_counter() - began
             self.services.metrics.answered(name, status, None if waits else seconds)
-            log.debug("%s %s %d", scope["method"], name, status, extra={"ms": round(seconds * 1000, 2)})
+            if log.isEnabledFor(logging.DEBUG):
+                log.debug("%s %s %d", scope["method"], name, status, extra={"ms": round(seconds * 1000, 2)})
 
     def _found(self, method: str, scope: Scope) -> Found:
         limits = self.services.limits

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -82,6 +83,7 @@ class OpenHere:
         return EVERYBODY_HERE
 
 
+@lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
     """Whether a host name or address means this very machine."""
     if host == "localhost" or host.endswith(".localhost"):
@@ -92,6 +94,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=256)
 def _hostname(origin: str) -> str:
     try:
         return urlsplit(origin).hostname or ""

@@ -109,6 +109,8 @@ def read_key(headers: Mapping[str, str]) -> str | None:
 
 def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | None:
     """The query as a struct. Raises BadValue."""
+    if not raw:
+        return of() if of is not None else None
     try:
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except (UnicodeDecodeError, ValueError):

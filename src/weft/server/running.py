@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib.util
 import logging
 import signal
 import socket
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from weft.server.corked import CorkedHttp
+
 if TYPE_CHECKING:
     from weft.server.api import Api
 
-HEADERS_BYTES_MAX = 64 * 1024
 KEEP_ALIVE_SECONDS = 75
 SOCKET_MESSAGE_BYTES_MAX = 64 * 1024
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -32,16 +32,17 @@ class Listener:
         config = uvicorn.Config(
             api,
             loop="none",
-            http="httptools" if importlib.util.find_spec("httptools") is not None else "h11",
+            http=CorkedHttp,
             ws="websockets-sansio",
             ws_max_size=SOCKET_MESSAGE_BYTES_MAX,
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
+            # Nothing here asks whose request a proxy passed on.
+            proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=drain_seconds,
-            h11_max_incomplete_event_size=HEADERS_BYTES_MAX,
         )
         # It tells of every start and stop, which is told better elsewhere.
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
