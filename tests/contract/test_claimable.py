@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.contract.kit import (
@@ -25,7 +26,7 @@ from tests.contract.kit import (
     start,
 )
 from weft.core.ids import HostId, Millis
-from weft.ports.store import Store
+from weft.ports.store import Sent, Store
 
 
 def claimable(
@@ -91,6 +92,28 @@ def test_a_new_run_that_is_to_start_later_is_claimable_then(store: Store) -> Non
     create(store, new(owner=None, wake_at=7_000))
 
     assert (claimable(store, now=6_999), claimable(store, now=7_000)) == ([], [RUN])
+
+
+def test_mail_brings_a_start_that_was_put_off_forward_only_if_it_is_urgent(store: Store, peer: Store) -> None:
+    create(store, new(owner=None, start=b"1", wake_at=7_000))
+    send(store, mail("m1"))
+    assert (claimable(store, now=6_999), next_wake(store)) == ([], 7_000)
+
+    urgent = msgspec.structs.replace(mail("m2"), urgent=True)
+    assert send(store, urgent) == [Sent.ACCEPTED]
+
+    assert (claimable(peer, now=0), next_wake(peer)) == ([RUN], None)
+    assert [(one.id, one.urgent) for one in go(store.log.inbox(RUN))][1:] == [("m1", False), ("m2", False)]
+    assert send(store, urgent) == [Sent.DUPLICATE]
+
+
+def test_urgent_mail_leaves_the_timers_of_a_run_that_has_begun_alone(store: Store) -> None:
+    start(store, count=1)
+    rest(store, seq=1, wake_at=7_000)
+
+    send(store, msgspec.structs.replace(mail(), urgent=True))
+
+    assert (next_wake(store), row(store).wake_at) == (7_000, 7_000)
 
 
 def test_a_run_that_is_due_and_has_mail_is_listed_once(store: Store) -> None:

@@ -95,6 +95,8 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
     at: Millis
     key: str | None = None
     digest: str = ""
+    urgent: bool = False
+    """A run whose start was put off hears of it now, and is started for that. Known to ``send`` only."""
 
 
 class KeyRow(msgspec.Struct, frozen=True):

@@ -168,6 +168,7 @@ class Door:
             at=self.clock.now_ms(),
             key=key,
             digest=token.digest if token is not None else "",
+            urgent=isinstance(command, c.CancelRun),
         )
         (sent,) = await self.store.log.send([mail])
         if sent is Sent.OVER:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.errors import Corrupt
 from weft.ports.store import (
@@ -65,7 +67,12 @@ class MemoryLog:
         return [self._release(release) for release in releases]
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
-        return [self._content.deliver(piece) for piece in mail]
+        sent = [self._content.deliver(msgspec.structs.replace(piece, urgent=False)) for piece in mail]
+        for piece in mail:
+            run = self._content.open.get(piece.to)
+            if piece.urgent and run is not None and run.seq == 0 and run.owner is None:
+                run.wake_at = None
+        return sent
 
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
         return [self._create(new) for new in runs]

@@ -73,6 +73,10 @@ _INBOX = (
     "SELECT i.id, i.body, i.at, i.key, i.digest FROM runs r JOIN inbox i ON i.run = r.num WHERE r.uid = $1 ORDER BY i.n"
 )
 _RELEASE = f"SELECT release_runs({', '.join(f'${n}' for n in range(1, 11))})"
+_FORWARD = (
+    "UPDATE runs SET wake_at = NULL "
+    "WHERE uid = ANY ($1::text[]) AND seq = 0 AND owner IS NULL AND wake_at IS NOT NULL AND ended_at IS NULL"
+)
 
 
 class PostgresLog:
@@ -163,6 +167,10 @@ class PostgresLog:
             columns = zip(*(mail_values(piece) for piece in mail), strict=True)
             answers = await fetch_value(self._lines, "SELECT send_mail($1, $2, $3, $4, $5, $6)", *map(list, columns))
         sent = [Sent(answer) for answer in answers]
+        urgent = [piece.to for piece in mail if piece.urgent]
+        if urgent:
+            # After the mail: who is told that this failed sends again, and until then the run waits as it did.
+            await fetch(self._lines, _FORWARD, urgent)
         if Sent.ACCEPTED in sent:
             self._hints.give()
         return sent

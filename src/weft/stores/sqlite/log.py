@@ -43,6 +43,7 @@ _RELEASE = (
     "UPDATE runs SET owner = NULL, wake_at = ? "
     "WHERE uid = ? AND epoch = ? AND seq = ? AND mail = ? AND owner IS NOT NULL RETURNING num"
 )
+_FORWARD = "UPDATE runs SET wake_at = NULL WHERE uid = ? AND seq = 0 AND owner IS NULL AND ended_at IS NULL"
 
 
 class SqliteLog:
@@ -91,7 +92,9 @@ class SqliteLog:
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
         def work(connection: apsw.Connection) -> list[Sent]:
-            return [deliver(connection, piece) for piece in mail]
+            sent = [deliver(connection, piece) for piece in mail]
+            connection.executemany(_FORWARD, [(piece.to,) for piece in mail if piece.urgent])
+            return sent
 
         return await (self._writer.small(work) if len(mail) == 1 else self._writer.large(work))
 
