@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.measure import ROOT
 
 PEERS = ROOT / "build" / "bench-peers"
-WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "G2", "G3", "G8", "C", "A2", "A8", "P", "S")
+WORKLOADS = ("W1", "W2", "W3", "W4", "W5", "W6", "W7", "G2", "G3", "G8", "C", "A2", "A8", "P", "S", "ingress", "live")
 
 # What one process is asked to do: the task's name and its size.
 Task = tuple[str, int]
@@ -81,6 +81,13 @@ SYSTEMS = (
     ),
     System("weft", "none", "bench.workloads.weft_goal", _HERE, {"P": (("P", 10_000),), "S": (("S", 2_000),)}),
     System("weft", "none", "bench.workloads.conditions", _HERE, {"C": (("C", 20_000),)}),
+    System(
+        "weft",
+        "sqlite",
+        "bench.workloads.weft_ingress",
+        _HERE,
+        {"ingress": (("ingress", 5000), ("ingress-first", 1)), "live": (("live", 1000),)},
+    ),
     System("raw", "sqlite", "bench.workloads.raw", _HERE, {"W1": (("W1", 2000),)}),
     System(
         "floor",
@@ -140,6 +147,7 @@ SYSTEMS = (
             "W5": (("W5", 2000),),
             "W6": _steady(100, 1000),
             "W7": (("W7", 2000),),
+            "ingress": (("ingress", 5000),),
         },
     ),
 )

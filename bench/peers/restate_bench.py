@@ -6,7 +6,6 @@ its ``seconds`` start at the kill and hold the new process's start and the serve
 
 import asyncio
 import json
-import resource
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
@@ -14,9 +13,11 @@ from typing import Any
 
 import aiohttp  # type: ignore[import-not-found]
 
+from bench.load import accepted_of, open_files_many, pour
 from bench.measure import (
     Meter,
     Sample,
+    cpu_seconds_of,
     latencies_of,
     main,
     quiet,
@@ -148,8 +149,32 @@ def w7(n: int, directory: Path) -> Iterable[Sample]:
     return served(directory, body, server_env={"RESTATE_WORKER__INVOKER__INACTIVITY_TIMEOUT": "1s"})
 
 
+def ingress(n: int, directory: Path) -> Iterable[Sample]:
+    """Starts that are not waited for: the ingress answers when an invocation is durable."""
+
+    async def body(restate: Restate, _: Call) -> list[Sample]:
+        url = restate.url("sequence/send")
+        await asyncio.to_thread(pour, url, "1", 200)
+        before = sum(map(cpu_seconds_of, restate.pids))
+        load = await asyncio.to_thread(pour, url, "1", n)
+        return accepted_of(n, load, sum(map(cpu_seconds_of, restate.pids)) - before)
+
+    return served(directory, body)
+
+
 if __name__ == "__main__":
     seal()
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    main({"W1": w1, "W2": w2, "W2-latency": w2_latency, "W3": w3, "W4": w4, "W5": w5, "W6": w6, "W7": w7})
+    open_files_many()
+    main(
+        {
+            "W1": w1,
+            "W2": w2,
+            "W2-latency": w2_latency,
+            "W3": w3,
+            "W4": w4,
+            "W5": w5,
+            "W6": w6,
+            "W7": w7,
+            "ingress": ingress,
+        }
+    )

@@ -51,7 +51,7 @@ def binary() -> Path | None:
 
 @contextmanager
 def running(directory: Path, *, server_env: dict[str, str], service_env: dict[str, str]) -> Iterator[Restate]:
-    ingress, admin, fabric, service_port = _free_ports(4)
+    ingress, admin, fabric, service_port = free_ports(4)
     ports = {
         "RESTATE_INGRESS__BIND_PORT": str(ingress),
         "RESTATE_ADMIN__BIND_PORT": str(admin),
@@ -106,7 +106,7 @@ def _post(url: str, body: dict[str, Any]) -> None:
         return
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     try:
         return [opened.getsockname()[1] for opened in sockets]
