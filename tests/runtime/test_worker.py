@@ -12,7 +12,8 @@ from tests.code.timeless import InPlace, LoopClock, calm, play
 from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.events import Policy
-from weft.core.ids import EntryId, RunUid
+from weft.core.ids import EntryId, Epoch, RunUid
+from weft.ports.store import TaskOffer
 from weft.runtime.scopes import CURRENT
 from weft.runtime.worker import Flight, Worker
 
@@ -247,5 +248,21 @@ def test_a_body_that_waits_for_a_run_holds_no_slot_meanwhile() -> None:
         assert body.most == 1
         await asyncio.sleep(100)
         assert bench.worker.free_slots() == 1
+
+    play(scene())
+
+
+def test_what_was_taken_from_others_goes_on_when_this_host_throws_away_what_it_knew_of_the_run() -> None:
+    async def scene() -> None:
+        bench, body = Bench(), Body()
+        own = bench.hand_out(body, 20)
+        taken = bench.hand_out(body, 30)
+        taken.offer = TaskOffer(
+            uid=UID, task=30, attempt=1, delivery=1, step="work", queue="default", body=b"", epoch=Epoch(2)
+        )
+        bench.worker.stop_after(UID, 3)
+        await asyncio.sleep(5)
+        assert own.stopped
+        assert [flight for flight, _ in bench.reports] == [taken]
 
     play(scene())

@@ -47,8 +47,8 @@ async def hopeless(n: int) -> int:
 
 @app.step(retries=PATIENT)
 async def stall(n: int) -> int:
-    """Does not end by itself."""
-    await asyncio.sleep(3600)
+    """Does not end by itself, not even before a deadline that was set by a clock far ahead."""
+    await asyncio.sleep(36_000)
     return n
 
 

@@ -147,8 +147,11 @@ class Worker:
             self.stop(uid, task)
 
     def stop_after(self, uid: RunUid, seq: int) -> None:
-        """What began before it was durable, under numbers that the log may yet give to something else."""
-        for task in [task for task in self._of(uid) if task > seq]:
+        """What began before it was durable, under numbers that the log may yet give to something else.
+
+        What has a row is durable, whatever this host knew of the run when it took it.
+        """
+        for task in [task for task, flight in self._of(uid).items() if task > seq and flight.offer is None]:
             self.stop(uid, task)
 
     def has(self, uid: RunUid, task: EntryId, attempt: int, delivery: int) -> bool:
