@@ -7,13 +7,14 @@ from math import prod
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from weft.core.decider import Env
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
 from weft.core.goal.reading import contents, decode_json
-from weft.core.goal.shape import StepShape
+from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import NOTHING, GoalState, Value
 from weft.errors import Failure
 
@@ -111,19 +112,27 @@ def bind(step: StepNode, state: GoalState, env: Env) -> Bound:
         if need.role == "const":
             inputs[shape.name] = need.value
             continue
-        parts = [next(loaded) for _ in next(counts)]
+        taken = next(counts)
+        parts = [next(loaded) for _ in taken]
         if not parts:
             if need.default is not msgspec.UNSET:
                 inputs[shape.name] = need.default
             continue
-        found = [decode_json(part) for part in parts]
-        if shape.type is not None:
-            for value, part in zip(found, parts, strict=True):
-                why = types.unfit(shape.type, value, part, env.check)
-                if why is not None:
-                    raise BadInput(shape.fact, why)
+        found = [_looked_at(step.shape, shape, value, part, env) for value, part in zip(taken, parts, strict=True)]
         inputs[shape.name] = found if need.is_list else found[0]
     return Bound(step.shape, inputs)
+
+
+def _looked_at(step: StepShape, need: NeedShape, value: Value, part: bytes, env: Env) -> Any:
+    """A value as JSON builtins; where nobody looks into it, as JSON."""
+    sure = need.type is None or value.provider in need.trusted
+    if sure and step.opaque:
+        return Raw(part)
+    found = decode_json(part)
+    why = None if sure or need.type is None else types.unfit(need.type, found, part, env.check)
+    if why is not None:
+        raise BadInput(need.fact, why)
+    return found
 
 
 def seen_by_predicate(definition: StepDef, inputs: dict[str, Any]) -> dict[str, Any]:

@@ -176,18 +176,18 @@ class Flow:
                             self.freeze(need, NOTHING)
         while touched:
             step = touched.pop()
-            changed = step.changed
             mode = step.next_mode()
             if mode != step.mode:
                 step.mode = mode
-                for need in step.needs:
-                    self._want(need)
+                changed = step.needs
             else:
-                for need in changed:
-                    self._want(need)
-            if changed:
+                changed = step.changed
+            for need in changed:
+                self._want(need)
+            if step.changed:
                 step.changed = []
-            self._enlist(step)
+            if step.run.status not in OVER_STEP:
+                self._enlist(step)
 
     def _want(self, need: NeedNode) -> None:
         needed, needed_now, dead, gated = need.step.mode
@@ -213,8 +213,9 @@ class Flow:
                     self._touched.append(provider)
 
     def _enlist(self, step: StepNode) -> None:
+        """Note what may have to be decided for a step that is not over."""
         status, index = step.run.status, step.index
-        if step.needed == 0 and status not in OVER_STEP:
+        if step.needed == 0:
             heappush(self.idle, index)
         if status != "pending":
             return
@@ -232,7 +233,13 @@ class Flow:
         return self._first(self.fallen, "is_fallen") if self.fallen else None
 
     def first_working(self) -> StepNode | None:
-        return self._first(self.pumping, "has_work") if self.pumping else None
+        heap = self.pumping
+        while heap:
+            step = self.by_index[heap[0]]
+            if step.has_work:
+                return step
+            heappop(heap)
+        return None
 
     def first_ready(self) -> StepNode | None:
         return self._first(self.ready, "is_ready") if self.ready else None

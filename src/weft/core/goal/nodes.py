@@ -12,6 +12,8 @@ from weft.core.goal.outputs import is_deferred
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import OVER_STEP, StepRun, Value, item_token
 
+IDLE = (False, False, False, False)
+"""The mode of a step that looks for nothing."""
 NeedState = Literal["open", "met", "dead", "closed"]
 
 
@@ -146,7 +148,7 @@ class StepNode:
         self.undecided = 0
         self.needed = 0
         self.needed_now = 0
-        self.mode: tuple[bool, bool, bool, bool] = (False, False, False, False)
+        self.mode: tuple[bool, bool, bool, bool] = IDLE
 
     @property
     def is_fallen(self) -> bool:
@@ -209,5 +211,6 @@ class StepNode:
             self.closed += sign * (state == "closed")
 
     def next_mode(self) -> tuple[bool, bool, bool, bool]:
-        looking = self.run.status == "pending" and not self.closed
-        return looking and self.needed > 0, looking and self.needed_now > 0, self.dead > 0, self.open_gates > 0
+        if self.run.status != "pending" or self.closed:
+            return IDLE
+        return self.needed > 0, self.needed_now > 0, self.dead > 0, self.open_gates > 0

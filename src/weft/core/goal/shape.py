@@ -10,9 +10,12 @@ from weft.core.goal.types import Type, normal
 
 
 class NeedShape:
-    """A need by its fact, with the inner name; ``type`` None: it says nothing."""
+    """A need by its fact, with the inner name; ``type`` None: it says nothing.
 
-    __slots__ = ("fact", "gate", "name", "need", "type")
+    ``trusted`` are the providers whose values were looked at with the same type before; "" is what was given.
+    """
+
+    __slots__ = ("fact", "gate", "name", "need", "trusted", "type")
 
     def __init__(self, fact: str, need: Need) -> None:
         self.fact = fact
@@ -20,6 +23,7 @@ class NeedShape:
         self.name = inner_name(fact, need)
         self.gate = need.is_gate
         self.type = _said(need.type)
+        self.trusted: frozenset[str] = frozenset()
 
 
 class GiveShape:
@@ -37,7 +41,7 @@ class GiveShape:
 class StepShape:
     """A step of a plan."""
 
-    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "needs")
+    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "needs", "opaque")
 
     def __init__(self, definition: StepDef) -> None:
         self.id = definition.id
@@ -46,6 +50,8 @@ class StepShape:
         """Every need, constants too."""
         self.needs = [shape for shape in self.bound if shape.need.role != "const"]
         self.apart = [shape for shape in self.bound if shape.need.each]
+        self.opaque = not self.apart and definition.when is None
+        """Whether its inputs are handed over as they are: nobody looks into them."""
         self.gives = [GiveShape(fact, give) for fact, give in sorted(definition.gives.items(), key=_by_name)]
         self.late = isinstance(definition.way, AskWay) or any(
             give.mapping is not None and give.mapping.lang != "cel" for give in definition.gives.values()
@@ -72,5 +78,19 @@ def shapes_of(plan: Plan) -> list[StepShape]:
     if known is None:
         if len(_known) >= PLANS_KEPT:
             _known.clear()
-        known = _known[id(plan)] = (plan, [StepShape(definition) for definition in plan.steps.values()])
+        shapes = [StepShape(definition) for definition in plan.steps.values()]
+        _trust(plan, shapes)
+        known = _known[id(plan)] = (plan, shapes)
     return known[1]
+
+
+def _trust(plan: Plan, shapes: list[StepShape]) -> None:
+    """A value that fits the type of its giver fits the same type of its reader."""
+    checked: dict[str, list[tuple[str, Type]]] = {name: [("", _said(plan.types[name]))] for name in plan.types}
+    for step in shapes:
+        for give in step.gives if not step.apart else ():
+            checked.setdefault(give.fact, []).append((step.id, give.type))
+    for step in shapes:
+        for need in step.needs:
+            found = checked.get(need.fact, ())
+            need.trusted = frozenset(provider for provider, said in found if said == need.type)

@@ -57,7 +57,8 @@ def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
         refused = _refused(turn, step, bound.inputs)
         if refused is not None:
             return (refused,)
-    turn.bound[step.id] = bound
+    if bound.arrays:
+        turn.bound[step.id] = bound
     inputs = turn.env.keep(encode_json(bound.inputs))
     started = e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=bool(bound.arrays))
     if bound.arrays or not isinstance(definition.way, StepWay | HttpWay | ScriptWay):
