@@ -1,10 +1,10 @@
-"""Talking to runs that another process hosts."""
+"""Talking to runs that another process hosts: through the store that it shares with us, or through its API."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
@@ -18,23 +18,40 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
-from weft.errors import NotRunning
+from weft.errors import NotRunning, UsageError
 from weft.ports.store import Definition, RunQuery
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
+from weft.server.hosted import Order
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
 
+if TYPE_CHECKING:
+    from weft.authoring.remote import Remote
+
 
 class Client:
-    """``async with weft.Client(url) as client``: start, find and steer runs by name. It hosts nothing."""
+    """``async with weft.Client(url) as client``: start, find and steer runs by name. It hosts nothing.
 
-    def __init__(self, url: str) -> None:
+    ``url`` is that of a store, or of a server (``http://…``); then ``key`` says who asks, or ``WEFT_API_KEY`` does.
+    """
+
+    def __init__(self, url: str, *, key: str | None = None) -> None:
         self.url = url
+        self._is_server = url.startswith(("http://", "https://"))
+        if key is not None and not self._is_server:
+            raise UsageError("A key is for a server, and this is the address of a store.", hint="Leave the key out.")
+        self._key = key
         self._door: Door | None = None
+        self._remote: Remote | None = None
 
     async def __aenter__(self) -> Self:
+        if self._is_server:
+            from weft.authoring.remote import Remote  # noqa: PLC0415 - aiohttp: only for those who ask a server
+
+            self._remote = Remote(self.url, self._key)
+            return self
         store = open_store(self.url, blobs=blobs_url())
         await store.open()
         self._door = Door(store, SystemClock(), TimeIds())
@@ -44,10 +61,13 @@ class Client:
         if self._door is not None:
             await self._door.store.close()
             self._door = None
+        if self._remote is not None:
+            await self._remote.close()
+            self._remote = None
 
     @property
     def door(self) -> Door:
-        """How this client reaches runs. Raises NotRunning outside ``async with``."""
+        """How this client reaches runs in a store. Raises NotRunning outside ``async with``."""
         if self._door is None:
             raise NotRunning("The client is not open.", hint="Write: async with weft.Client(url) as client: ...")
         return self._door
@@ -65,6 +85,18 @@ class Client:
         delay: Duration | None = None,
     ) -> Handle[Any]:
         """Hand a run to whichever host has this workflow; of a graph, its newest version, or that of a tag."""
+        wait = duration_ms(delay) if delay is not None else 0
+        if self._remote is not None:
+            order = Order(
+                workflow=workflow,
+                input=input or {},
+                version=version,
+                id=check_run_id(id) if id is not None else None,
+                existing=existing,
+                attributes=plain_attributes(attributes),
+                delay_ms=wait,
+            )
+            return await self._remote.start(order)
         stored = await self._stored(workflow, version)
         start = c.StartRun(
             run_id=check_run_id(id) if id is not None else f"{workflow}-{self.door.ids.new()}",
@@ -74,7 +106,6 @@ class Client:
             input=msgspec.Raw(values.encode(dict(input or {}), what=f"{workflow} got")),
             attributes=plain_attributes(attributes),
         )
-        wait = duration_ms(delay) if delay is not None else 0
         started = await self.door.start(start, chosen=id is not None, existing=existing, delay_ms=wait)
         return Handle(self.door, started.id, Codec.of(Any))
 
@@ -85,6 +116,8 @@ class Client:
             UnknownStep: a goal is not registered there.
             BadPlan: no goals.
         """
+        if self._remote is not None:
+            return await self._remote.plan(goals, given)
         group = Group()
         stored = StoredCatalogue(self.door.store.definitions, self.door.clock)
         await stored.refresh()
@@ -102,6 +135,8 @@ class Client:
 
     def get(self, id: str) -> Handle[Any]:
         """The handle of a run."""
+        if self._remote is not None:
+            return self._remote.get(id)
         return Handle(self.door, RunId(id), Codec.of(Any))
 
     async def list(
@@ -113,6 +148,11 @@ class Client:
         where: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Handle[Any]]:
         """Runs, newest first."""
+        if self._remote is not None:
+            wanted = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {})
+            async for handle in self._remote.list(wanted):
+                yield handle
+            return
         after: str | None = None
         while True:
             query = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {}, after=after)
