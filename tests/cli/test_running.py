@@ -134,3 +134,13 @@ def test_the_store_of_the_projects_app_is_used_if_nothing_else_is_said(
     assert store() == "sqlite:///env.db"
     assert store("--app", "shop.py") == "sqlite:///mine.db"
     assert store("--app", "shop.py", "--url", "sqlite:///typed.db") == "sqlite:///typed.db"
+
+
+@pytest.mark.parametrize("options", [(), ("--app", "app.py")], ids=["by name", "with its app"])
+def test_who_starts_a_run_is_recorded(weft: Weft, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "ann")
+
+    weft("start", "hello", "name=a", "--id", "h-9", *options)
+
+    (run,) = weft("list", "--json").json()["runs"]  # type: ignore[index]
+    assert run["attributes"]["weft.started_by"] == "ann"

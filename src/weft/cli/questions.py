@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 from rich.console import Console
 
 from weft.cli.arguments import pairs, plain
+from weft.cli.login import login
 from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
 from weft.cli.place import described, exists, opened, url_of
 from weft.cli.steering import reached, report
@@ -137,7 +137,7 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
         schema = asked.question.form if asked is not None else None
         # What is answered is what is asked now, whatever happens until the answer arrives.
         digest = given.digest or (asked.digest if asked is not None else "")
-        by = given.by if given.by is not None else _login()
+        by = given.by if given.by is not None else login()
         form = form_of(given.form, schema) if given.form else None
         handle = reached(door, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form, digest=digest)
@@ -189,13 +189,6 @@ def _field(key: str, text: str, schema: dict[str, Any]) -> Any:
     if isinstance(field, dict) and check_schema({**field, "$defs": definitions}, msgspec.json.encode(text)) is None:
         return text
     return plain(text)
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return ""
 
 
 def _now() -> int:

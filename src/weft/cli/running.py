@@ -11,11 +11,13 @@ from weft.authoring.workflows import Workflow
 from weft.cli.arguments import given
 from weft.cli.entry import say
 from weft.cli.loading import Loaded, load_app
+from weft.cli.login import login
 from weft.cli.output import pretty, print_json
 from weft.cli.place import opened, project_settings, url_of
 from weft.cli.steering import NOBODY, is_taken_up
 from weft.core import values
 from weft.core.ids import RunId
+from weft.core.questions import STARTED_BY
 from weft.steps.signature import Signature
 
 
@@ -60,13 +62,15 @@ async def start_elsewhere(
 
 
 async def _start(url: str, workflow: str, arguments: dict[str, Any], id: str | None, loaded: Loaded | None) -> str:
+    name = login()
+    who = {STARTED_BY: name} if name else {}
     async with Client(url) as client:
         if loaded is None:
-            return (await client.start(workflow, arguments, id=id)).id
+            return (await client.start(workflow, arguments, id=id, attributes=who)).id
         # The app speaks through the client's door: it knows the workflow's version, its timeout and its types.
         loaded.app.bind(client.door)
         try:
-            return (await loaded.app.start(workflow, arguments, id=id)).id
+            return (await loaded.app.start(workflow, arguments, id=id, attributes=who)).id
         finally:
             loaded.app.bind(None)
 
