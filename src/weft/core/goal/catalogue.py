@@ -63,7 +63,7 @@ class Checkup(msgspec.Struct, frozen=True):
 class Entry:
     """A definition, taken apart once so that planning only looks."""
 
-    __slots__ = ("blocking", "definition", "gates", "gives", "id", "lacking", "needs")
+    __slots__ = ("blocking", "definition", "every", "gates", "gives", "id", "lacking", "needs", "once", "reads")
 
     def __init__(self, definition: StepDef) -> None:
         needs = sorted((fact, need) for fact, need in definition.needs.items() if need.role != "const")
@@ -73,9 +73,13 @@ class Entry:
         self.needs = [(fact, need.collect, need.role == "required", need.is_gate) for fact, need in needs]
         self.gates = any(need.is_gate for _, need in needs)
         self.blocking = [fact for fact, need in needs if need.role == "required" and need.collect == "none"]
+        self.reads = [fact for fact, _ in needs]
         self.lacking = [
             (fact, need.collect == "all") for fact, need in needs if need.role == "required" and need.collect != "none"
         ]
+        """What it cannot do without, and whether it must come from every provider."""
+        self.once = [fact for fact, every in self.lacking if not every]
+        self.every = [fact for fact, every in self.lacking if every]
 
 
 class Catalogue:
@@ -86,7 +90,7 @@ class Catalogue:
         self.health: dict[str, Checkup] = {}
         self.providers: dict[str, list[str]] = {}
         self.consumers: dict[str, list[str]] = {}
-        self._callers: dict[str, list[str]] = {}
+        self.callers: dict[str, list[str]] = {}
         """Steps that reach a goal in a child run, by that goal."""
         self._types: dict[str, dict[str, Type]] = {}
         """Per fact: what each step declares it to be."""
@@ -199,7 +203,7 @@ class Catalogue:
         return []
 
     def _is_asked_for(self, step: StepDef) -> bool:
-        if step.id in self._callers or (isinstance(step.way, GoalWay) and step.id in step.way.goals):
+        if step.id in self.callers or (isinstance(step.way, GoalWay) and step.id in step.way.goals):
             return True
         return any(fact in self.consumers or fact in step.needs for fact in step.gives)
 
@@ -237,7 +241,7 @@ class Catalogue:
         for fact, *_ in entry.needs:
             insort(self.consumers.setdefault(fact, []), step.id)
         for goal in _goals_of(step):
-            insort(self._callers.setdefault(goal, []), step.id)
+            insort(self.callers.setdefault(goal, []), step.id)
         for fact, declared in declared_types(step):
             self._types.setdefault(fact, {})[step.id] = declared
 
@@ -250,7 +254,7 @@ class Catalogue:
         for fact, *_ in entry.needs:
             _take_out(self.consumers, fact, step_id)
         for goal in _goals_of(entry.definition):
-            _take_out(self._callers, goal, step_id)
+            _take_out(self.callers, goal, step_id)
         for fact, _ in declared_types(entry.definition):
             known = self._types[fact]
             known.pop(step_id, None)

@@ -168,7 +168,7 @@ class _Nest:
         walk.run()
         children: dict[str, Plan] = {}
         size, height = len(walk.steps), 0
-        for step in sorted(walk.steps):
+        for step in sorted(walk.steps) if self.catalogue.callers else ():
             definition = self.catalogue.entries[step].definition
             if isinstance(definition.way, GoalWay):
                 sure = frozenset(inner_name(fact, need) for fact, need in definition.needs.items() if need.is_sure)
@@ -182,6 +182,7 @@ class _Nest:
         return made
 
 
+NOBODY: list[Entry] = []
 Looked = tuple[str, str, bool, bool]
 """A need as the catalogue has it: its fact, how it collects, whether it is required, whether it is a gate."""
 
@@ -198,10 +199,10 @@ class _Walk:
         for goal in goals:
             catalogue.step(goal)
         self.blocked: dict[str, list[str]] = {}
-        self.satisfiable: dict[str, bool] = {}
-        self.waiting: dict[str, list[str]] = {}
+        self.satisfiable: set[str] = set()
+        self.waiting: dict[str, list[Entry]] = {}
         """Facts that somebody lacks, and who is helped by the first provider of each."""
-        self.waiting_all: dict[str, list[str]] = {}
+        self.waiting_all: dict[str, list[Entry]] = {}
         """The same, where every provider is needed."""
         self.steps: dict[str, bool] = {}
         """The steps of the plan; True: met while looking for what is certain."""
@@ -228,8 +229,7 @@ class _Walk:
                 by = [fact for fact in entry.blocking if fact in given]
                 if by:
                     self.blocked[entry.id] = by
-            for need in entry.needs:
-                fact = need[0]
+            for fact in entry.reads:
                 if fact in facts:
                     continue
                 facts.add(fact)
@@ -240,44 +240,50 @@ class _Walk:
         return order
 
     def _could_run(self, entries: Sequence[Entry]) -> None:
-        given, waiting, waiting_all = self.given, self.waiting, self.waiting_all
+        given, waiting, blocked = self.given, self.waiting, self.blocked
         unmet: dict[str, int] = {}
         """Per fact that somebody needs of everyone: how many of its providers cannot run yet."""
         lacks: dict[str, int] = {}
+        """Per step that lacks more than one thing: how many."""
         ready: list[Entry] = []
         for entry in entries:
             count = 0
-            for fact, every in entry.lacking:
-                if every:
-                    unblocked = self._unblocked(fact)
-                    if fact not in given or unblocked:
-                        count += 1
-                        unmet[fact] = unblocked
-                        waiting_all.setdefault(fact, []).append(entry.id)
-                elif fact not in given:
+            for fact in entry.once:
+                if fact not in given:
                     count += 1
-                    waiting.setdefault(fact, []).append(entry.id)
-            if count:
+                    if fact in waiting:
+                        waiting[fact].append(entry)
+                    else:
+                        waiting[fact] = [entry]
+            for fact in entry.every:
+                unblocked = self._unblocked(fact)
+                if fact not in given or unblocked:
+                    count += 1
+                    unmet[fact] = unblocked
+                    self.waiting_all.setdefault(fact, []).append(entry)
+            if count > 1:
                 lacks[entry.id] = count
-            elif entry.id not in self.blocked:
+            elif not count and entry.id not in blocked:
                 ready.append(entry)
         self._spread(ready, lacks, unmet)
 
     def _spread(self, ready: list[Entry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
-        entries, blocked, satisfiable, waiting = self.entries, self.blocked, self.satisfiable, self.waiting
+        blocked, satisfiable, waiting = self.blocked, self.satisfiable, self.waiting
         while ready:
             entry = ready.pop()
-            satisfiable[entry.id] = True
+            satisfiable.add(entry.id)
             for fact in entry.gives:
-                helped = waiting.pop(fact, None) or ()
+                helped = waiting.pop(fact, NOBODY)
                 if fact in unmet:
                     unmet[fact] -= 1
                     if not unmet[fact]:
-                        helped = (*helped, *self.waiting_all.pop(fact))
+                        helped = [*helped, *self.waiting_all.pop(fact)]
                 for step in helped:
-                    lacks[step] -= 1
-                    if not lacks[step] and step not in blocked:
-                        ready.append(entries[step])
+                    left = lacks.get(step.id, 1) - 1
+                    if left:
+                        lacks[step.id] = left
+                    elif step.id not in blocked:
+                        ready.append(step)
 
     def _unblocked(self, fact: str) -> int:
         found = self.providers.get(fact, ())
@@ -285,7 +291,10 @@ class _Walk:
 
     def _lacks(self, entry: Entry) -> list[str]:
         """What a step still lacks when everything that could run has."""
-        return [fact for fact, every in entry.lacking if fact in (self.waiting_all if every else self.waiting)]
+        return [fact for fact, every in entry.lacking if self._is_lacked(fact, every=every)]
+
+    def _is_lacked(self, fact: str, *, every: bool) -> bool:
+        return fact in (self.waiting_all if every else self.waiting)
 
     # --- pass 2 ---------------------------------------------------------------------------------------------------
 
@@ -306,6 +315,7 @@ class _Walk:
 
     def _walk(self, put_off: list[tuple[str, Looked]] | None, *, certain: bool) -> None:
         todo, steps, entries = self.todo, self.steps, self.entries
+        given, waiting, demanded = self.given, self.waiting, self.walked["demand"]
         while todo:
             step = todo.pop()
             if step in steps:
@@ -313,7 +323,12 @@ class _Walk:
             steps[step] = certain
             entry = entries[step]
             for need in entry.needs:
-                if put_off is not None and entry.gates and not need[3]:
+                fact = need[0]
+                if not entry.gates and need[1] == "first" and fact not in waiting and fact not in given:
+                    # Most needs are like this: a short way to what `_look` does.
+                    if fact not in demanded:
+                        self._demand(fact)
+                elif put_off is not None and entry.gates and not need[3]:
                     put_off.append((step, need))
                 else:
                     self._look(step, need, certain=certain)
@@ -322,22 +337,33 @@ class _Walk:
         fact, collect, required, _ = need
         if collect == "first" and fact in self.given:
             kind = "prune"
-        elif required and collect != "none" and fact in (self.waiting_all if collect == "all" else self.waiting):
+        elif required and collect != "none" and self._is_lacked(fact, every=collect == "all"):
             kind = "follow"
             if not self._unblocked(fact):
                 self._lacking(fact, step, certain=certain)
         else:
             kind = "demand"
         walked = self.walked[kind]
-        if fact not in walked:
-            walked.add(fact)
-            for provider in self.providers.get(fact, ()):
-                if provider in self.steps:
-                    continue
-                if kind == "demand" and provider in self.satisfiable:
-                    self.todo.append(provider)
-                else:
-                    self._meet(provider, kind)
+        if fact in walked:
+            return
+        if kind == "demand":
+            self._demand(fact)
+            return
+        walked.add(fact)
+        for provider in self.providers.get(fact, ()):
+            if provider not in self.steps:
+                self._meet(provider, kind)
+
+    def _demand(self, fact: str) -> None:
+        self.walked["demand"].add(fact)
+        steps, satisfiable = self.steps, self.satisfiable
+        for provider in self.providers.get(fact, ()):
+            if provider in steps:
+                continue
+            if provider in satisfiable:
+                self.todo.append(provider)
+            else:
+                self._meet(provider, "demand")
 
     def _meet(self, provider: str, kind: str) -> None:
         if provider in self.blocked:
@@ -386,20 +412,18 @@ class _Walk:
         )
 
     def _facts(self, steps: Iterable[str]) -> dict[str, FactUse]:
-        providers: dict[str, list[str]] = {}
-        consumers: dict[str, list[str]] = {}
+        entries = self.entries
+        uses: dict[str, FactUse] = {}
         for step in steps:
-            entry = self.entries[step]
+            entry = entries[step]
             for fact in entry.gives:
-                if fact in providers:
-                    providers[fact].append(step)
+                if fact in uses:
+                    uses[fact].providers.append(step)
                 else:
-                    providers[fact] = [step]
-            for need in entry.needs:
-                fact = need[0]
-                if fact in consumers:
-                    consumers[fact].append(step)
+                    uses[fact] = FactUse([step], [])
+            for fact in entry.reads:
+                if fact in uses:
+                    uses[fact].consumers.append(step)
                 else:
-                    consumers[fact] = [step]
-        names = sorted(providers.keys() | consumers.keys())
-        return {fact: FactUse(providers.get(fact, []), consumers.get(fact, [])) for fact in names}
+                    uses[fact] = FactUse([], [step])
+        return dict(sorted(uses.items()))
