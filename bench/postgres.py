@@ -8,6 +8,7 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg  # type: ignore[import-untyped]
@@ -52,6 +53,27 @@ def copied(base: str, name: str, original: str) -> str:
 def named(base: str, name: str) -> str:
     """The URL of another database on the same server."""
     return urlunsplit(urlsplit(base)._replace(path=f"/{name}"))
+
+
+def server_processes(url: str) -> list[int]:
+    """The processes that serve a database, if the server runs on this machine: its sessions and their parent."""
+
+    async def ask() -> list[int]:
+        connection = await asyncpg.connect(url)
+        try:
+            rows = await connection.fetch("SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+            return [pid for (pid,) in rows]
+        finally:
+            await connection.close()
+
+    return [pid for pid in asyncio.run(ask()) if _is_postgres(pid)]
+
+
+def _is_postgres(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() == "postgres"
+    except OSError:
+        return False
 
 
 def execute(url: str, text: str, *values: object) -> None:

@@ -83,3 +83,56 @@ def bars(look: Look) -> list[Bar]:
         ),
         Bar("Postgres: W2 runs/s of two hosts over one", "≥", 1.25, divided(two, one)),
     ]
+
+
+BUSY = 0.85
+"""With this part of the cores in use, they are the limit."""
+
+
+def notes(look: Look, cores: int) -> list[str]:
+    """What the figures on Postgres mean, in words: limits, and the seeds' own figures beside ours."""
+    return [*_flush(look), *_limit(look, cores), *_seeds(look)]
+
+
+def _flush(look: Look) -> list[str]:
+    raw, dbos = (look(system, "W1", "steps_per_s", None) for system in ("raw", "dbos"))
+    if raw is None or dbos is None:
+        return []
+    told = (
+        f"W1 waits for the disk: a bare commit takes {1e3 / raw:.2f} ms here, so bare commits alone are "
+        f"{raw / dbos:.1f} times DBOS's steps/s. Nothing that is durable step by step exceeds that."
+    )
+    return [told]
+
+
+def _limit(look: Look, cores: int) -> list[str]:
+    def of(count: int, metric: str) -> float:
+        return look("weft", f"W2-{count}", metric, None) or 0.0
+
+    one, two = of(1, "runs_per_s"), of(2, "runs_per_s")
+    if not (one and two):
+        return []
+    hosts, server = of(2, "cores_of_hosts"), of(2, "cores_of_server")
+    told = (
+        f"Two hosts: {two:,.0f} runs/s, {two / one:.2f} times one. Meanwhile they used {hosts:.2f} of {cores} cores, "
+        f"and Postgres {server:.2f}; of a run's CPU time the hosts take {hosts / two * 1e3:.2f} ms, "
+        f"Postgres {server / two * 1e3:.2f} ms. "
+    )
+    if hosts + server >= BUSY * cores:
+        return [told + "The limit is the cores, most of all in the hosts: each is one Python process on one core."]
+    waits = (
+        "the disk, which flushes the commits of both hosts one after another, and for cores that other programs used"
+    )
+    return [f"{told}Cores were left: the limit is the wait for {waits}."]
+
+
+def _seeds(look: Look) -> list[str]:
+    found = [look("weft", "seeds", metric, None) for metric in ("transitions_per_s", "hop_ms", "runs_per_minute")]
+    transitions, hop_ms, runs = found
+    if transitions is None or hop_ms is None or runs is None:
+        return []
+    told = (
+        f"The seeds' figures, one host, all events persisted: {transitions:,.0f} transitions/s (seed: about 1,000 with "
+        f"one coordinator), {hop_ms:.2f} ms per hop (seed: 5 to 10), {runs:,.0f} runs/minute (seed: 60,000)."
+    )
+    return [told]

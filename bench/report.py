@@ -72,7 +72,13 @@ class Results:
     def bars(self) -> list[Bar]:
         there = [row for row in self.rows() if row.store == postgres_plan.STORE]
         elsewhere = [row for row in self.rows() if row.store != postgres_plan.STORE]
-        return [*bars(_look(elsewhere)), *(postgres_plan.bars(_look(there)) if there else ())]
+        found = bars(_look(elsewhere)) if elsewhere or not there else []
+        return [*found, *(postgres_plan.bars(_look(there)) if there else ())]
+
+    def notes(self) -> list[str]:
+        """What some figures mean, in words."""
+        there = [row for row in self.rows() if row.store == postgres_plan.STORE]
+        return postgres_plan.notes(_look(there), os.cpu_count() or 1)
 
 
 def _look(rows: list[Row]) -> Look:
@@ -100,6 +106,7 @@ def write_json(results: Results, path: Path) -> None:
         "machine": machine() | {"other_cpu_median": round(statistics.median(other), 2) if other else None},
         "rows": [asdict(row) for row in results.rows()],
         "bars": [asdict(bar) | {"verdict": bar.verdict} for bar in results.bars()],
+        "notes": results.notes(),
         "failures": results.failures,
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,6 +117,8 @@ def print_tables(results: Results) -> None:
     console = Console(width=120)
     console.print(_figures(results))
     console.print(_verdicts(results.bars()))
+    for note in results.notes():
+        console.print(note, markup=False, highlight=False)
     about = machine()
     console.print(f"Python {about['python']}, {about['cores']} cores; medians over the repetitions of each row")
     if results.other_cpu:
