@@ -16,7 +16,7 @@ import pytest
 from tests import servers
 
 ROOT = Path(__file__).parents[2]
-PAIRS = 40
+PAIRS = 20
 
 
 def sweep(*words: str, url: str = "") -> dict[str, object]:

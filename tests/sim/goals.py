@@ -216,5 +216,5 @@ GOALS = Cast(
         Kind(asking, _items, lambda a: {"sum": sum(i * i for i in a["items"])}, weight=3),
     ),
     lacks=(("first",), ("second", "unbook"), ("square",)),
-    runs=(2, 4),
+    runs=(1, 3),
 )

@@ -411,6 +411,6 @@ GRAPHS = Cast(
         ),
     ),
     lacks=(("bump",), ("plain", "unbook"), ("fire", "third_time")),
-    runs=(3, 5),
+    runs=(2, 4),
     cache_bytes=40_000,
 )  # fmt: skip

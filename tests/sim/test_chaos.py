@@ -90,10 +90,14 @@ REACHED_BY_GOALS = (
 def test_everything_that_can_happen_has_happened(cast: Cast, wanted: tuple[str, ...]) -> None:
     """A world in which nothing goes wrong proves nothing."""
     reached: Counter[str] = Counter()
+    missing = set(wanted)
     for seed in range(100_000, 100_200):
         reached.update(judge(seed, cast).reached)
+        missing -= reached.keys()
+        if not missing:
+            return
 
-    assert not [what for what in wanted if not reached[what]], reached
+    pytest.fail(f"never seen: {sorted(missing)}; seen: {reached}")
 
 
 def digests(seeds: range) -> list[str]:
@@ -101,11 +105,11 @@ def digests(seeds: range) -> list[str]:
 
 
 def test_the_same_seed_is_the_same_world() -> None:
-    assert digests(range(20)) == digests(range(20))
+    assert digests(range(8)) == digests(range(8))
 
 
 def test_the_same_seed_is_the_same_world_whatever_the_hash_seed() -> None:
-    program = "from tests.sim.test_chaos import digests; print(*digests(range(20)))"
+    program = "from tests.sim.test_chaos import digests; print(*digests(range(8)))"
     told = {
         subprocess.run(
             [sys.executable, "-c", program],
@@ -114,4 +118,4 @@ def test_the_same_seed_is_the_same_world_whatever_the_hash_seed() -> None:
         for hash_seed in ("1", "2")
     }  # fmt: skip
 
-    assert told == {" ".join(digests(range(20))) + "\n"}
+    assert told == {" ".join(digests(range(8))) + "\n"}

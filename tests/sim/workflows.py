@@ -346,5 +346,5 @@ CODE = Cast(
         Kind(careful, _n, lambda a: "done"),
     ),
     lacks=(("bump",), ("plain", "unreserve"), ("fire", "third_time")),
-    runs=(7, 10),
+    runs=(3, 6),
 )  # fmt: skip
