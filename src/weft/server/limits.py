@@ -6,6 +6,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -65,6 +66,8 @@ async def read_body(receive: Receive, length: str | None, limits: Limits) -> byt
 
 def check_json(raw: bytes, limits: Limits) -> None:
     """Refuse JSON that would cost too much to read, by its bytes alone. Whether it is JSON is for the parser to say."""
+    if _is_small(raw, limits):
+        return
     if len(raw) > limits.string_bytes and any(
         len(found[0]) > limits.string_bytes + 2 for found in _STRING.finditer(raw)
     ):
@@ -81,9 +84,24 @@ def check_json(raw: bytes, limits: Limits) -> None:
         raise _exceeded(f"more than {limits.depth} levels")
 
 
+def _is_small(raw: bytes, limits: Limits) -> bool:
+    """Whether it cannot exceed anything, also if all that looks like structure in its texts were some."""
+    size = len(raw)
+    return (
+        size <= min(limits.string_bytes, limits.keys, limits.items)
+        and raw.count(b"[") + raw.count(b"{") <= limits.depth
+        and not _has_long_number(raw, limits.number_chars)
+    )
+
+
 def _has_long_number(bare: bytes, most: int) -> bool:
     # Only from where one begins: otherwise every digit of a long one would be counted again and again.
-    return re.search(rb"(?<![0-9+\-.eE])[0-9+\-.eE]{%d}" % (most + 1), bare) is not None
+    return len(bare) > most and _long_number(most).search(bare) is not None
+
+
+@lru_cache
+def _long_number(most: int) -> re.Pattern[bytes]:
+    return re.compile(rb"(?<![0-9+\-.eE])[0-9+\-.eE]{%d}" % (most + 1))
 
 
 def _depth(bare: bytes) -> int:

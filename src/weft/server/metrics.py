@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
+from weft.server.tallies import Spread, Tallies, Tally
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -28,28 +29,34 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
-        self._transitions = Counter("weft_transitions", "Events committed here.", ["kind"], registry=registry)
-        self._kinds: dict[str, Counter] = {}
-        self._tasks = Counter("weft_tasks", "Attempts that ended, by how.", ["outcome"], registry=registry)
-        self._retries = Counter("weft_retries", "Attempts that will be made again.", registry=registry)
-        self._letters = Counter("weft_dead_letters", "Failures that nothing took.", registry=registry)
-        self._hop = Histogram(
-            "weft_hop_seconds", "From a decision to its being durable.", buckets=SECONDS, registry=registry
-        )
-        self._commit = Histogram("weft_commit_seconds", "Commits.", buckets=SECONDS, registry=registry)
-        self._commit_runs = Histogram("weft_commit_runs", "Runs in one commit.", buckets=APPENDS, registry=registry)
-        self._commit_bytes = Histogram(
-            "weft_commit_bytes", "Bytes of events in one commit.", buckets=BYTES, registry=registry
+        self._transitions = Tally("weft_transitions", "Events committed here.", ["kind"])
+        self._tasks = Tally("weft_tasks", "Attempts that ended, by how.", ["outcome"])
+        self._retries = Tally("weft_retries", "Attempts that will be made again.")
+        self._letters = Tally("weft_dead_letters", "Failures that nothing took.")
+        self._hop = Spread("weft_hop_seconds", "From a decision to its being durable.", SECONDS)
+        self._commit = Spread("weft_commit_seconds", "Commits.", SECONDS)
+        self._commit_runs = Spread("weft_commit_runs", "Runs in one commit.", APPENDS)
+        self._commit_bytes = Spread("weft_commit_bytes", "Bytes of events in one commit.", BYTES)
+        self._requests = Tally("weft_requests", "Answers of the API.", ["route", "status"])
+        self._took = Spread("weft_request_seconds", "Requests that are answered at once.", SECONDS)
+        registry.register(
+            Tallies(
+                self._transitions,
+                self._tasks,
+                self._retries,
+                self._letters,
+                self._hop,
+                self._commit,
+                self._commit_runs,
+                self._commit_bytes,
+                self._requests,
+                self._took,
+            )
         )
         self._runs = Gauge("weft_runs", "Runs in the store.", ["status"], registry=registry)
         self._resident = Gauge("weft_runs_in_memory", "Runs in memory here.", registry=registry)
         self._flights = Gauge("weft_tasks_in_flight", "Attempts handed out here.", registry=registry)
         self._age = Gauge("weft_queue_age_seconds", "Age of the oldest work that waits for room.", registry=registry)
-        self._requests = Counter("weft_requests", "Answers of the API.", ["route", "status"], registry=registry)
-        self._answers: dict[tuple[str, int], Counter] = {}
-        self._took = Histogram(
-            "weft_request_seconds", "Requests that are answered at once.", buckets=SECONDS, registry=registry
-        )
         self._live = Gauge("weft_live_clients", "Clients that listen or wait for work.", registry=registry)
 
     def attach(self, engine: Engine) -> None:
@@ -60,41 +67,35 @@ class Metrics:
 
     def _observed(self, actor: Actor, draft: Draft) -> None:
         now = actor.engine.clock.now_ms()
-        self._hop.observe(max(0, now - draft.events[0].at) / 1000)
+        self._hop.add(max(0, now - draft.events[0].at) / 1000)
         for event in draft.events:
             body = event.body
             kind = body[_KIND : body.index(b'"', _KIND)].decode()
-            counter = self._kinds.get(kind)
-            if counter is None:
-                counter = self._kinds[kind] = self._transitions.labels(kind)
-            counter.inc()
+            self._transitions.add(kind)
             if kind.startswith("task_"):
                 self._task(kind, body)
             elif kind in _DEAD:
-                self._letters.inc()
+                self._letters.add()
 
     def _task(self, kind: str, body: bytes) -> None:
         if kind == "task_scheduled":
             return
-        self._tasks.labels(kind.removeprefix("task_")).inc()
+        self._tasks.add(kind.removeprefix("task_"))
         if b'"retry_at":' in body or kind == "task_lost":
-            self._retries.inc()
+            self._retries.add()
 
     def _committed(self, drafts: Sequence[Draft], seconds: float) -> None:
-        self._commit.observe(seconds)
-        self._commit_runs.observe(len(drafts))
-        self._commit_bytes.observe(sum(draft.bytes for draft in drafts))
+        self._commit.add(seconds)
+        self._commit_runs.add(len(drafts))
+        self._commit_bytes.add(sum(draft.bytes for draft in drafts))
 
     # --- what the API tells ---------------------------------------------------------------------------------------
 
     def answered(self, route: str, status: int, seconds: float | None) -> None:
         """A request was answered; ``seconds`` None: it was one that waits on purpose."""
-        counter = self._answers.get((route, status))
-        if counter is None:
-            counter = self._answers[route, status] = self._requests.labels(route, str(status))
-        counter.inc()
+        self._requests.add(route, str(status))
         if seconds is not None:
-            self._took.observe(seconds)
+            self._took.add(seconds)
 
     def listening(self, change: int) -> None:
         self._live.inc(change)
