@@ -130,6 +130,8 @@ class Table:
                 self.tasks.clear()
             case e.CodeEnded():
                 self.timers.pop(0, None)
+            case e.RunRetried():
+                self.ended = False
 
     def _issue(self, effect: AnyEffect) -> None:
         match effect:

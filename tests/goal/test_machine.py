@@ -48,7 +48,7 @@ def test_a_goal_run_does_not_start_without_a_plan() -> None:
 
 def test_what_a_goal_run_cannot_do_is_refused_with_a_sentence() -> None:
     table = start({"g": {}}, ["g"])
-    with pytest.raises(NotAllowed, match="cannot be told to retry run"):
+    with pytest.raises(NotAllowed, match="so it cannot be tried again"):
         table.tell(c.RetryRun())
 
 

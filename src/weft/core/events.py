@@ -100,12 +100,13 @@ class RunHeld(Event, frozen=True, kw_only=True, tag="run_held"):
 
 
 class RunRetried(Event, frozen=True, kw_only=True, tag="run_retried"):
-    """A failed run is tried again: entries of code that are ``dropped`` and performed anew, or ``tokens`` of a graph
-    that work again.
+    """A failed run is tried again: entries of code that are ``dropped`` and performed anew, ``tokens`` of a graph
+    that work again, or ``steps`` of a goal run that are open again.
     """
 
     dropped: list[int] = []
     tokens: list[str] = []
+    steps: list[str] = []
 
 
 class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):

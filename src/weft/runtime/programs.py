@@ -19,10 +19,10 @@ from weft.core.events import DEFAULT_POLICY, Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.machine import restore_state as goal_state
 from weft.core.goal.plan import Plan, encode_plan, make_plan, refuse_incomplete
 from weft.core.goal.reading import Reader as GoalReader
 from weft.core.goal.state import GoalState
+from weft.core.goal.state import restore_state as goal_state
 from weft.core.graph import model
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import Graph, Node, Retry, StepWork

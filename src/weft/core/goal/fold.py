@@ -12,7 +12,9 @@ from weft.core import life
 from weft.core.goal.flow import Flow
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
+from weft.core.goal.outputs import BAD_OUTPUT, ITEM
 from weft.core.goal.plan import Plan, decode_plan
+from weft.core.goal.reopening import reopen
 from weft.core.goal.settle import RUN_OVER, given_values
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
 from weft.core.state import Held
@@ -119,6 +121,19 @@ class Fold(Items):
         self.state.status = "held"
         self.state.held = Held(code=event.code, message=event.message, location=event.location, since=at)
 
+    def _retried(self, event: e.RunRetried, at: int) -> None:
+        state = self.state
+        state.status = "running"
+        state.ended = False
+        state.timed_out = False
+        state.due = 0
+        state.failure = None
+        state.retries += 1
+        state.not_undone, state.dropped = [], []
+        for step in event.steps:
+            reopen(state.steps[step])
+        self.flow = Flow(decode_plan(state.plan), state, begins=state.begun)
+
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def _node(self, step: str) -> StepNode:
@@ -159,6 +174,9 @@ class Fold(Items):
         run.failure = event.failure
         if event.failure.code == "input_lost":
             run.lost = event.unsatisfied[0]
+        bad = event.failure.attributes.get(ITEM) if event.failure.code == BAD_OUTPUT else None
+        if isinstance(bad, int) and run.results.pop(bad, None) is not None:
+            run.ended.append(bad)
         self._drop(event.step, run, at)
         self.state.undo_steps.extend(run.undo)
         self._leave(node, "failed")
@@ -175,10 +193,12 @@ class Fold(Items):
         assert self.flow is not None
         run = node.run
         run.status = status
-        run.undo, run.due, run.inputs = [], [], e.NULL
+        run.undo, run.due = [], []
         self.flow.judged.pop(node.id, None)
-        if status != "completed" or not node.goal:
-            run.results = {}
+        if status == "completed":
+            run.inputs, run.ended = e.NULL, []
+            if not node.goal:
+                run.results = {}
         self.flow.step_over(node)
 
     def _deadline_set(self, event: e.DeadlineSet, at: int) -> None:
@@ -209,6 +229,7 @@ class Fold(Items):
         e.RunPaused: _paused,
         e.RunResumed: _resumed,
         e.RunHeld: _held,
+        e.RunRetried: _retried,
         e.StepStarted: _step_started,
         e.AttributeSet: _attribute_set,
         e.StepCompleted: _step_completed,

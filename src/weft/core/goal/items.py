@@ -28,7 +28,10 @@ class Items:
         state = self.state
         place = self._next_place(token)
         run = state.steps[place.step]
-        run.index_next = place.index + 1
+        if run.again:
+            run.again.pop(0)
+        else:
+            run.index_next = place.index + 1
         run.active += 1
         run.open[place.index] = state.seq
         state.places[state.seq] = place
@@ -38,7 +41,7 @@ class Items:
         assert self.flow is not None
         first = self.flow.first_working()
         for step in (*([first] if first is not None else []), *self.flow.by_index):
-            index = step.run.index_next
+            index = step.index_next
             if step.token(self.state.uid, index) == token:
                 return Place(step.id, index)
         raise AssertionError(token)
@@ -128,10 +131,9 @@ class Items:
         place = self._end_item(number)
         assert self.flow is not None
         node = self.flow.steps[place.step]
-        if node.run.status == "active":
-            node.run.results[place.index] = result
-            if is_deferred(node.shape, bytes(result)):
-                self.flow.unjudged.append((node, place.index))
+        node.run.results[place.index] = result
+        if node.run.status == "active" and is_deferred(node.shape, bytes(result)):
+            self.flow.unjudged.append((node, place.index))
 
     def _end_item(self, number: int) -> Place:
         """The item is over, one way or the other."""
@@ -143,6 +145,11 @@ class Items:
             run.left -= 1
             self._look_again(place.step)
         return place
+
+    def _lose_item(self, number: int) -> None:
+        """The item is over and has no result."""
+        place = self._end_item(number)
+        self.state.steps[place.step].ended.append(place.index)
 
     def _task_failed(self, event: e.TaskFailed, at: int) -> None:
         state = self.state
@@ -162,7 +169,7 @@ class Items:
             tasks.remember_undo(state, event.task, task, e.NULL, where)
         if event.failure.code in (tasks.UNKNOWN, BAD_OUTPUT):
             self._file_undo(place, task)
-        self._end_item(event.task)
+        self._lose_item(event.task)
 
     def _task_lost(self, event: e.TaskLost, at: int) -> None:
         tasks.evolve_lost(self.state, event)
@@ -198,7 +205,7 @@ class Items:
         if child is not None:
             child.cancelled = True
         if event.wait in state.places:
-            self._end_item(event.wait)
+            self._lose_item(event.wait)
 
     def _child_started(self, event: e.ChildStarted, at: int) -> None:
         self._begin_item(event.token)
@@ -213,7 +220,7 @@ class Items:
         if event.status == "completed":
             self._item_done(event.child, event.output)
         else:
-            self._end_item(event.child)
+            self._lose_item(event.child)
 
     def _nothing(self, event: e.AnyEvent, at: int) -> None:
         """An event that tells something and changes nothing here."""
@@ -232,6 +239,7 @@ class Items:
             if self._drains(number, at):
                 continue
             del run.open[index]
+            run.ended.append(index)
             place = state.places.pop(number)
             state.gone.append(number)
             task = state.tasks.pop(number, None) or state.parked.pop(number, None)

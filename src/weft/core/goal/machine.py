@@ -22,20 +22,13 @@ from weft.core.goal.definitions import GoalWay, StepDef
 from weft.core.goal.fold import Fold
 from weft.core.goal.plan import Plan, decode_plan, encode_plan, refuse_incomplete
 from weft.core.goal.reading import GoalProgram
+from weft.core.goal.reopening import decide_retry
 from weft.core.goal.settle import begin, given_values, misfit_of_given, next_events
 from weft.core.goal.starting import Turn
-from weft.core.goal.state import GoalState
+from weft.core.goal.state import GoalState, encode_state, restore_state
 from weft.core.ids import CANCEL, EntryId
 from weft.core.values import is_ref, parse_ref, unseal
 from weft.errors import BadPlan, BadValue, Failure, UsageError
-
-_decoder: msgspec.json.Decoder[GoalState] = msgspec.json.Decoder(GoalState)
-_encode = msgspec.json.Encoder().encode
-
-
-def restore_state(snapshot: bytes) -> GoalState:
-    """A run's state from a snapshot of this fold."""
-    return _decoder.decode(snapshot)
 
 
 class GoalMachine:
@@ -58,7 +51,7 @@ class GoalMachine:
         return self.fold.flow.plan if self.fold.flow is not None else None
 
     def snapshot(self) -> bytes:
-        return _encode(self.state)
+        return encode_state(self.state)
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
@@ -87,6 +80,8 @@ class GoalMachine:
         self.fold.evolve(event, at)
         if self._bound and isinstance(event, e.StepCompleted | e.StepFailed | e.StepSkipped):
             self._bound.pop(event.step, None)
+        elif self._bound and isinstance(event, e.CodeEnded):
+            self._bound.clear()
 
     # --- the world ------------------------------------------------------------------------------------------------
 
@@ -255,6 +250,7 @@ _DECIDE: dict[type, _Decide] = {
     c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
     c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
     c.HoldRun: _decide_hold,
+    c.RetryRun: lambda m, command, _: decide_retry(m.state, m.plan, command),
 }
 
 
@@ -293,6 +289,7 @@ _EFFECTS: dict[type, Callable[[GoalMachine, Any], Sequence[AnyEffect]]] = {
     e.AskReminded: lambda m, event: questions.armed_again(m.state, event),
     e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
     e.RunResumed: lambda m, _: m.outstanding(),
+    e.RunRetried: lambda m, _: (DisarmTimer(CANCEL), *m.outstanding()),
     # A pause may end like this too: what must not be interrupted is handed out.
     e.CancelRequested: lambda m, _: m.outstanding(),
     e.RunCompleted: lambda _, __: (EndRun(),),

@@ -180,7 +180,14 @@ class StepNode:
         run = self.run
         if run.status != "active":
             return False
-        return run.left == 0 or (run.active < self.definition.width and (bool(run.due) or run.index_next < run.items))
+        if run.left == 0:
+            return True
+        return run.active < self.definition.width and (bool(run.due or run.again) or run.index_next < run.items)
+
+    @property
+    def index_next(self) -> int:
+        """The item that is begun next."""
+        return self.run.again[0] if self.run.again else self.run.index_next
 
     def is_late(self, index: int) -> bool:
         """Whether an item's result could not be looked at when it came."""

@@ -18,6 +18,7 @@ from weft.core.values import is_ref
 from weft.errors import Failure, WeftError
 
 BAD_OUTPUT = "bad_output"
+ITEM = "item"
 
 
 class BadOutput(Exception):
@@ -28,14 +29,14 @@ class BadOutput(Exception):
         self.fact = fact
         self.why = why
 
-    def failure(self, step: str) -> Failure:
-        """What the step fails with. Final: the same work would give the same."""
+    def failure(self, step: str, item: int | None = None) -> Failure:
+        """What the step fails with; ``item``: by which of its results. Final: the same work would give the same."""
         return Failure(
             type=BAD_OUTPUT,
             message=f"{BAD_OUTPUT}: {self.fact}",
             code=BAD_OUTPUT,
             step=step,
-            attributes={"why": self.why},
+            attributes={"why": self.why} if item is None else {"why": self.why, ITEM: item},
         )
 
 

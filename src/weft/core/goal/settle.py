@@ -71,7 +71,7 @@ def _judge(turn: Turn) -> e.StepFailed | None:
             try:
                 outputs_of(step.shape, step.run.results[index], turn.program.reader, turn.env)
             except BadOutput as bad:
-                return e.StepFailed(step=step.id, failure=bad.failure(step.id))
+                return e.StepFailed(step=step.id, failure=bad.failure(step.id, index))
         unjudged.pop()
     return None
 

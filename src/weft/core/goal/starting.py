@@ -20,6 +20,8 @@ from weft.core.graph.starting import GOAL
 from weft.core.ids import EntryId
 from weft.errors import Failure, WeftError
 
+PREDICATE_FALSE = "predicate returned false"
+
 
 class Turn:
     """One look at a run: all that a decision may use."""
@@ -74,7 +76,7 @@ def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFai
             return None
     except WeftError as error:
         return _failed(step.id, "predicate", f"predicate could not be evaluated: {error.message}", error.code)
-    return e.StepSkipped(step=step.id, reason="predicate returned false")
+    return e.StepSkipped(step=step.id, reason=PREDICATE_FALSE)
 
 
 def _failed(step: str, kind: str, message: str, why: str) -> e.StepFailed:
@@ -87,11 +89,11 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     run = step.run
     if run.due:
         return (e.WorkResumed(task=EntryId(run.open[run.due[0]])),)
-    index = run.index_next
+    index = step.index_next
     given = run.inputs
     if run.fan_out:
         inputs = turn.inputs(step).item(index)
-        if step.definition.when is not None:
+        if step.definition.when is not None and not run.again:
             refused = _refused(turn, step, inputs)
             if isinstance(refused, e.StepFailed):
                 return (refused,)
@@ -155,11 +157,16 @@ def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted
         workflow=workflow,
         version=version,
         style=style,  # type: ignore[arg-type]  # one of the styles either way
-        run_id=f"{state.run_id}.{step.id}" + (f".{index}" if step.run.fan_out else ""),
+        run_id=_child_id(state, step, index),
         uid=child_uid(state.uid, state.seq + 1),
         input=given,
         due=turn.env.now + timeout if timeout else 0,
     )
+
+
+def _child_id(state: GoalState, step: StepNode, index: int) -> str:
+    item = f".{index}" if step.run.fan_out else ""
+    return f"{state.run_id}.{step.id}{item}" + (f"~{state.retries}" if state.retries else "")
 
 
 def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
@@ -188,7 +195,7 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
 
 
 def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str, str]]:
-    """Whose match a value passes, and whose match fails on it, among the steps that still look."""
+    """Whose match a value passes, and whose match fails on it, among the steps that look or may look again."""
     matched: list[str] = []
     broken: dict[str, str] = {}
     node = turn.flow.facts.get(fact)
@@ -196,7 +203,7 @@ def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str
         return matched, broken
     for need in [need for need in node.readers if need.need.match is not None]:
         assert need.need.match is not None
-        if need.step.run.status != "pending":
+        if need.step.run.status in ("active", "completed"):  # one that is over otherwise may be opened again
             continue
         try:
             if turn.program.reader.holds(need.need.match, {"value": decode_json(raw)}):

@@ -52,8 +52,12 @@ class StepRun(msgspec.Struct, omit_defaults=True):
     """Items under way or waiting for a retry: the number of their task, child or question."""
     due: list[int] = []
     """Items whose retry is due, lowest first."""
+    ended: list[int] = []
+    """Items that were begun and have no result and never will, unless the run is tried again."""
+    again: list[int] = []
+    """Items of a run that is tried again which are to be begun anew, lowest first."""
     results: dict[int, Raw] = {}
-    """Raw results by item; those of goals are kept to the end."""
+    """Raw results by item; those of goals, and of steps that did not complete, are kept to the end."""
     decided: dict[str, int] = {}
     """Optionals that were decided while they were open, and from how many values they may take."""
     windows: dict[str, int] = {}
@@ -100,6 +104,25 @@ class GoalState(State, kw_only=True, omit_defaults=True):
     gone: list[int] = msgspec.field(default_factory=list)
     """Of the last event: tasks, timers and questions that went with their step."""
     gone_children: list[str] = msgspec.field(default_factory=list)
+
+
+_decoder: msgspec.json.Decoder[GoalState] = msgspec.json.Decoder(GoalState)
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_state(state: GoalState) -> bytes:
+    """A snapshot."""
+    return _encode(state)
+
+
+def restore_state(snapshot: bytes) -> GoalState:
+    """A run's state from a snapshot of this fold."""
+    return _decoder.decode(snapshot)
+
+
+def copied(state: GoalState) -> GoalState:
+    """The same state, to be changed without changing this one."""
+    return restore_state(encode_state(state))
 
 
 def item_token(uid: str, step: str, index: int) -> str:

@@ -1,0 +1,64 @@
+"""A failed goal run is tried again: which steps open anew, and what they keep. Pure.
+
+What completed stays. A step that failed, or was skipped because of it, looks for its inputs anew if it never started;
+one that had started goes on with the inputs it was bound to, and begins anew only those of its items that have no
+result. A step whose predicate said no stays skipped, and so does one that nobody needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import waits
+from weft.core.goal.flow import Flow
+from weft.core.goal.plan import Plan
+from weft.core.goal.starting import PREDICATE_FALSE
+from weft.core.goal.state import GoalState, StepRun, copied
+from weft.errors import NotAllowed
+
+
+def decide_retry(state: GoalState, plan: Plan | None, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+    """Open again what the failure has closed.
+
+    Raises:
+        NotAllowed: it has not failed, never began, or its completed work was undone.
+    """
+    if command.start:
+        raise NotAllowed(f"{state.run_id} is a goal run; it is tried again where it failed.", hint="Leave out --from.")
+    waits.refuse_unless(state.status == "failed", state, "tried again")
+    if state.undone:
+        raise NotAllowed(
+            f"The completed work of {state.run_id} was undone, so it cannot go on from where it failed.",
+            hint="Start it anew.",
+        )
+    if plan is None:
+        raise NotAllowed(f"{state.run_id} was refused before it began.", hint="Start it anew.")
+    return (e.RunRetried(steps=_needed(state, plan)),)
+
+
+def _needed(state: GoalState, plan: Plan) -> list[str]:
+    """Steps that are over without having completed, and that some goal needs once all of them are open."""
+    closed = [step for step, run in state.steps.items() if _may_open(run)]
+    trial = copied(state)
+    for step in closed:
+        reopen(trial.steps[step])
+    flow = Flow(plan, trial, begins=trial.begun)
+    return [step for step in closed if flow.steps[step].needed]
+
+
+def _may_open(run: StepRun) -> bool:
+    return run.status == "failed" or (run.status == "skipped" and run.why != PREDICATE_FALSE)
+
+
+def reopen(run: StepRun) -> None:
+    """The step is as if its failure had not been; optionals that were decided stay so."""
+    run.why, run.failure, run.lost = "", None, ""
+    run.open, run.due, run.active, run.windows = {}, [], 0, {}
+    if not run.items:
+        run.status = "pending"
+        return
+    run.status = "active"
+    run.left = run.items - run.index_next + len(run.ended)
+    run.again, run.ended = sorted(run.ended), []
