@@ -104,8 +104,9 @@ def build(url: str, ledger: Ledger) -> weft.App:
 
     @app.step(gives="packed")
     async def pack(box: Annotated[int, weft.Each("boxes")]) -> Done:
+        done = ledger.act(box)
         await asyncio.sleep(0.05)
-        return ledger.act(box)
+        return done
 
     @app.step
     async def ship(order: dict[str, Any], packed: list[Any]) -> Done:

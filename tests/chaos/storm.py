@@ -37,6 +37,10 @@ STARTERS = 8
 _OWNERS = (
     "SELECT array_agg((about->>'pid')::int) FROM hosts WHERE EXISTS (SELECT FROM runs WHERE runs.owner = hosts.host)"
 )
+_BUSIEST = (
+    "SELECT array_agg((about->>'pid')::int ORDER BY (SELECT count(*) FROM runs WHERE runs.owner = hosts.host) DESC) "
+    "FROM hosts"
+)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -209,7 +213,9 @@ class Storm:
     async def _freeze(self) -> None:
         if not await self._pause(self.plan.freeze_at):
             return
-        self._frozen = self._draw.choice(self._hosts)
+        busiest = await self._ask(_BUSIEST)
+        by_pid = {host.pid: host for host in self._hosts}
+        self._frozen = next(by_pid[pid] for pid in [*(busiest or ()), *by_pid] if pid in by_pid)
         self._frozen.signal(signal.SIGSTOP)
         began = self._now
         await asyncio.sleep(self.plan.freeze_for)

@@ -169,6 +169,51 @@ def test_what_a_frozen_host_had_in_line_is_not_begun_when_others_have_its_run(ur
     assert (ended, performed) == ([1], ["other"])
 
 
+def test_a_retry_that_falls_due_in_a_frozen_host_is_not_begun_when_others_have_its_run(url: str) -> None:
+    """It is handed out only after the host woke, by what the host knew before."""
+    frozen, other = weft.App(url), weft.App(url)
+    performed: list[str] = []
+
+    def declare(app: weft.App, name: str) -> None:
+        @app.step(name="act", retries=weft.Retry(3, delay=QUICK.lease_seconds))
+        async def act(n: int) -> int:
+            performed.append(name)
+            if weft.task().attempt == 1:
+                raise RuntimeError("busy")
+            return n
+
+        @app.workflow(name="order")
+        async def order(ctx: weft.Context) -> int:
+            return await act(1)
+
+    declare(frozen, "frozen")
+    declare(other, "other")
+    ended: list[int] = []
+    waiting: list[asyncio.TimerHandle] = []
+
+    def stand_still() -> None:
+        ended.append(asyncio.run_coroutine_threadsafe(_ends_elsewhere(other, "o-1"), loop).result(20))
+
+    def freeze(name: str) -> None:
+        """When the failure is in the log and the retry is waited for."""
+        if name == "effect.before" and performed and not waiting:
+            waiting.append(asyncio.get_running_loop().call_later(QUICK.lease_seconds / 20, stand_still))
+
+    async def scene() -> None:
+        async with hosting(frozen):
+            set_hook(freeze)
+            run = await frozen.start("order", {}, id="o-1")
+            assert await run.result() == 1
+            await asyncio.sleep(2 * QUICK.lease_seconds)
+
+    with loop_apart() as loop:
+        try:
+            asyncio.run(scene())
+        finally:
+            set_hook(None)
+    assert (ended, performed) == ([1], ["frozen", "other"])
+
+
 async def _ends_elsewhere(app: weft.App, run: str) -> int:
     async with hosting(app), weft.Client(app.url) as client:
         return int(await client.get(run).result())

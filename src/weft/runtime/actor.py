@@ -81,6 +81,8 @@ class Actor:
         "mail_seen",
         "mail_taken",
         "mailbox",
+        "naps",
+        "naps_asked",
         "now_ms",
         "ready",
         "reloading",
@@ -103,6 +105,8 @@ class Actor:
         self.mail_taken = 0
         self.mail_seen: dict[str, None] = {}
         self.committed_seq = Seq(0)
+        # Asked before the log is read or written: the answer may have lain there while this host stood still.
+        self.naps = self.naps_asked = engine.heart.naps
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.ready = False
@@ -439,6 +443,7 @@ class Actor:
         if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
             self._picture(draft)
         self.flying = draft
+        self.naps_asked = self.engine.heart.naps
         return draft
 
     def _picture(self, draft: Draft) -> None:
@@ -464,6 +469,7 @@ class Actor:
             self.engine.refused_append(self, draft, outcome)
             return
         self.flying = None
+        self.naps = self.naps_asked
         self.landed(draft)
         if self.drafts:
             self.engine.committer.submit(self)

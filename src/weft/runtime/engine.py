@@ -378,7 +378,7 @@ class Engine:
             if body is None or (known and self.shared.is_bound(effect.policy.queue)):
                 self.shared.offer(actor, effect, known=known)
                 return
-        self.worker.hand_out(Flight(actor.uid, actor.id, effect, body))
+        self.worker.hand_out(Flight(actor.uid, actor.id, effect, body, naps=actor.naps))
 
     def _body(self, actor: Actor, effect: PerformTask) -> StepBody | None:
         """What performs a task, if anything here can."""

@@ -38,8 +38,8 @@ class Heartbeat:
         self._engine = engine
         self._lease_seconds = engine.settings.lease_seconds
         self._turned_at = 0.0
-        self._woke_at = 0.0
-        """When the loop turned again after it had stood still for half a lease."""
+        self.naps = 0
+        """How often the loop stood still for half a lease. What was known before the last time may have changed."""
         self._turning: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._apart: _Apart | None = None
@@ -69,9 +69,9 @@ class Heartbeat:
         """Whether the loop has turned within half a lease."""
         return self._engine.clock.monotonic() - self._turned_at < self._lease_seconds / 2
 
-    def is_doubtful(self, since: float) -> bool:
-        """Whether the loop stood still for so long after that moment that others may have taken over."""
-        return self._apart is not None and (since < self._woke_at or not self.is_turning())
+    def is_doubtful(self, naps: int) -> bool:
+        """See :class:`weft.runtime.worker.Guard`."""
+        return self._apart is not None and (naps != self.naps or not self.is_turning())
 
     async def confirm(self, flight: Flight) -> None:
         """See :class:`weft.runtime.worker.Guard`. A host that was frozen begins nothing that is others' by now."""
@@ -90,7 +90,7 @@ class Heartbeat:
         now = self._engine.clock.monotonic()
         if self._turning is not None and now - self._turned_at >= self._lease_seconds / 2:
             log.warning("weft: this host stood still for %.1f s; others may have taken over", now - self._turned_at)
-            self._woke_at = now
+            self.naps += 1
         self._turned_at = now
         self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
 

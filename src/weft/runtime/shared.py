@@ -161,24 +161,26 @@ class SharedWork:
         steps = engine.catalogue.steps()
         if not free or not steps:
             return 0
+        naps = engine.heart.naps
         offers = await engine.store.tasks.take(
             engine.host, queues=engine.catalogue.queues(), steps=steps, now=engine.clock.now_ms(), limit=free
         )
         for offer in offers:
-            self._perform(offer)
+            self._perform(offer, naps)
         return len(offers)
 
-    def _perform(self, offer: TaskOffer) -> None:
+    def _perform(self, offer: TaskOffer, naps: int) -> None:
         engine = self._engine
         known = _decode(offer.body)
         self._taken[offer.uid, offer.task] = offer
         body = engine.catalogue.step(known.effect.step)
-        engine.worker.hand_out(Flight(offer.uid, known.run_id, known.effect, body, offer))
+        engine.worker.hand_out(Flight(offer.uid, known.run_id, known.effect, body, offer, naps=naps))
 
     async def renew(self) -> None:
         """Stop what is no longer ours; begin what was taken by a call whose answer never came."""
         engine = self._engine
         known = dict(self._taken)
+        naps = engine.heart.naps
         ours = {
             (offer.uid, offer.task): offer
             for _, offer in await engine.store.tasks.held([engine.host], limit=HELD_PER_LOOK)
@@ -189,7 +191,7 @@ class SharedWork:
                 engine.worker.stop(offer.uid, EntryId(offer.task))
         for place, offer in ours.items():
             if place not in self._taken and place not in known:
-                self._perform(offer)
+                self._perform(offer, naps)
 
     async def settle(self, flight: Flight, report: Report) -> None:
         """The result goes into the inbox of the run, together with the removal of the row."""

@@ -59,6 +59,8 @@ class Flight(msgspec.Struct, eq=False):
     offer: TaskOffer | None = None
     """Set if it was taken from the shared queue: its report goes to another host's run."""
     running: asyncio.Task[None] | None = None
+    naps: int = 0
+    """How often this host had stood still when the store last said that this is its own."""
     since: float = 0.0
     """When it was handed out, on the monotonic clock."""
     stopped: bool = False
@@ -70,8 +72,8 @@ class Flight(msgspec.Struct, eq=False):
 class Guard(Protocol):
     """Asked before a body begins: its host may have been away so long that others perform it by now."""
 
-    def is_doubtful(self, since: float) -> bool:
-        """Whether what was handed out then may be in other hands."""
+    def is_doubtful(self, naps: int) -> bool:
+        """Whether what was its own after so many standstills may be in other hands by now."""
         ...
 
     async def confirm(self, flight: Flight) -> None:
@@ -238,7 +240,7 @@ class Worker:
             if body is None:
                 return self._failed(effect, None, _unknown(effect.step))
             given = await self._given(effect)
-            if self.guard is not None and self.guard.is_doubtful(flight.since):
+            if self.guard is not None and self.guard.is_doubtful(flight.naps):
                 await self.guard.confirm(flight)
             boundary("step.before")
             timeout_ms = effect.policy.timeout_ms
