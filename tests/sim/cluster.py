@@ -240,7 +240,7 @@ class Cluster:
         if plans[5] < 0.3 and name == "undone":
             self.user(self._retry(run_id))
         if plans[5] < 0.7 and kind.letters:
-            self.user(self._mend(run_id))
+            self.user(self._mend_goal(run_id) if self.cast.name == "goals" else self._mend(run_id))
 
     async def _message(self, run_id: str, name: str, token: str) -> None:
         self.named[token] = name
@@ -300,6 +300,22 @@ class Cluster:
                 command = c.RequeueLetter(token)
             what = "requeue" if keep else "discard"
             if await self.give(what, run_id, lambda door: door.reopen(RunId(run_id), command)):  # noqa: B023 - at once
+                return
+
+    async def _mend_goal(self, run_id: str) -> None:
+        """When the run has failed, mend what failed and let it be tried again."""
+        for _ in range(20):
+            await asyncio.sleep(self.random.uniform(1, 3))
+            found: list[str] = []
+
+            async def look(door: Door, found: list[str] = found) -> None:
+                found.append((await door.row(RunId(run_id))).status)
+
+            await self.give("status", run_id, look)
+            if found != ["failed"]:
+                continue
+            self.mended.add(run_id)
+            if await self.give("retry", run_id, lambda door: door.retry(RunId(run_id))):
                 return
 
     async def _wait(self, run_id: str) -> None:

@@ -123,6 +123,20 @@ async def hopeless(seat: str) -> str:
 undone = app.goal("undone", hopeless)
 
 
+@app.step(retries=PATIENT, timeout="2s", gives="tried", width=2)
+async def stubborn(piece: Annotated[int, weft.Each("pieces")], price: str) -> int:
+    """Fails for good until somebody mends it."""
+    return piece + 1
+
+
+@app.step(retries=PATIENT, gives="told")
+async def tell(tried: list[dict[str, int]], one: int) -> int:
+    return one + sum(entry["tried"] for entry in tried)
+
+
+mended = app.goal("mended", tell)
+
+
 # --- waiting, other runs, large values -------------------------------------------------------------------------------
 
 
@@ -184,6 +198,10 @@ def _items(random: Any) -> dict[str, Any]:
     return {"items": [random.randrange(50) for _ in range(random.randint(0, 4))]}
 
 
+def _pieces(random: Any) -> dict[str, Any]:
+    return {"n": random.randrange(100), "pieces": [random.randrange(50) for _ in range(random.randint(1, 4))]}
+
+
 def _facts(make: Callable[[dict[str, Any]], dict[str, Any]]) -> Callable[[dict[str, Any]], Any]:
     """These facts, whatever else was found out."""
     return lambda given: lambda told: all(told["facts"].get(name) == value for name, value in make(given).items())
@@ -210,6 +228,14 @@ GOALS = Cast(
         Kind(gated, _n, _facts(lambda a: {"word": f"{a['n']} is {'odd' if a['n'] % 2 else 'even'}"}), weight=3),
         Kind(chosen, _n, _given_or_not, weight=2),
         Kind(undone, _n, lambda a: ANY, fails="goal_failed", weight=4),
+        Kind(
+            mended,
+            _pieces,
+            _facts(lambda a: {"told": a["n"] + 1 + sum(piece + 1 for piece in a["pieces"])}),
+            fails="goal_failed",
+            letters=True,
+            weight=4,
+        ),
         Kind(family, _n, _facts(lambda a: {"done": 2 * a["n"] + 2}), weight=3),
         Kind(big, _n, _facts(lambda a: {"length": BIG + a["n"]}), weight=2),
         Kind(wanting, _n, lambda a: [a["n"] + 3, "failed"], weight=3),

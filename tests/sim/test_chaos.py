@@ -73,8 +73,9 @@ def test_what_once_failed_does_not_fail_again(cast: str, seed: int) -> None:
 
 
 REACHED_BY_GOALS = (
-    "acked start", "acked cancel", "acked pause", "acked resume", "acked result", "fault kill", "fault freeze",
-    "fault after", "fault late", "mood throw_after", "mood hang", "mood die_after", "body of another host's run",
+    "acked start", "acked cancel", "acked pause", "acked resume", "acked result", "acked retry", "fault kill",
+    "fault freeze", "fault after", "fault late", "mood throw_after", "mood hang", "mood die_after",
+    "body of another host's run", "run_retried",
     "commit stale_epoch", "release accepted", "memory compared with the log",
     "run_completed", "run_failed", "run_cancelled", "run_paused", "goal_planned", "step_started", "step_completed",
     "step_failed", "step_skipped", "attribute_set", "work_resumed", "task_failed", "task_lost", "undo_scheduled",
