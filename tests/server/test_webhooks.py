@@ -28,7 +28,10 @@ class FarSide:
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
-                calls.put(msgspec.json.decode(self.rfile.read(int(self.headers["content-length"]))))
+                call = msgspec.json.decode(self.rfile.read(int(self.headers["content-length"])))
+                # A step is told in its metadata where to answer, the node of a graph in its headers.
+                told = {name: self.headers[f"weft-{name.replace('_', '-')}"] for name in ("webhook_url", "webhook_key")}
+                calls.put({"metadata": told, **call})
                 self.send_response(202)
                 self.end_headers()
 
@@ -70,6 +73,17 @@ def server(far: FarSide, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         }
     )
     app.goal("rendered", "render")
+    node = {"url": far.url, "method": "POST", "body": {"video": "${input.video}"}, "answer": "later"}
+    app.graph(
+        {
+            "name": "drawn",
+            "nodes": {
+                "render": {"http": node, "save": {"state.link": "${output.link}"}, "catch": "sorry"},
+                "sorry": {"pass": True, "save": {"state.link": "${error.message}"}},
+            },
+            "output": {"link": "${state.link}"},
+        }
+    )
     with serving(app) as running:
         yield running
 
@@ -139,3 +153,33 @@ def test_a_server_that_expects_none_says_what_to_set(monkeypatch: pytest.MonkeyP
 
     assert refused.status == 404
     assert "WEFT_WEBHOOK_URL" in refused.json["hint"]
+
+
+def test_the_node_of_a_graph_is_answered_once(server: Server, far: FarSide) -> None:
+    run = server.start("drawn", video="v-6")
+    call = far.calls.get(timeout=WAIT)
+    assert call["video"] == "v-6"
+    server.until(run, "work_accepted")
+
+    for link in ("https://cdn.example/6", "https://cdn.example/other"):
+        told = answer(server, call, msgspec.json.encode({"success": True, "outputs": {"link": link}}))
+        assert (told.status, told.json) == (200, {})
+        assert server.result(run)["output"] == {"link": "https://cdn.example/6"}
+
+
+def test_what_the_far_side_of_a_node_fails_with_goes_to_its_handler(server: Server, far: FarSide) -> None:
+    run = server.start("drawn", video="v-7")
+    assert answer(server, far.calls.get(timeout=WAIT), b'{"success": false, "error": "no such video"}').status == 200
+
+    assert "no such video" in server.result(run)["output"]["link"]
+
+
+def test_a_node_is_answered_only_by_who_was_called(server: Server, far: FarSide) -> None:
+    run = server.start("drawn", video="v-8")
+    call = far.calls.get(timeout=WAIT)
+    before = server.until(run, "work_accepted")
+
+    assert answer(server, call, b'{"link": "https://evil.example"}', key="0" * 64).status == 403
+    assert len(server.get(f"/api/v1/runs/{run}/events").json["events"]) == before
+    assert answer(server, call, b'{"link": "https://cdn.example/8"}').status == 200
+    assert server.result(run)["output"] == {"link": "https://cdn.example/8"}

@@ -38,8 +38,11 @@ def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[Task
 def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[TaskFailed]:
     """A failed attempt is tried again later, unless it was the last, final by its nature, or nobody waits for it."""
     task = _live(state, report.task, report.attempt, report.delivery)
-    if task is None:
-        return ()
+    return () if task is None else (attempt_failed(state, task, report, now),)
+
+
+def attempt_failed(state: State, task: Task, report: ReportTaskFailed, now: int) -> TaskFailed:
+    """What the failure of an attempt leads to, whoever tells of it."""
     final = (
         not report.retryable
         or task.attempt >= task.policy.attempts_max
@@ -50,7 +53,7 @@ def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[
     if not final:
         pause = backoff_ms(task.policy, attempt=task.attempt, seed=f"{state.uid}/{report.task}")
         retry_at = now + max(pause, report.wait_ms)
-    return (TaskFailed(task=report.task, failure=report.failure, attempt=task.attempt, retry_at=retry_at),)
+    return TaskFailed(task=report.task, failure=report.failure, attempt=task.attempt, retry_at=retry_at)
 
 
 def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[TaskFailed | TaskLost]:

@@ -92,6 +92,11 @@ def _task_due(state: State, number: EntryId, now: int) -> Sequence[AnyEvent]:
     task = state.tasks.get(number)
     if task is None or not task_due(task) or now < task_due(task):
         return ()
+    return (deadline_passed(number, task),)
+
+
+def deadline_passed(number: EntryId, task: Task) -> TaskFailed:
+    """The end of a task whose time is up."""
     unknown = task.policy.effect == "irreversible"
     failure = Failure(
         type="OutcomeUnknown" if unknown else "deadline",
@@ -100,7 +105,7 @@ def _task_due(state: State, number: EntryId, now: int) -> Sequence[AnyEvent]:
         step=task.step,
         attempts=task.attempt,
     )
-    return (TaskFailed(task=number, failure=failure, attempt=task.attempt),)
+    return TaskFailed(task=number, failure=failure, attempt=task.attempt)
 
 
 def due_of(state: State, number: int) -> int:

@@ -140,12 +140,17 @@ def _tasks(machine: Machine, now: int) -> list[Waiting]:
 
 def _timers(machine: Machine) -> list[Waiting]:
     state = machine.state
-    return [
-        Waiting(
-            "sleep", machine.location(number), "time to pass", time_of(state.at), time_of(due), "it goes on by itself"
-        )
-        for number, due in state.timers.items()
-    ]
+    parked = state.parked if isinstance(state, GraphState) else {}
+    found = []
+    for number, due in state.timers.items():
+        task = parked.get(number)
+        what, why = "time to pass", "it goes on by itself"
+        if task is not None:
+            what, why = f"the answer of {task.step}", f"attempt {task.attempt}, accepted: the far side answers later"
+        kind = "sleep" if task is None else "answer"
+        since = state.at if task is None else task.since
+        found.append(Waiting(kind, machine.location(number), what, time_of(since), time_of(due), why))
+    return found
 
 
 def _messages(machine: Machine) -> list[Waiting]:

@@ -1,4 +1,4 @@
-"""Answers that come later: a signed webhook becomes the answer of the work item that it is for.
+"""Answers that come later: a signed webhook becomes the answer of the work item or node that it is for.
 
 Who may answer is proved by the signature alone, and only for the call that the token names. An answer that comes twice,
 or after the item was over, decides nothing and is taken like the first one.
@@ -24,6 +24,8 @@ from weft.steps.http.failures import HttpFailed
 from weft.steps.http.signing import Receipt, Webhooks
 
 _ITEM = re.compile(r"(?P<step>.+?)(?:\[(?P<index>\d{1,5})\])?")
+_TOKEN = re.compile(r"(?P<step>.+)/(?P<token>[0-9a-f]+)(?:~\d+)?")
+"""Where a node of a graph works: its name and its token; a run that is tried again counts its calls anew."""
 
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,15 +51,14 @@ async def take_webhook(door: Door, webhooks: Webhooks, arrived: Arrived) -> str:
         row = await door.row(RunId(receipt.run_id))
     except NotFound:
         row = None
-    item = _ITEM.fullmatch(place)
-    if row is None or row.uid != uid or item is None or item["step"] != receipt.step:
+    item = _item(row.style, uid, receipt.step, place) if row is not None and row.uid == uid else None
+    if row is None or item is None:
         raise NotAllowed("The webhook is for another run.", hint="Answer with the address that came with the call.")
-    index = int(item["index"] or 0)
     output, failure = await _read(door, receipt, arrived)
     command = c.AnswerWork(
-        step=receipt.step,
-        index=index,
-        token=item_token(uid, receipt.step, index),
+        step=item.step,
+        index=item.index,
+        token=item.token,
         output=output,
         failure=failure,
         attempt=receipt.attempt,
@@ -65,6 +66,24 @@ async def take_webhook(door: Door, webhooks: Webhooks, arrived: Arrived) -> str:
     with contextlib.suppress(RunFinished):  # it came too late, and changes nothing
         await door.tell(row.id, command)
     return row.id
+
+
+class _Item(msgspec.Struct, frozen=True):
+    step: str
+    index: int
+    token: str
+
+
+def _item(style: str, uid: str, step: str, place: str) -> _Item | None:
+    """What is answered, from where its call was made: an item of a goal's step, or a node of a graph."""
+    if style == "graph":
+        at = _TOKEN.fullmatch(place)
+        return _Item(at["step"], 0, at["token"]) if at is not None else None
+    found = _ITEM.fullmatch(place)
+    if found is None or found["step"] != step:
+        return None
+    index = int(found["index"] or 0)
+    return _Item(step, index, item_token(uid, step, index))
 
 
 async def _read(door: Door, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:

@@ -7,6 +7,7 @@ from heapq import heappush
 from msgspec import Raw
 
 from weft.core.events import ABSENT, EntryCancelled
+from weft.core.graph.answers import evolve_given_up
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
 from weft.core.ids import EntryId
@@ -56,6 +57,10 @@ class Board:
     def _stop(self, number: int) -> None:
         """Nobody waits for it any more. Work that can be undone is waited for, and nobody reads its answer."""
         state = self.state
+        if number in state.parked:
+            if evolve_given_up(state, number):
+                state.gone.append(number)
+            return
         task = state.tasks.get(number)
         child = state.children.get(number)
         if child is not None and not child.cancelled:

@@ -11,6 +11,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core import life, questions, tasks, waits
 from weft.core.decider import Env
+from weft.core.graph import answers
 from weft.core.graph.binding import View
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
@@ -90,20 +91,25 @@ def _code_ended(_: Graph, state: GraphState, event: e.CodeEnded, at: int) -> Non
 def _completed(_: Graph, state: GraphState, event: e.RunCompleted, at: int) -> None:
     state.output = event.output
     state.status = "completed"
-    life.evolve_over(state)
+    _over(state)
 
 
 def _run_failed(_: Graph, state: GraphState, event: e.RunFailed, at: int) -> None:
     state.failure = event.failure
     state.status = "failed"
     state.ended = True
-    life.evolve_over(state)
+    _over(state)
 
 
 def _cancelled(_: Graph, state: GraphState, event: e.RunCancelled, at: int) -> None:
     state.status = "cancelled"
     state.ended = True
+    _over(state)
+
+
+def _over(state: GraphState) -> None:
     life.evolve_over(state)
+    state.parked = {}
 
 
 def _paused(_: Graph, state: GraphState, event: e.RunPaused, at: int) -> None:
@@ -220,12 +226,14 @@ def _task_scheduled(graph: Graph, state: GraphState, event: e.TaskScheduled, at:
 
 
 def _task_succeeded(_: Graph, state: GraphState, event: e.TaskSucceeded, at: int) -> None:
+    answers.unpark(state, event.task)
     task = tasks.evolve_succeeded(state, event, _place(state, event.task))
     if not task.undo_of:
         _done(state, event.task, event.output)
 
 
 def _task_failed(_: Graph, state: GraphState, event: e.TaskFailed, at: int) -> None:
+    answers.unpark(state, event.task)
     task = tasks.evolve_failed(state, event, _place(state, event.task))
     if task is not None and not task.undo_of:
         _failed(state, event.task, event.failure)
@@ -286,7 +294,10 @@ def _child_ended(graph: Graph, state: GraphState, event: e.ChildEnded, at: int) 
 
 
 def _entry_cancelled(graph: Graph, state: GraphState, event: e.EntryCancelled, at: int) -> None:
-    life.evolve_cancelled_entry(state, event, _place(state, event.entry))
+    if event.entry in state.parked:
+        answers.evolve_given_up(state, event.entry)
+    else:
+        life.evolve_cancelled_entry(state, event, _place(state, event.entry))
     token = _token_of(state, event.entry)
     if token is not None:
         token.task = 0
@@ -318,6 +329,7 @@ EVOLVE: dict[type, Evolve] = {
     e.TaskScheduled: _task_scheduled,
     e.TaskSucceeded: _task_succeeded,
     e.TaskFailed: _task_failed,
+    e.WorkAccepted: lambda _, state, event, at: answers.evolve_accepted(state, event),
     e.TaskLost: lambda _, state, event, at: tasks.evolve_lost(state, event),
     e.UndoScheduled: lambda _, state, event, at: tasks.evolve_undo(state, event, at=at),
     e.TimerSet: _timer_set,

@@ -18,7 +18,7 @@ from weft.core import events as e
 from weft.core import life, questions, tasks, values, waits
 from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
-from weft.core.graph import fold, starting
+from weft.core.graph import answers, fold, starting
 from weft.core.graph.binding import View
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import is_plain, items, leaf, open_raw
@@ -92,7 +92,7 @@ class GraphMachine:
         if not state.started or state.over or state.status in ("paused", "held"):
             return ()
         if state.ended:
-            return self._undo(env) or life.follow(state)
+            return () if state.parked else self._undo(env) or life.follow(state)
         if not state.begun:
             return self._begin(env)
         for token_id in state.agenda:
@@ -273,7 +273,7 @@ class GraphMachine:
         token = self.state.tokens.get(self.state.by_task.get(number, ""))
         if token is not None:
             return f"{token.node}/{token.id}"
-        task = self.state.tasks.get(number)
+        task = self.state.tasks.get(number) or self.state.parked.get(number)
         if task is None:
             return f"!{number}"
         return f"{task.undoes or f'!{task.undo_of}'}!undo" if task.undo_of else task.place or f"!{number}"
@@ -360,6 +360,8 @@ def _decide_hold(machine: GraphMachine, command: c.HoldRun, _: Env) -> Sequence[
 
 
 def _decide_timer(machine: GraphMachine, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
+    if command.entry in machine.state.parked:
+        return answers.unanswered(machine.state, command.entry, env.now)
     decided = waits.decide_timer(machine.state, command, env)
     if decided and isinstance(decided[0], e.RunTimedOut):
         late = Failure(type="deadline", message=f"{machine.state.run_id} did not end in its time", code="deadline")
@@ -373,6 +375,8 @@ _DECIDE: dict[type, _Decide] = {
     c.ReportTaskSucceeded: lambda m, command, _: tasks.decide_succeeded(m.state, command),
     c.ReportTaskFailed: lambda m, command, env: tasks.decide_failed(m.state, command, env.now),
     c.ReportTaskLost: lambda m, command, env: tasks.decide_lost(m.state, command, env.now),
+    c.ReportWorkAccepted: lambda m, command, env: answers.accepted(m.state, command, env.now),
+    c.AnswerWork: lambda m, command, env: answers.answered(m.state, command, env.now),
     c.FireTimer: _decide_timer,
     c.DeliverMessage: lambda m, command, _: waits.decide_message(m.state, command),
     c.DecideAsk: _decide_ask,
@@ -402,7 +406,7 @@ def _task_ended(machine: GraphMachine, event: e.TaskSucceeded | e.TaskFailed) ->
     """A deadline passed while somebody may still be at work, or it did not pass."""
     if event.task in machine.state.tasks:
         return _again(machine, event) if isinstance(event, e.TaskFailed) else ()
-    return (StopTask(event.task), DisarmTimer(EntryId(-event.task)))
+    return (StopTask(event.task), DisarmTimer(event.task), DisarmTimer(EntryId(-event.task)))
 
 
 def _again(machine: GraphMachine, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
@@ -418,7 +422,7 @@ def _armed(machine: GraphMachine, event: e.TimerSet | e.ChildStarted) -> Sequenc
 
 
 def _entry_cancelled(machine: GraphMachine, event: e.EntryCancelled) -> Sequence[AnyEffect]:
-    if event.entry in machine.state.tasks:
+    if event.entry in machine.state.tasks or event.entry in machine.state.parked:
         return ()
     return (StopTask(event.entry), DisarmTimer(event.entry))
 
@@ -435,8 +439,10 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
     e.TaskScheduled: _scheduled,
     e.UndoScheduled: lambda m, _: (m.perform(m.state.seq),),
+    e.TaskSucceeded: _dropped,
     e.TaskFailed: _task_ended,
     e.TaskLost: _again,
+    e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
     e.TimerSet: _armed,
     e.AskOpened: lambda m, _: questions.armed_new(m.state),
     e.ChildStarted: _armed,

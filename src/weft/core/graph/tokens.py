@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import NULL
-from weft.core.state import State
+from weft.core.state import State, Task
 from weft.errors import Failure
 
 Mode = Literal["ready", "working", "routing", "failing", "queued", "joining", "parked"]
@@ -146,6 +146,8 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     agenda: list[str] = []
     """Tokens that something must be decided for: routed, failed, or to be started."""
     by_task: dict[int, str] = {}
+    parked: dict[int, Task] = {}
+    """Tasks that the far side has accepted and will answer."""
     made: int = 0
     hops: int = 0
     executed: dict[str, int] = {}

@@ -1,0 +1,97 @@
+"""Nodes that are answered later: the far side has the call, and its answer comes as a command of its own. Pure.
+
+Once accepted, a task is *parked*: nobody here performs it, so it is never lost, and a timer ends it if no answer comes.
+A success of any attempt, or a failure of the latest, counts while the node waits; all else is late and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import tasks, waits
+from weft.core.graph.tokens import GraphState
+from weft.core.ids import EntryId
+from weft.errors import Failure
+
+ANSWER_MS = 24 * 3_600_000
+"""How long an answer is waited for where the node does not say."""
+
+
+def accepted(state: GraphState, report: c.ReportWorkAccepted, now: int) -> Sequence[e.AnyEvent]:
+    """The far side has it. From its hand-out on it has its time to answer."""
+    task = state.tasks.get(report.task)
+    if task is None or (task.attempt, task.delivery) != (report.attempt, report.delivery):
+        return ()
+    due = max(task.since, task.due) + (task.policy.timeout_ms or ANSWER_MS)
+    return (e.WorkAccepted(task=report.task, due=max(now, min(due, waits.task_due(task) or due))),)
+
+
+def answered(state: GraphState, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
+    """The answer for the token of a node."""
+    number = _task_of(state, answer)
+    task = state.parked.get(number) or state.tasks.get(number)
+    if task is None:
+        return ()
+    if answer.failure is None:
+        return (e.TaskSucceeded(task=number, output=answer.output, attempt=task.attempt),)
+    waiting = number in state.tasks and task.due > now
+    latest = task.attempt - 1 if waiting else task.attempt
+    if answer.attempt not in (0, latest) or (waiting and answer.retryable):
+        return ()
+    report = c.ReportTaskFailed(number, task.attempt, task.delivery, answer.failure, answer.retryable)
+    return (tasks.attempt_failed(state, task, report, now),)
+
+
+def unanswered(state: GraphState, number: EntryId, now: int) -> Sequence[e.AnyEvent]:
+    """The time for an answer is up: the next attempt, if there is one."""
+    task = state.parked[number]
+    if now < state.timers[number]:
+        return ()
+    due = waits.task_due(task)
+    if due and now >= due:
+        return (waits.deadline_passed(number, task),)
+    unknown = task.policy.effect == "irreversible" or task.draining
+    failure = Failure(
+        type="OutcomeUnknown" if unknown else "timed_out",
+        message=f"{task.step} was accepted, and no answer came in time",
+        code=tasks.UNKNOWN if unknown else "timed_out",
+        step=task.step,
+        attempts=task.attempt,
+    )
+    report = c.ReportTaskFailed(number, task.attempt, task.delivery, failure, retryable=True)
+    return (tasks.attempt_failed(state, task, report, now),)
+
+
+def _task_of(state: GraphState, answer: c.AnswerWork) -> EntryId:
+    token = state.tokens.get(answer.token)
+    if token is not None and token.task and token.node == answer.step:
+        return EntryId(token.task)
+    # Nobody waits for it there any more, but it is waited for because it can be undone.
+    place = f"{answer.step}/{answer.token}"
+    return EntryId(next((number for number, task in state.parked.items() if task.place == place), 0))
+
+
+def evolve_accepted(state: GraphState, event: e.WorkAccepted) -> None:
+    """In nobody's hands from now on."""
+    state.parked[event.task] = state.tasks.pop(event.task)
+    state.timers[event.task] = event.due
+
+
+def unpark(state: GraphState, number: int) -> None:
+    """Its end has come: it ends like any other task."""
+    task = state.parked.pop(number, None)
+    if task is not None:
+        state.tasks[number] = task
+        del state.timers[number]
+        state.gone.append(number)
+
+
+def evolve_given_up(state: GraphState, number: int) -> bool:
+    """Nobody waits for an answer any more; False: it is waited for all the same, because it can be undone."""
+    if state.parked[number].undo is not None:
+        state.parked[number].draining = True
+        return False
+    del state.parked[number], state.timers[number]
+    return True
