@@ -18,7 +18,10 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.flow import Flow
 from weft.core.goal.machine import GoalMachine
+from weft.core.ids import Millis, RunUid, Seq
 from weft.errors import NotAllowed
+from weft.ports.store import StoredEvent
+from weft.runtime.history import History
 
 CHAIN: dict[str, Any] = {
     "a": {"gives": {"x": "any"}},
@@ -117,6 +120,23 @@ def test_a_gate_sees_what_was_found_while_its_step_was_out() -> None:
     retried(table)
     table.play({"a": {"output": {"x": 1}}})
     assert table.statuses() == dict.fromkeys("abgh", "completed")
+
+
+def test_a_history_tells_of_a_retry_as_it_is_now() -> None:
+    table = start(CHAIN, ["g"])
+    table.play(BROKEN)
+    assert told(table) == [("a", "done"), ("b", "failed"), ("g", "failed")]
+    retried(table)
+    assert told(table) == [("a", "done"), ("b", "open")]
+    table.play(MENDED)
+    assert told(table) == [("a", "done"), ("b", "done"), ("g", "done")]
+
+
+def told(table: Table) -> list[tuple[str, str]]:
+    history = History(RunUid(table.state.uid))
+    for seq, (event, at) in enumerate(table.log, 1):
+        history.add(StoredEvent(Seq(seq), Millis(at), e.encode(event)))
+    return [(mark.location, mark.status) for mark in history.current()]
 
 
 def test_it_is_refused_where_it_makes_no_sense() -> None:

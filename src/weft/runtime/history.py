@@ -196,8 +196,8 @@ class History:
                 self.status, self.held = "running", ""
             case e.RunHeld(message=message):
                 self.status, self.held = "held", message
-            case e.RunRetried(dropped=dropped):
-                self._again(dropped)
+            case e.RunRetried(dropped=dropped, steps=steps):
+                self._again(dropped if self._goal is None else self._goal.reopen(steps))
 
     def _over(self, status: str, at: int) -> None:
         self.status, self.ended, self.held = status, at, ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -69,6 +69,20 @@ class GoalMarks:
         if step not in self._steps:
             self._steps[step] = self._keep(Mark(stored.seq, step, "step", step, stored.at))
         return self._steps[step]
+
+    def reopen(self, steps: Sequence[str]) -> list[int]:
+        """A retry: steps that had started go on; of those that had not there is nothing to tell any more."""
+        forgotten = []
+        for step in steps:
+            mark = self._steps.get(step)
+            if mark is None:
+                continue
+            if item_token(self._uid, step, 0) in self._tokens:
+                mark.status, mark.ended, mark.failure, mark.why, mark.attempts = "open", None, None, "", 1
+            else:
+                del self._steps[step]
+                forgotten.append(mark.number)
+        return forgotten
 
     def _over(self, step: str, status: str, stored: StoredEvent, **fields: Any) -> Mark:
         mark = self._step(step, stored)
