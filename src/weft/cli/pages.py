@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from weft.cli.goal_pages import GOAL_PAGES
+
 
 class Page(NamedTuple):
     """One code explained."""
@@ -156,97 +158,7 @@ PAGES: dict[str, Page] = {
         "The message names the place in the document and what is wrong there.",
         "Correct the document; nothing was stored.",
     ),
-    "goal.missing": Page(
-        "A goal cannot be reached from what is given.",
-        "Some fact that a step needs is neither given nor made by any step that can run.",
-        "Give the missing fact, or register a step that gives it; the message names both.",
-    ),
-    "goal.bad_step": Page(
-        "A step cannot come into the catalogue as it is written.",
-        "The message names every mistake with its place. All steps of a document come in together or not at all.",
-        "Correct the definition; nothing was registered or changed. docs/goals.md has an example of every field.",
-    ),
-    "goal.bad_need": Page(
-        "An input of a step contradicts itself.",
-        "A required need has no default and no deadline, an optional one no match, a const only a value; `each` takes "
-        "arrays apart.",
-        "Say one thing: required (nothing), optional (default, deadline), or const (value).",
-    ),
-    "goal.bad_type": Page(
-        "The type of a fact is none.",
-        "Types are string, number, integer, boolean, object, array, null and any, each also with [] behind, or JSON "
-        "Schema.",
-        "Use one of them, or leave the type out.",
-    ),
-    "goal.bad_script": Page(
-        "A predicate, match, mapping or script of a step does not compile.",
-        "It is checked before anything is stored. Only the inner names of the step's needs exist in it; a match and a "
-        "mapping see one value, called value.",
-        "Correct it where the message says.",
-    ),
-    "goal.bad_way": Page(
-        "It is not clear how a step is performed.",
-        "A step has exactly one of step, http, script, goal, workflow and ask, and an address is filled with needs "
-        "that are surely there.",
-        "Name one way, and make every {name} of an address a required need of the step.",
-    ),
-    "goal.bad_cache": Page(
-        "A step cannot be answered from the cache.",
-        "What was not done cannot be undone, what is irreversible is done each time, and a run or a question is none "
-        "of a step's results.",
-        "Leave the cache out, or the undo.",
-    ),
-    "goal.type_conflict": Page(
-        "Two steps disagree about the type of a fact.",
-        "A fact has one type wherever it is needed or given, so that any step that gives it fits any that needs it.",
-        "Rename one of the two facts, or declare it as any in one of the steps.",
-    ),
-    "goal.cycle": Page(
-        "A step would need what only itself can give, over the steps in the message.",
-        "Plans have no circles: a step runs once, after all that it needs.",
-        "Take a need away, or give one of the facts another name.",
-    ),
-    "goal.bad_plan": Page(
-        "A goal run was started with a plan that cannot be read.",
-        "Plans are made by the planner; one from another version of Weft may say what this one does not know.",
-        "Start the goal again, so that it is planned here.",
-    ),
-    "goal.no_goal": Page(
-        "A plan was asked for without a goal.",
-        "A goal is the step whose outcome you want; everything else follows from it.",
-        "Name at least one step: app.plan(send_invoice), weft plan send_invoice.",
-    ),
-    "goal.blocked": Page(
-        "A goal runs only if nobody gives a fact, and the fact is given.",
-        "It collects `none` of it: it is the fallback for when there is nothing.",
-        "Leave the fact out, or choose another goal.",
-    ),
-    "goal.not_freezable": Page(
-        "A plan says something that a graph cannot.",
-        "Gates, competition between providers, and optional facts that somebody may still give are decided by a goal "
-        "run while it runs. A graph is wired for good.",
-        "Run the goal itself; or give the fact at the start, so that nothing is left to decide.",
-    ),
-    "goal.no_file": Page(
-        "The file of a document of steps cannot be read.",
-        "There is no such file from where the program runs, or it may not be read.",
-        "Give a path relative to the working directory or to the program, or an absolute one.",
-    ),
-    "goal.not_json": Page(
-        "A document of steps holds something that JSON cannot.",
-        "Documents are data: text, numbers, true and false, lists and objects.",
-        "Write the value as text, or leave it out.",
-    ),
-    "goal.too_deep": Page(
-        "A document of steps is nested deeper than any needs to be.",
-        "The limit protects the reader from documents made to exhaust it.",
-        "Register the steps in several documents.",
-    ),
-    "goal.yaml": Page(
-        "A document of steps is not YAML that Weft accepts.",
-        "The message names the line. Only true and false are booleans; a predicate that begins with ! is quoted.",
-        'Quote it: when: "!done"',
-    ),
+    **{code: Page(*told) for code, told in GOAL_PAGES.items()},
     "code.foreign_await": Page(
         "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
         "After a restart it would wait again from the beginning, and a replay could take another path.",
