@@ -29,7 +29,7 @@ class Fields:
             problems.add("wrong_type", at, f"must be a mapping, not {kind(raw)}.")
         for key in self.raw:
             if key not in known:
-                problems.add("unknown_field", (*at, key), f'"{key}" is not a field here.', did_you_mean(key, known))
+                problems.add("unknown_field", (*at, key), f'"{key}" is not a field here.', problems.near(key, known))
 
     def __contains__(self, key: str) -> bool:
         return key in self.raw

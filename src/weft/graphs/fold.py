@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.core.code.locations import check_name
-from weft.core.graph.findings import At, Problems, did_you_mean
+from weft.core.graph.findings import At, Problems
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRepeat, Source
 from weft.core.graph.model import AskWork, FanOut, WorkflowWork
 from weft.errors import BadValue
@@ -165,7 +165,7 @@ def _by_source(document: Fields, nodes: Mapping[str, Any], problems: Problems) -
         if not isinstance(source, str):
             problems.add("missing_field", at, "a transition needs from, the name of a node.")
         elif source not in nodes:
-            problems.add("unknown_node", (*at, "from"), f'no node "{source}".', did_you_mean(source, nodes))
+            problems.add("unknown_node", (*at, "from"), f'no node "{source}".', problems.near(source, nodes))
         else:
             found.setdefault(source, []).append((transition, at))
     return found
@@ -222,7 +222,7 @@ def _fold_dependencies(fields: dict[str, Fields], routes: dict[str, NodeRoutes],
             at = (*node.place("dependencies"), index)
             routes_of = routes.get(source)
             if routes_of is None:
-                problems.add("unknown_node", at, f'no node "{source}".', did_you_mean(source, routes))
+                problems.add("unknown_node", at, f'no node "{source}".', problems.near(source, routes))
                 continue
             routes_of.targets.add(name)
             routes_of.plain_at.setdefault(name, at)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,7 +59,8 @@ def load_graph(source: str | Path | Mapping[str, Any], surroundings: Surrounding
     """
     around = surroundings or Surroundings()
     if isinstance(source, Mapping):
-        return _load(_Document(_plain(source)), around)
+        with _uncollected():
+            return _load(_Document(_plain(source)), around)
     path = Path(source)
     try:
         raw = path.read_bytes()[: BYTES_MAX * 4 + 1]
@@ -72,15 +75,31 @@ def parse_graph(text: str | bytes, file: str = "", surroundings: Surroundings | 
     Raises:
         BadGraph: with all findings in `context["findings"]`.
     """
+    with _uncollected():
+        return _load(_read(text, file), surroundings or Surroundings())
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """A document becomes very many objects, hardly any of them garbage: looking for that is a third of the work."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _read(text: str | bytes, file: str) -> _Document:
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
-        document = _Document(read_text(decoded), file)
+        return _Document(read_text(decoded), file)
     except UnicodeDecodeError:
         raise refusal([Finding("graph.yaml", "the file is not UTF-8.", file=file)], name=file) from None
     except Unreadable as error:
         finding = Finding(f"graph.{error.code}", error.message, line=error.line, file=file)
         raise refusal([finding], name=file) from None
-    return _load(document, surroundings or Surroundings())
 
 
 class _Document:

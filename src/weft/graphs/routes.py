@@ -288,9 +288,8 @@ def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str,
         entry.problems.add("no_target", entry.place(key), "leads nowhere.", "Name a node; a pass node can end a way.")
         return []
     names = entry.texts(key)
-    twice = (
-        next((name for index, name in enumerate(names) if name in names[:index]), None) if len(names) < 100 else None
-    )
+    seen: set[str] = set()
+    twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
         entry.problems.add("twice", entry.place(key), f'"{twice}" stands here twice.', "Several at once: copies: 2.")
     return [

@@ -175,20 +175,28 @@ def _text(fields: dict[int, list[Any]], number: int) -> str:
 def _message(raw: bytes) -> dict[int, list[Any]]:
     """The fields of a message by number, each with its values in order."""
     fields: dict[int, list[Any]] = {}
-    at = 0
-    while at < len(raw):
-        key, at = _varint(raw, at)
-        match key & 7:
-            case 0:
-                value, at = _varint(raw, at)
-            case 1:
-                value, at = raw[at : at + 8], at + 8
-            case 2:
-                size, at = _varint(raw, at)
-                value, at = raw[at : at + size], at + size
-            case kind:
-                raise AssertionError(f"the parser wrote wire type {kind}")
-        fields.setdefault(key >> 3, []).append(value)
+    at, end = 0, len(raw)
+    while at < end:
+        # Nearly every number here fits into one byte, and is read in place: a graph may have ten thousand expressions.
+        key = raw[at]
+        key, at = (key, at + 1) if key < 0x80 else _varint(raw, at)
+        kind = key & 7
+        if kind == 1:
+            value: Any = raw[at : at + 8]
+            at += 8
+        elif kind in (0, 2):
+            value = raw[at]
+            value, at = (value, at + 1) if value < 0x80 else _varint(raw, at)
+            if kind == 2:
+                size, value = value, raw[at : at + value]
+                at += size
+        else:
+            raise AssertionError(f"the parser wrote wire type {kind}")
+        known = fields.get(key >> 3)
+        if known is None:
+            fields[key >> 3] = [value]
+        else:
+            known.append(value)
     return fields
 
 

@@ -76,6 +76,10 @@ class Problems:
         if len(self.found) - self._errors < PROBLEMS_MAX:
             self.found.append(Problem(f"graph.{code}", at, message, severity="warning"))
 
+    def near(self, name: str, known: Iterable[str]) -> str:
+        """The closest known name as a question, if anybody would still read it: looking is dear."""
+        return "" if self.full else did_you_mean(name, known)
+
     @property
     def refused(self) -> bool:
         return self._errors > 0

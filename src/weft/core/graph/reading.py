@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from weft.core.graph.findings import At, Problems, did_you_mean
+from weft.core.graph.findings import At, Problems
 from weft.core.graph.folded import Source
 from weft.core.graph.language import Fault, Language, Unreadable, Uses
 from weft.core.graph.model import Expr
@@ -61,7 +61,9 @@ class Reader:
             elif name == "*":
                 self.remembered.update(self._nodes)
             else:
-                self._problems.add("unknown_node", source.at, f'no node "{name}".', did_you_mean(name, self._nodes))
+                self._problems.add(
+                    "unknown_node", source.at, f'no node "{name}".', self._problems.near(name, self._nodes)
+                )
         if seen.names:
             self.mentions.append(Mention(node, seen.names, source.at))
         return Expr(source.text, seen.names, seen.nodes), seen.mentions_error

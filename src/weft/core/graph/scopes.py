@@ -17,6 +17,8 @@ from weft.core.graph.shape import Arc, Shape
 
 ROOT = 0
 PATHS_PER_NODE_MAX = 64
+LEVELS_MAX = 100
+"""Loops and fan-outs inside each other. Tokens carry them all, so a thousand would cost a million."""
 
 
 class Scopes:
@@ -30,6 +32,7 @@ class Scopes:
         self.works: list[list[int]] = [[] for _ in shape.names]
         self.delivers: list[dict[int, list[int]]] = [{} for _ in shape.names]
         self._made: dict[tuple[int, int, int], int] = {}
+        self._depth = [0]
         self._shape = shape
         self._flow = flow
         self._loops = loops
@@ -48,6 +51,10 @@ class Scopes:
             room -= len(self.works[node])
             if room < 0:
                 problems.add("too_tangled", self._shape.node(node).at, "branches that never meet again multiply here.")
+                return False
+            if any(self._depth[scope] > LEVELS_MAX for scope in self.works[node]):
+                message = f"more than {LEVELS_MAX} loops and fan-outs lie inside each other here."
+                problems.add("too_tangled", self._shape.node(node).at, message)
                 return False
             for arc in self._shape.out[node]:
                 for scope in self.works[node]:
@@ -78,6 +85,7 @@ class Scopes:
         if made is None:
             made = self._made[key] = len(self.all)
             self.all.append(Scope(scope, edge, loop))
+            self._depth.append(self._depth[scope] + 1)
         return made
 
     def _along(self, arc: Arc, scope: int) -> int:

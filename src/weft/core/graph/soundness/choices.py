@@ -23,6 +23,8 @@ from weft.core.graph.tokens import GraphState, LoopRun, Seg, Token
 from weft.errors import Failure
 
 OUTCOMES_MAX = 1024
+ASKED_MAX = 60_000
+"""How many edges may be asked in all. Many outcomes of many edges are dear, and tell no more than a few do."""
 ANOTHER = "another"
 """An error that no catch entry names."""
 
@@ -52,6 +54,7 @@ class Choices:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._known: dict[tuple[str, int], Outcomes] = {}
+        self._asked_left = ASKED_MAX
 
     def after_success(self, node: Node, executions: int) -> Outcomes:
         """Where a token goes that has done the node's work, for the so-manieth time in its loop."""
@@ -75,6 +78,7 @@ class Choices:
         found: dict[tuple[object, ...], Outcome] = {}
         fails = False
         whole = True
+        edges = sum(map(len, node.tiers))
         for error in errors:
             guess = Guess(item_counts(self._graph, node), failing=error is not None)
             view = self._view(node, executions, error)
@@ -85,7 +89,8 @@ class Choices:
                 else:
                     shape = tuple((one.edge, -1 if one.items is None else len(one.items)) for one in answer.taken)
                     found.setdefault((answer.skips, *shape), Outcome(list(answer.taken), answer.skips))
-                if len(found) >= OUTCOMES_MAX:
+                self._asked_left -= edges
+                if len(found) >= OUTCOMES_MAX or self._asked_left <= 0:
                     whole = False
                     break
         return Outcomes(list(found.values()), fails, whole)

@@ -66,7 +66,9 @@ class Position:
         """How many things there are in it, and so what it costs to copy or to look at."""
         state = self.state
         branches = sum(len(frame.branches) for frame in state.frames.values())
-        return len(state.tokens) + len(state.slots) + len(state.loops) + branches
+        levels = sum(len(token.path) for token in state.tokens.values())
+        levels += sum(len(run.path) for run in state.loops.values())
+        return len(state.tokens) + len(state.slots) + len(state.loops) + branches + levels // 8
 
 
 def key_of(graph: Graph, position: Position) -> Key:

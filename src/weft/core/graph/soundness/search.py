@@ -12,12 +12,17 @@ from weft.core.graph.model import Graph
 from weft.core.graph.soundness.flaws import Flaw, Verdict
 from weft.core.graph.soundness.forgetting import forgotten
 from weft.core.graph.soundness.judging import judge
-from weft.core.graph.soundness.play import Play
+from weft.core.graph.soundness.play import Move, Play
 from weft.core.graph.soundness.position import Key, Position, key_of
 
-WORK_MAX = 150_000
-"""What the search may cost: one for each thing in each position that is copied, and a little for each that is played.
+WORK_MAX = 200_000
+"""What the search may cost: one for each thing in each position that is copied, and something for each move. It is so
+much that giving up takes about a second.
 """
+COPIED, PLAYED = 6, 6
+"""What a move costs besides its edges, if its position is kept, and if not."""
+LOOK = 10
+"""How many things are looked through for the price of one that is copied."""
 WORK_AFTER_DEADLOCK = 12_000
 """What it may still cost once it is clear that something is wrong. Tokens that are stuck make ever more positions."""
 
@@ -60,7 +65,7 @@ class Search:
             frozen = position.frozen()
             size = position.size
             for number, move in enumerate(moves, 1):
-                self._work_left -= size
+                self._work_left -= COPIED + size + self._edges(position, move)
                 if self._work_left <= 0:
                     return
                 child = position.copied(frozen) if number < len(moves) else position
@@ -70,7 +75,7 @@ class Search:
     def _go_on(self, position: Position) -> None:
         """Follow a position to where there is something to choose, and keep that."""
         while self._work_left > 0:
-            self._work_left -= 1 + position.size // 100
+            self._work_left -= PLAYED + position.size // LOOK
             moves = [] if position.over else self.play.moves(position)
             if not moves:
                 self._end(position)
@@ -78,7 +83,12 @@ class Search:
             if len(moves) > 1:
                 self._push(position)
                 return
+            self._work_left -= self._edges(position, moves[0])
             self.play.make(position, moves[0])
+
+    def _edges(self, position: Position, move: Move) -> int:
+        """The ways out of the node whose token moves: each is taken or skipped."""
+        return sum(map(len, self.play.graph.nodes[position.state.tokens[move.token].node].tiers))
 
     def _push(self, position: Position) -> None:
         key = key_of(self.play.graph, position)

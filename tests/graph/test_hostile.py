@@ -1,0 +1,127 @@
+"""Documents that are large or twisted on purpose: compiled or refused, and checked or given up, in about a second.
+
+On a quiet machine each of them takes less than a second of the processor; the limit leaves room for a busy one, and
+what it must catch is a cost that grows with the square.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from weft.core.graph.soundness import check_soundness
+from weft.errors import BadGraph
+from weft.graphs.load import load_graph
+
+SECONDS_MAX = 4.0
+NODES = 10_000
+STEP: dict[str, Any] = {"step": "s"}
+Nodes = dict[str, dict[str, Any]]
+
+
+def chain(count: int, **fields: Any) -> Nodes:
+    nodes = {f"n{i}": {**STEP, **fields, "next": f"n{i + 1}"} for i in range(count)}
+    return {**nodes, f"n{count}": dict(STEP)}
+
+
+def back_to(node: str) -> dict[str, Any]:
+    return {"while": "output.again", "at_most": 2, "back_to": node}
+
+
+def loops_in_loops(count: int) -> Nodes:
+    nodes = chain(count - 1)
+    for i in range(count // 2, count):
+        nodes[f"n{i}"]["repeat"] = back_to(f"n{count - 1 - i}")
+    return nodes
+
+
+def loops_to_the_first(count: int) -> Nodes:
+    nodes = chain(count - 1)
+    for i in range(1, count):
+        nodes[f"n{i}"]["repeat"] = back_to("n0")
+    return nodes
+
+
+def fan_outs_in_fan_outs(depth: int) -> Nodes:
+    nodes: Nodes = {"x": {**STEP, "next": f"j{depth - 1}"}}
+    for i in range(depth):
+        inner = f"o{i + 1}" if i < depth - 1 else "x"
+        nodes[f"o{i}"] = {"pass": True, "next": [{"to": inner, "for_each": "${input.items}"}]}
+        nodes[f"j{i}"] = {"pass": True, "join": "all", "next": f"j{i - 1}" if i else []}
+    return nodes
+
+
+def wide(count: int, join: Any) -> Nodes:
+    branches = {f"b{i}": {**STEP, "next": "j"} for i in range(count)}
+    return {"a": {"pass": True, "next": [{"to": list(branches)}]}, **branches, "j": {"pass": True, "join": join}}
+
+
+def many_ways(count: int, **join: Any) -> Nodes:
+    ways = [{"to": "b", "when": f"output.x{i}"} for i in range(count)]
+    return {"a": {**STEP, "fan_out": "all", "next": ways}, "b": {**STEP, **join}}
+
+
+COMPILED = {
+    "a chain": chain(NODES - 1),
+    "loops behind each other": chain(NODES - 1, repeat={"while": "output.again", "at_most": 3}),
+    "a hundred loops in each other": loops_in_loops(200),
+    "a hundred fan-outs in each other": fan_outs_in_fan_outs(100),
+    "dependencies in a row": {f"n{i}": {**STEP, "dependencies": [f"n{i - 1}"] if i else []} for i in range(NODES)},
+    "dependencies on all before": {f"n{i}": {**STEP, "dependencies": [f"n{j}" for j in range(i)]} for i in range(300)},
+    "many ways between two nodes": many_ways(3000),
+    "many ways into a join": many_ways(3000, join="edges"),
+    "many branches": wide(9000, "all"),
+    "many branches and a join of edges": wide(9000, "edges"),
+    "many branches of which three count": wide(9000, {"at_least": 3}),
+    "tokens that multiply": {
+        **{f"n{i}": {**STEP, "next": [{"to": [f"n{i + 1}", f"n{i + 2}"]}]} for i in range(59)},
+        "n59": {**STEP, "next": "n60"},
+        "n60": STEP,
+    },
+}
+
+REFUSED = {
+    "loops in loops": loops_in_loops(NODES),
+    "loops that all go back to the first node": loops_to_the_first(NODES),
+    "fan-outs in fan-outs": fan_outs_in_fan_outs(4_999),
+    "a cycle": {f"n{i}": {**STEP, "next": f"n{(i + 1) % NODES}"} for i in range(NODES)},
+    "cycles": {f"n{i}": {**STEP, "next": [{"to": [f"n{(i + 1) % NODES}", f"n{i * 7 % NODES}"]}]} for i in range(NODES)},
+    "nodes that are not there": {f"n{i}": {**STEP, "next": f"m{i}"} for i in range(NODES)},
+    "fields that are not there": {f"n{i}": {**STEP, "nxt": "n0", f"f{i}": 1} for i in range(NODES)},
+    "conditions that do not parse": {
+        f"n{i}": {**STEP, "next": [{"to": "n0", "when": f"1 +* {i}"}]} for i in range(NODES)
+    },
+    "the same way many times": {"a": {**STEP, "next": [{"to": ["b"] * 5000}]}, "b": STEP},
+    "too many nodes": {f"n{i}": STEP for i in range(30_000)},
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_a_twisted_document_is_compiled_and_checked_in_time(name: str) -> None:
+    begun = time.process_time()
+    graph = load_graph({"nodes": COMPILED[name]}).graph
+    compiled = time.process_time()
+    verdict = check_soundness(graph)
+    checked = time.process_time()
+
+    assert verdict.outcome in ("sound", "unsound", "unknown")
+    assert compiled - begun < SECONDS_MAX
+    assert checked - compiled < SECONDS_MAX
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_hopeless_document_is_refused_in_time(name: str) -> None:
+    begun = time.process_time()
+    with pytest.raises(BadGraph):
+        load_graph({"nodes": REFUSED[name]})
+
+    assert time.process_time() - begun < SECONDS_MAX
+
+
+def test_how_deep_is_too_deep_is_said() -> None:
+    load_graph({"nodes": fan_outs_in_fan_outs(100)})
+
+    with pytest.raises(BadGraph, match="more than 100 loops and fan-outs lie inside each other"):
+        load_graph({"nodes": fan_outs_in_fan_outs(101)})
