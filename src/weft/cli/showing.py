@@ -149,6 +149,14 @@ def _standing(row: RunRow, history: History, now: int) -> Text:
     return Text.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 
 
+def after_failure(row: RunRow, history: History) -> str:
+    """What can be done about a run that failed. A graph or goal whose work was undone has nothing to go on from."""
+    undone = any(mark.kind == "undo" and mark.status == "done" for mark in history.marks.values())
+    if not undone or row.style == "code":
+        return f"Try again: weft retry {row.id}"
+    return f"What it had done was undone. Start it anew, under another id: weft start {row.workflow} --input FILE"
+
+
 async def print_end(out: Console, door: Door, row: RunRow, history: History) -> None:
     """How it ended, or what to ask next."""
     out.print()
@@ -160,7 +168,7 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History) -> 
         out.print(Text(f"failed: {failure_text(history.failure)}", style="red"))
         if history.not_undone:
             out.print(Text(f"not undone: {', '.join(history.not_undone)}", style="red"))
-        out.print(Text(f"Try again: weft retry {row.id}", style="dim"))
+        out.print(Text(after_failure(row, history), style="dim"))
     elif history.status == "cancelled":
         out.print(Text(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
     elif history.held:

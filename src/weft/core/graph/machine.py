@@ -332,7 +332,7 @@ def _again_from(state: GraphState, tokens: list[str]) -> Sequence[e.AnyEvent]:
     if state.undone:
         raise NotAllowed(
             f"The completed work of {state.run_id} was undone, so it cannot go on from where it failed.",
-            hint="Start it anew.",
+            hint=f"Start it anew, under another id: weft start {state.workflow} --input FILE",
         )
     return (e.RunRetried(tokens=tokens),)
 
