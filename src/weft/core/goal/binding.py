@@ -46,13 +46,14 @@ class Bound:
 
     def __init__(self, step: StepShape, inputs: dict[str, Any]) -> None:
         self.inputs = inputs
-        self.arrays: list[tuple[str, str, list[Any]]] = [
-            (need.fact, need.name, inputs[need.name]) for need in step.apart if isinstance(inputs.get(need.name), list)
-        ]
+        self.arrays: Sequence[tuple[str, str, list[Any]]] = ()
+        if step.apart:
+            apart = [need for need in step.apart if isinstance(inputs.get(need.name), list)]
+            self.arrays = [(need.fact, need.name, inputs[need.name]) for need in apart]
 
     @property
     def count(self) -> int:
-        return prod(len(elements) for _, _, elements in self.arrays)
+        return prod(len(elements) for _, _, elements in self.arrays) if self.arrays else 1
 
     @property
     def names_apart(self) -> frozenset[str]:

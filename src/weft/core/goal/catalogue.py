@@ -237,11 +237,11 @@ class Catalogue:
     def _add(self, step: StepDef) -> None:
         entry = self.entries[step.id] = Entry(step)
         for fact in entry.gives:
-            insort(self.providers.setdefault(fact, []), step.id)
+            _put_in(self.providers, fact, step.id)
         for fact, *_ in entry.needs:
-            insort(self.consumers.setdefault(fact, []), step.id)
+            _put_in(self.consumers, fact, step.id)
         for goal in _goals_of(step):
-            insort(self.callers.setdefault(goal, []), step.id)
+            _put_in(self.callers, goal, step.id)
         for fact, declared in declared_types(step):
             self._types.setdefault(fact, {})[step.id] = declared
 
@@ -278,7 +278,19 @@ def _way_back(here: str, came_from: dict[str, str], start: str) -> list[str]:
     return path
 
 
+def _put_in(table: dict[str, list[str]], fact: str, step_id: str) -> None:
+    """Lists of one are never changed: plans hold them."""
+    known = table.get(fact)
+    if known is None:
+        table[fact] = [step_id]
+    elif len(known) == 1:
+        table[fact] = sorted((*known, step_id))
+    else:
+        insort(known, step_id)
+
+
 def _take_out(table: dict[str, list[str]], fact: str, step_id: str) -> None:
-    table[fact].remove(step_id)
-    if not table[fact]:
+    if len(table[fact]) == 1:
         del table[fact]
+    else:
+        table[fact].remove(step_id)

@@ -202,7 +202,8 @@ class Flow:
             if before != (fact.wanted > 0):
                 for provider in fact.providers:
                     provider.needed += 1 if wanted else -1
-                    self._touched.append(provider)
+                    if provider.run.status not in OVER_STEP:
+                        self._touched.append(provider)
         if wanted_now != need.wanted_now:
             need.wanted_now = wanted_now
             before = fact.wanted_now > 0
@@ -210,7 +211,8 @@ class Flow:
             if before != (fact.wanted_now > 0):
                 for provider in fact.providers:
                     provider.needed_now += 1 if wanted_now else -1
-                    self._touched.append(provider)
+                    if provider.run.status not in OVER_STEP:
+                        self._touched.append(provider)
 
     def _enlist(self, step: StepNode) -> None:
         """Note what may have to be decided for a step that is not over."""

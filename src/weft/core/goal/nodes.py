@@ -167,7 +167,7 @@ class StepNode:
 
     @property
     def is_ready(self) -> bool:
-        return self.is_waiting and self.undecided == 0
+        return self.unmet == 0 and self.undecided == 0 and self.needed_now > 0 and self.run.status == "pending"
 
     @property
     def lacks_window(self) -> bool:

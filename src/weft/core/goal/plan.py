@@ -59,6 +59,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 PLANS_KEPT = 64
 """So many plans are kept at hand; each can be made, written and read again."""
+STEPS_KEPT = 1_000
+"""Larger plans are not."""
 
 _encode = msgspec.json.Encoder().encode
 _encoded: dict[int, tuple[Plan, bytes]] = {}
@@ -84,7 +86,8 @@ def encode_plan(plan: Plan) -> bytes:
     raw = _encode(plan)
     if len(_encoded) >= PLANS_KEPT:
         _encoded.clear()
-    _encoded[id(plan)] = (plan, raw)
+    if len(plan.steps) <= STEPS_KEPT:
+        _encoded[id(plan)] = (plan, raw)
     return raw
 
 
@@ -100,11 +103,14 @@ def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) 
         raise BadPlan("A plan needs a goal.", hint="Name the step whose outcome you want.", code="goal.no_goal")
     asked = (tuple(dict.fromkeys(goals)), frozenset(given))
     plans = catalogue.plans
-    if asked not in plans:
+    plan = plans.get(asked)
+    if plan is None:
+        plan = _Nest(catalogue).plan(*asked, ())
         if len(plans) >= PLANS_KEPT:
             plans.clear()
-        plans[asked] = _Nest(catalogue).plan(*asked, ())
-    return plans[asked]
+        if len(plan.steps) <= STEPS_KEPT:
+            plans[asked] = plan
+    return plan
 
 
 def refuse_incomplete(plan: Plan) -> None:
@@ -182,7 +188,7 @@ class _Nest:
         return made
 
 
-NOBODY: list[Entry] = []
+NOBODY: list[str] = []
 Looked = tuple[str, str, bool, bool]
 """A need as the catalogue has it: its fact, how it collects, whether it is required, whether it is a gate."""
 
@@ -200,8 +206,10 @@ class _Walk:
             catalogue.step(goal)
         self.blocked: dict[str, list[str]] = {}
         self.satisfiable: set[str] = set()
-        self.waiting: dict[str, list[Entry]] = {}
-        """Facts that somebody lacks, and who is helped by the first provider of each."""
+        self.waiting: dict[str, Entry] = {}
+        """Facts that somebody lacks, and who is helped by the first provider of each: mostly it is one."""
+        self.waiting_too: dict[str, list[Entry]] = {}
+        """Who else."""
         self.waiting_all: dict[str, list[Entry]] = {}
         """The same, where every provider is needed."""
         self.steps: dict[str, bool] = {}
@@ -252,9 +260,9 @@ class _Walk:
                 if fact not in given:
                     count += 1
                     if fact in waiting:
-                        waiting[fact].append(entry)
+                        self.waiting_too.setdefault(fact, []).append(entry)
                     else:
-                        waiting[fact] = [entry]
+                        waiting[fact] = entry
             for fact in entry.every:
                 unblocked = self._unblocked(fact)
                 if fact not in given or unblocked:
@@ -268,22 +276,28 @@ class _Walk:
         self._spread(ready, lacks, unmet)
 
     def _spread(self, ready: list[Entry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
-        blocked, satisfiable, waiting = self.blocked, self.satisfiable, self.waiting
+        blocked, satisfiable, waiting, waiting_too = self.blocked, self.satisfiable, self.waiting, self.waiting_too
+
+        def strike(step: Entry) -> None:
+            left = lacks.get(step.id, 1) - 1
+            if left:
+                lacks[step.id] = left
+            elif step.id not in blocked:
+                ready.append(step)
+
         while ready:
             entry = ready.pop()
             satisfiable.add(entry.id)
             for fact in entry.gives:
-                helped = waiting.pop(fact, NOBODY)
+                first = waiting.pop(fact, None)
+                if first is not None:
+                    strike(first)
+                    for step in waiting_too.pop(fact, ()):
+                        strike(step)
                 if fact in unmet:
                     unmet[fact] -= 1
-                    if not unmet[fact]:
-                        helped = [*helped, *self.waiting_all.pop(fact)]
-                for step in helped:
-                    left = lacks.get(step.id, 1) - 1
-                    if left:
-                        lacks[step.id] = left
-                    elif step.id not in blocked:
-                        ready.append(step)
+                    for step in self.waiting_all.pop(fact) if not unmet[fact] else ():
+                        strike(step)
 
     def _unblocked(self, fact: str) -> int:
         found = self.providers.get(fact, ())
@@ -412,18 +426,23 @@ class _Walk:
         )
 
     def _facts(self, steps: Iterable[str]) -> dict[str, FactUse]:
-        entries = self.entries
-        uses: dict[str, FactUse] = {}
+        """Who gives and who reads what. Most facts have one of each, and the catalogue has that list already."""
+        entries, providers, consumers = self.entries, self.providers, self.catalogue.consumers
+        given_by: dict[str, list[str]] = {}
+        read_by: dict[str, list[str]] = {}
         for step in steps:
             entry = entries[step]
             for fact in entry.gives:
-                if fact in uses:
-                    uses[fact].providers.append(step)
+                known = providers[fact]
+                if len(known) == 1:
+                    given_by[fact] = known
                 else:
-                    uses[fact] = FactUse([step], [])
+                    given_by.setdefault(fact, []).append(step)
             for fact in entry.reads:
-                if fact in uses:
-                    uses[fact].consumers.append(step)
+                known = consumers[fact]
+                if len(known) == 1:
+                    read_by[fact] = known
                 else:
-                    uses[fact] = FactUse([], [step])
-        return dict(sorted(uses.items()))
+                    read_by.setdefault(fact, []).append(step)
+        names = sorted(given_by.keys() | read_by.keys())
+        return {fact: FactUse(given_by.get(fact, NOBODY), read_by.get(fact, NOBODY)) for fact in names}
