@@ -36,6 +36,7 @@ from weft.ports.store import (
 )
 from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.clock import StoreClock
+from weft.runtime.creating import Creator
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
@@ -66,6 +67,7 @@ class Door:
         self.clock = StoreClock(clock, store)
         self.ids = ids
         self.engine = engine
+        self._creator = Creator(store.log)
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -109,10 +111,10 @@ class Door:
             start=c.encode(start),
             wake_at=Millis(now + delay_ms) if delay_ms else None,
         )
-        (outcome,) = await self.store.log.create([new])
-        if outcome is Outcome.ID_TAKEN:
+        if await self._creator.create(new) is Outcome.ID_TAKEN:
             raise IdTaken(f"{run_id} exists already.", run_id=run_id)
-        if self.engine is not None:
+        if self.engine is not None and delay_ms < self.engine.settings.scan_seconds * 1000:
+            # What is due later is seen in time by the next look.
             self.engine.keeper.nudge()
         return Started(uid, run_id, created=True)
 
