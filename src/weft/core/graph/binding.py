@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core.decider import Env
+from weft.core.decider import Env, Wanting
 from weft.core.graph.model import Expr, Graph
-from weft.core.graph.opening import composed, leaf, open_raw, opened
+from weft.core.graph.opening import composed, is_blob, leaf, open_raw, opened
 from weft.core.graph.tokens import Frame, GraphState, Seg, Token, innermost_branch
 from weft.errors import Failure
 
@@ -41,6 +41,8 @@ class View(msgspec.Struct):
     """Values stay as the log has them, to be put into others."""
     memo: dict[int, tuple[Raw, Any]] = {}
     """What expressions of this hop have opened: several of them look at the same output."""
+    refs: dict[str, tuple[Any, Raw]] = {}
+    """Fields of the state that lie in blobs, as they can be asked for again: it outlives the hop."""
 
     def bind(self, expr: Expr) -> dict[str, Any]:
         """The names that an expression uses."""
@@ -75,8 +77,29 @@ class View(msgspec.Struct):
         return self._item(name)
 
     def bind_state(self) -> Mapping[str, Any]:
-        """The state as expressions see it."""
-        return opened(dict(self.data), self.env.blob) if self.state.marked else self.data
+        """The state as expressions see it. Raises Wanting for all that is missing at once."""
+        if not self.state.marked:
+            return self.data
+        found: dict[str, Any] = {}
+        missing: list[str] = []
+        for name, value in self.data.items():
+            try:
+                found[name] = self._field(name, value)
+            except Wanting as wanting:
+                missing += wanting.blobs
+        if missing:
+            raise Wanting(blobs=missing)
+        return found
+
+    def _field(self, name: str, value: Any) -> Any:
+        """A field of the state. What lies in a blob is opened once for many hops, most of which do not look at it."""
+        if not is_blob(value):
+            return opened(value, self.env.blob)
+        known = self.refs.get(name)
+        if known is None or known[0] is not value:
+            known = self.refs[name] = (value, composed(value))
+        raw = known[1]
+        return self.env.recall(raw, lambda: open_raw(raw, self.env.blob))
 
     def _nodes(self, nodes: Sequence[str]) -> dict[str, Any]:
         wanted = self.token.seen if "*" in nodes else nodes

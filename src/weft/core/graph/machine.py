@@ -74,6 +74,7 @@ class GraphMachine:
         self.program = program
         self.graph = program.graph
         self.state = state
+        self._refs: dict[str, tuple[Any, Raw]] = {}
 
     def snapshot(self) -> bytes:
         return _encode(self.state)
@@ -182,6 +183,7 @@ class GraphMachine:
             env=env,
             data=self.state.data,
             error=error,
+            refs=self._refs,
         )
 
     def _limit(self, taken: Sequence[e.Taken]) -> Failure | None:

@@ -65,6 +65,11 @@ def has_marks(value: Any) -> bool:
     return _SOMEWHERE in _encode(value)
 
 
+def is_blob(value: Any) -> bool:
+    """Whether a part of a composed value lies in a blob."""
+    return isinstance(value, dict) and value.get(MARK) == "blob"
+
+
 def without_mark(value: Any) -> Any:
     """The parts of a composed value, to be changed in place."""
     return value["v"] if isinstance(value, dict) and MARK in value else value
