@@ -36,6 +36,7 @@ def bars(look: Look) -> list[Bar]:
     steps = _spread(look, "W6", "us_per_step", (100, 1000, 5000, 20000))
     branches = _spread(look, "G8", "cpu_us_per_branch", (100, 1000, 10_000))
     items = _spread(look, "A8", "cpu_us_per_item", (100, 1000, 10_000))
+    finished = ratio("finished_per_s", "ingress", "restate")
     return [
         Bar("W1 steps/s, times DBOS", "≥", 7, ratio("steps_per_s", "W1", "dbos")),
         Bar("W1 steps/s, times Restate", "≥", 2, ratio("steps_per_s", "W1", "restate")),
@@ -60,6 +61,7 @@ def bars(look: Look) -> list[Bar]:
         Bar("C µs of a cached plain JSONPath", "≤", 20, weft("C", "jsonpath_us")),
         Bar("C µs in the Python sandbox", "≤", 5_000, weft("C", "python_us")),
         Bar("Starts/s accepted over HTTP, times Restate", "≥", 2, ratio("accepted_per_s", "ingress", "restate")),
+        Bar("Runs/s started over HTTP and finished, times Restate", "≥", 2, finished),
         Bar("Starts over HTTP, p99 of Restate's", "≤", 1, ratio("p99_ms", "ingress", "restate")),
         Bar("weft serve to the first answer, ms", "≤", 1_500, weft("ingress", "first_answer_ms")),
         Bar("MB of the server with 1,000 live clients", "≤", 300, weft("live", "rss_mb_most", 1000)),

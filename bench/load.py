@@ -39,12 +39,17 @@ def pour(url: str, body: str, n: int, connections: int = CONNECTIONS) -> Load:
     return Load(**json.loads(done.stdout))
 
 
-def accepted_of(n: int, load: Load, cpu_seconds: float) -> list[Sample]:
-    """The figures of ``n`` starts: how many were accepted per second, how long each took, what the system spent."""
+def accepted_of(load: Load, *, finished_seconds: float, cpu_seconds: float) -> list[Sample]:
+    """The figures of starts whose runs have all ended: how many were accepted per second, how long each answer took.
+
+    How many were accepted and carried out per second is a figure of its own, because what was accepted may be put off.
+    """
+    n = len(load.each)
     return [
         Sample("ingress", "accepted_per_s", n / load.seconds, n),
+        Sample("ingress", "finished_per_s", n / finished_seconds, n),
         *latencies_of("ingress", load.each),
-        Sample("ingress", "cpu_us_per_start", cpu_seconds / n * 1e6, n),
+        Sample("ingress", "cpu_us_per_run", cpu_seconds / n * 1e6, n),
     ]
 
 

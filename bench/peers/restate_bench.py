@@ -155,9 +155,13 @@ def ingress(n: int, directory: Path) -> Iterable[Sample]:
     async def body(restate: Restate, _: Call) -> list[Sample]:
         url = restate.url("sequence/send")
         await asyncio.to_thread(pour, url, "1", 200)
-        before = sum(map(cpu_seconds_of, restate.pids))
+        before, began = sum(map(cpu_seconds_of, restate.pids)), time.perf_counter()
         load = await asyncio.to_thread(pour, url, "1", n)
-        return accepted_of(n, load, sum(map(cpu_seconds_of, restate.pids)) - before)
+        while await asyncio.to_thread(restate.open_count):
+            await asyncio.sleep(0.02)
+        seconds = time.perf_counter() - began
+        cpu_seconds = sum(map(cpu_seconds_of, restate.pids)) - before
+        return accepted_of(load, finished_seconds=seconds, cpu_seconds=cpu_seconds)
 
     return served(directory, body)
 

@@ -25,6 +25,7 @@ START_SECONDS_MAX = 60.0
 class Restate:
     directory: Path
     ingress_port: int
+    admin_port: int
     service_port: int
     server: subprocess.Popen[bytes]
     service: subprocess.Popen[bytes]
@@ -35,6 +36,12 @@ class Restate:
 
     def url(self, handler: str) -> str:
         return f"http://127.0.0.1:{self.ingress_port}/Bench/{handler}"
+
+    def open_count(self) -> int:
+        """How many invocations have not ended yet."""
+        query = "SELECT COUNT(1) AS open FROM sys_invocation WHERE status != 'completed'"
+        answer = _post(f"http://127.0.0.1:{self.admin_port}/query", {"query": query})
+        return int(json.loads(answer)["rows"][0]["open"])
 
     def kill_service(self) -> None:
         self.service.send_signal(signal.SIGKILL)
@@ -61,7 +68,7 @@ def running(directory: Path, *, server_env: dict[str, str], service_env: dict[st
     service = _start_service(directory, service_port, service_env)
     try:
         server = _start_server(directory, {**ports, **server_env})
-        restate = Restate(directory, ingress, service_port, server, service)
+        restate = Restate(directory, ingress, admin, service_port, server, service)
         _wait_until_registered(admin, service_port)
         yield restate
     finally:
@@ -92,18 +99,21 @@ def _wait_until_registered(admin_port: int, service_port: int) -> None:
     deadline = time.monotonic() + START_SECONDS_MAX
     while True:
         try:
-            return _post(f"http://127.0.0.1:{admin_port}/deployments", {"uri": f"http://127.0.0.1:{service_port}"})
+            _post(f"http://127.0.0.1:{admin_port}/deployments", {"uri": f"http://127.0.0.1:{service_port}"})
+            return
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
 
-def _post(url: str, body: dict[str, Any]) -> None:
-    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+def _post(url: str, body: dict[str, Any]) -> bytes:
+    headers = {"content-type": "application/json", "accept": "application/json"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(request, timeout=10):
-        return
+    with opener.open(request, timeout=10) as answer:
+        read: bytes = answer.read()
+        return read
 
 
 def free_ports(count: int) -> list[int]:

@@ -1,9 +1,10 @@
 """Weft over HTTP: ``weft serve`` on SQLite with ``synchronous=FULL``, as its users start it.
 
-A start is answered when it is durable. The runs perform their step meanwhile, in the same process. Server and
-generator share the machine's cores.
+A start is answered when it is durable. Its run performs a step meanwhile, in the same process: how many runs per second
+were accepted and carried out is told beside how many were accepted. Server and generator share the machine's cores.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -25,6 +26,7 @@ RUN = '{"workflow": "sequence", "input": {"n": 1}}'
 WARM_UP = 200
 RUNS_HEARD = 400
 EVENTS_PER_RUN = 4
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +59,9 @@ def serving(directory: Path) -> Iterator[Server]:
 
 
 def _wait_until_answered(url: str, deadline: float) -> None:
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while True:
         try:
-            with opener.open(url, timeout=5):
+            with _opener.open(url, timeout=5):
                 return
         except (urllib.error.URLError, ConnectionError):
             if time.perf_counter() > deadline:
@@ -71,9 +72,17 @@ def _wait_until_answered(url: str, deadline: float) -> None:
 def ingress(n: int, directory: Path) -> Iterable[Sample]:
     with serving(directory) as server:
         pour(server.runs, RUN, WARM_UP)
-        before = cpu_seconds_of(server.pid)
+        before, began = cpu_seconds_of(server.pid), time.perf_counter()
         load = pour(server.runs, RUN, n)
-        return accepted_of(n, load, cpu_seconds_of(server.pid) - before)
+        while _runs_open(server):
+            time.sleep(0.02)
+        seconds = time.perf_counter() - began
+        return accepted_of(load, finished_seconds=seconds, cpu_seconds=cpu_seconds_of(server.pid) - before)
+
+
+def _runs_open(server: Server) -> bool:
+    with _opener.open(f"{server.runs}?status=running&limit=1", timeout=30) as answer:
+        return bool(json.load(answer)["runs"])
 
 
 def first_answer(n: int, directory: Path) -> Iterable[Sample]:
