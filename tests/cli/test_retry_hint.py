@@ -49,7 +49,7 @@ async def hint_of(workflow: object) -> tuple[str, str]:
     """What is said of a failed run of it, and of trying that again."""
     async with app:
         handle = await app.start(workflow, {"n": 1})  # type: ignore[call-overload]
-        with pytest.raises(weft.RunFailed):
+        with pytest.raises(weft.RunFailed) as failed:
             await handle.result()
         row = await handle._door.row(RunId(handle.id))
         history = History(row.uid)
@@ -58,7 +58,10 @@ async def hint_of(workflow: object) -> tuple[str, str]:
         try:
             await handle.retry()
         except weft.NotAllowed as error:
+            assert "weft retry" not in failed.value.hint
+            assert "started anew" in failed.value.hint
             return after_failure(row, history), error.hint
+        assert "weft retry" in failed.value.hint
         return after_failure(row, history), ""
 
 

@@ -16,6 +16,7 @@ from weft.core.code.locations import check_name
 from weft.core.commands import CancelEntry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
+from weft.core.life import UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
@@ -152,6 +153,8 @@ def _described(failure: Failure) -> str:
 def _next_steps(run_id: str, failure: Failure) -> str:
     hint = told_hint(failure)
     again = "" if "weft retry" in hint else f" Try again: weft retry {run_id}"
+    if failure.attributes.get(UNDONE) == run_id:
+        again = " What it had done was undone, so it can only be started anew, under another id"
     return f"{hint.rstrip('. ')}. What happened: weft show {run_id}.{again}".removeprefix(". ")
 
 

@@ -37,6 +37,9 @@ from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
 
+UNDONE = "undone"
+"""The attribute of a failure that names the run whose completed work was undone, so that it cannot be tried again."""
+
 
 def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent]:
     """The first event of a run; a second start decides nothing."""
@@ -130,6 +133,16 @@ def follow(state: State) -> Sequence[AnyEvent]:
     if state.failure is None:
         return ()
     return (RunFailed(failure=state.failure, not_undone=list(state.not_undone)),)
+
+
+def follow_for_good(state: State) -> Sequence[AnyEvent]:
+    """`follow`, in a style that cannot go on from work that was undone: the failure says of which run that is true."""
+    events = follow(state)
+    if not state.undone or not events or not isinstance(events[0], RunFailed):
+        return events
+    failure = events[0].failure
+    told = msgspec.structs.replace(failure, attributes={**failure.attributes, UNDONE: state.run_id})
+    return (msgspec.structs.replace(events[0], failure=told),)
 
 
 def parent_report(state: State) -> ReportChildEnded | None:

@@ -67,7 +67,7 @@ class GoalMachine:
         if flow is None or state.over or state.status in ("paused", "held"):
             return ()
         if state.ended:
-            return () if state.parked else life.follow(state)
+            return () if state.parked else life.follow_for_good(state)
         turn = self._turn
         if turn is None or turn.flow is not flow:
             turn = self._turn = Turn(self.program, flow, env, self._bound)

@@ -93,7 +93,7 @@ class GraphMachine:
         if not state.started or state.over or state.status in ("paused", "held"):
             return ()
         if state.ended:
-            return () if state.parked else self._undo(env) or life.follow(state)
+            return () if state.parked else self._undo(env) or life.follow_for_good(state)
         if not state.begun:
             return self._begin(env)
         for token_id in state.agenda:
