@@ -1,8 +1,12 @@
-"""Goals under fire: facts that lead to others, a list worked on in items, a failure that passes, a child, a person."""
+"""Goals under fire: facts that lead to others, a list worked on in items, a failure that passes, a tree of all styles.
+
+In the tree, code achieves a goal whose step runs a graph whose node runs code.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -60,9 +64,45 @@ def build(folder: Path) -> weft.App:
     async def never(lost: str) -> None:
         done("never")
 
+    _plant_tree(app, done)
     app.goal("order", ship)
     app.goal("doomed", never)
     return app
+
+
+def _plant_tree(app: weft.App, done: Callable[[str], None]) -> None:
+    @app.step
+    async def lift(order: str) -> str:
+        done("lift")
+        return f"lifted {order}"
+
+    @app.workflow
+    async def pick(ctx: weft.Context, order: str) -> str:
+        await ctx.sleep("1ms")
+        return await lift(order)
+
+    app.graph(
+        {
+            "weft": "graph/1",
+            "name": "packing",
+            "input": {"order": "string"},
+            "nodes": {
+                "pick": {"workflow": "pick", "with": {"order": "${input.order}"}, "save": {"state.parcel": "${output}"}}
+            },
+            "output": {"parcel": "${state.parcel}"},
+        },
+        gives=["parcel"],
+    )
+
+    @app.step
+    async def announce(parcel: str) -> str:
+        done("announce")
+        return f"sent {parcel}"
+
+    @app.workflow
+    async def fulfil(ctx: weft.Context, order: str) -> str:
+        facts = await ctx.achieve(announce, given={"order": order})
+        return str(facts.of(announce))
 
 
 STATUSES = {"main": "completed", "doomed": "failed"}
@@ -78,7 +118,10 @@ async def play(app: weft.App, folder: Path) -> None:
         ledger.write("acked", "start-main")
         doomed = await app.start("doomed", {"order": "d"}, id="doomed")
         ledger.write("acked", "start-doomed")
+        tree = await app.start("fulfil", {"order": "t"}, id="tree")
+        ledger.write("acked", "start-tree")
         ledger.write("result", str(_is_right(await main.result())))
+        ledger.write("result", str(await tree.result() == "sent lifted t"))
         try:
             await doomed.result()
         except weft.RunFailed:

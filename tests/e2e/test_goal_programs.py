@@ -55,6 +55,24 @@ def test_p11_ends_right_wherever_it_is_killed() -> None:
     assert crash_everywhere(p11["app"], scenario) >= 20
 
 
+def test_one_cancel_stops_the_whole_tree_wherever_it_is_killed() -> None:
+    p11 = tree()
+
+    def scenario(world: World) -> None:
+        run = world.start(p11["fulfil"]("o-1"), id="fulfil-o-1")
+        world.advance("10s")
+        run.cancel("changed my mind")
+        with pytest.raises(RunCancelled):
+            run.result()
+        world.settle()
+        assert {row.status for row in world._store.content.runs.values()} == {"cancelled"}
+        assert not world.calls("announce")
+        world.advance("2m")
+        assert not world.calls("announce"), "nothing of it goes on later"
+
+    assert crash_everywhere(p11["app"], scenario) >= 20
+
+
 def test_one_cancel_stops_the_whole_tree() -> None:
     p11 = tree()
     world = World(p11["app"])
