@@ -124,6 +124,15 @@ def test_a_head_that_never_ends_is_cut_off(server: Server, begin: bytes) -> None
     assert server.get("/healthz").status == 200
 
 
+def test_a_body_that_comes_with_its_head_is_not_taken_for_head(server: Server) -> None:
+    raw = b"x" * (HEAD_BYTES_MAX + 10_000)
+    head = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(raw)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        for _ in range(2):
+            client.sendall(head + raw)
+            assert client.recv(1_000).startswith(b"HTTP/1.1 413")
+
+
 def test_an_answer_is_one_packet(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
         for _ in range(3):

@@ -22,11 +22,14 @@ class CorkedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._in_head = True
         self._head_bytes = 0
+        self._heads = 0
         super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
+        began = self._heads
         super().data_received(data)
-        if self._in_head:
+        # What came with the end of a head is mostly body.
+        if self._in_head and self._heads == began:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
                 self.send_400_response("The head of the request is too long.")
@@ -34,6 +37,7 @@ class CorkedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_bytes = 0
+        self._heads += 1
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
