@@ -94,6 +94,7 @@ class Game(Moves):
             if frame.fired and just is not None:
                 self._arrive_late(frame, just)
             if not unsettled:
+                self._end_late(frame)
                 self._forget_frame(frame)
             return
         need = self.graph.nodes[frame.fan_in].fan_in.need  # type: ignore[union-attr]
@@ -185,6 +186,18 @@ class Game(Moves):
         self._merge(frame, node)
         begin_late(merge, frame)
         holder.merging[path[0]] = frame.id
+
+    def _end_late(self, frame: Frame) -> None:
+        """No branch is left that could be late. Fields of an object came in any order: they get theirs, by index."""
+        node = self.graph.nodes.get(frame.fan_in)
+        merge = node.fan_in.merge if node is not None and node.fan_in is not None else None
+        if node is None or merge is None or not frame.order or not self._is_open(frame.path):
+            return
+        holder = self._holder(frame.path, anywhere=merge.into.scope == "state")
+        if holder.merging.get(merge.into.path[0]) == frame.id:
+            del holder.merging[merge.into.path[0]]
+            if merge.how != "append":
+                self._merge(frame, node)
 
     def _is_open(self, path: Path) -> bool:
         return all((seg.id in (self.state.frames if seg.kind == "f" else self.state.loops)) for seg in path)
