@@ -17,9 +17,9 @@ from schemathesis.checks import CHECKS
 
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
+from weft.server.corked import HEAD_BYTES_MAX
 from weft.server.limits import Limits
 from weft.server.openapi import document
-from weft.server.running import HEADERS_BYTES_MAX
 from weft.server.table import ROUTES
 
 EXAMPLES = int(os.environ.get("WEFT_FUZZ_EXAMPLES", "15"))
@@ -63,7 +63,7 @@ def test_no_request_breaks_the_server(case: schemathesis.Case, server: Server) -
     except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError):
         # A head that is longer than any head is cut off while it is sent; whoever sends it may not hear why.
         sent = requests.Request(**case.as_transport_kwargs(base_url=server.url)).prepare()
-        assert len(str(sent.url)) + len(str(sent.headers)) > HEADERS_BYTES_MAX
+        assert len(str(sent.url)) + len(str(sent.headers)) > HEAD_BYTES_MAX
         return
     checks = [CHECKS.get_one(name) for name in CHECKS.get_all_names() if name not in LEFT_OUT]
     case.validate_response(response, checks=checks)
