@@ -75,7 +75,7 @@ SYSTEMS = (
         "bench.workloads.weft_goal",
         _HERE,
         {
-            "A2": (("A2", 2000), ("A2-latency", 200)),
+            "A2": (("A2", 2000), ("A2-frozen", 2000), ("A2-latency", 200)),
             "A8": (("A8", 100), ("A8", 1000), ("A8", 10_000)),
         },
     ),

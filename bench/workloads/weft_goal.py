@@ -55,6 +55,8 @@ async def work(item: Annotated[int, weft.Each("items")]) -> dict[str, Any]:
 
 in_three = app.goal("in_three", three)
 spread = app.goal("spread", work)
+frozen = app.graph(app.plan(three, given=["order"]).freeze("frozen"))
+"""The very same plan as a graph: the same steps, handed the same values."""
 
 
 def hosted(body: Callable[[], Awaitable[list[Sample]]]) -> list[Sample]:
@@ -83,6 +85,19 @@ def a2(n: int, _: Path) -> Iterable[Sample]:
         meter = Meter()
         await asyncio.gather(*[run_three() for _ in range(n)])
         return runs_of("A2", n, 3, meter)
+
+    return hosted(body)
+
+
+def a2_frozen(n: int, _: Path) -> Iterable[Sample]:
+    async def once() -> None:
+        await (await app.start(frozen, {"order": "o-1"})).result()
+
+    async def body() -> list[Sample]:
+        await once()
+        meter = Meter()
+        await asyncio.gather(*[once() for _ in range(n)])
+        return [Sample("A2", f"frozen_{sample.metric}", sample.value, n) for sample in runs_of("A2", n, 3, meter)]
 
     return hosted(body)
 
@@ -160,4 +175,4 @@ def s(n: int, _: Path) -> Iterable[Sample]:
 
 
 if __name__ == "__main__":
-    main({"A2": a2, "A2-latency": a2_latency, "A8": a8, "P": p, "S": s})
+    main({"A2": a2, "A2-frozen": a2_frozen, "A2-latency": a2_latency, "A8": a8, "P": p, "S": s})
