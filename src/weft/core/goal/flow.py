@@ -140,6 +140,16 @@ class Flow:
         self._touched.append(step)
         self.work_through(decide_optionals=True)
 
+    def let_go(self) -> None:
+        """The run is over: nothing is counted any more, and nodes no longer hold each other in circles.
+
+        Without circles the memory of a run is free at once, however many runs end between two rounds of the collector.
+        """
+        for fact in self.facts.values():
+            fact.providers, fact.readers = [], []
+        for step in self.by_index:
+            step.needs = []
+
     def freeze(self, need: NeedNode, values: int) -> None:
         """An optional is decided for good, from so many values at most."""
         step = need.step

@@ -109,6 +109,8 @@ class Fold(Items):
         state.ended = status != "completed"
         life.evolve_over(state)
         state.parked, state.accepted, state.deadlines, state.places = {}, {}, {}, {}
+        if self.flow is not None:
+            self.flow.let_go()
 
     def _paused(self, event: e.RunPaused, at: int) -> None:
         self.state.status = "paused"
