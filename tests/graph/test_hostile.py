@@ -72,6 +72,7 @@ COMPILED = {
     "dependencies on all before": {f"n{i}": {**STEP, "dependencies": [f"n{j}" for j in range(i)]} for i in range(300)},
     "many ways between two nodes": many_ways(3000),
     "many ways into a join": many_ways(3000, join="edges"),
+    "a way for errors at every node": {**chain(600, catch="h"), "h": STEP},
     "many branches": wide(9000, "all"),
     "many branches and a join of edges": wide(9000, "edges"),
     "many branches of which three count": wide(9000, {"at_least": 3}),

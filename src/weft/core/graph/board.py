@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from weft.core.events import ABSENT, EntryCancelled
 from weft.core.graph.answers import evolve_given_up
-from weft.core.graph.model import Graph
+from weft.core.graph.model import Edge, Graph, Node
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
 from weft.core.ids import EntryId
 from weft.core.life import evolve_cancelled_entry
@@ -26,6 +26,8 @@ class Board:
         """Scopes that may have run empty, by key."""
         self._order: list[tuple[int, int, int, str]] = []
         """Their keys as a heap, deepest first, then oldest first; some may be gone from above."""
+        self._skipping: list[tuple[Edge | Node, Path]] | None = None
+        """What skips are still to be passed on, last first; None: nothing is being skipped."""
         self._opened: list[Frame] = []
         """Frames that were opened by this move and not judged yet."""
 

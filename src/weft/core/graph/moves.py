@@ -249,7 +249,27 @@ class Moves(Board):
         if node is not None and node.opening and node.closed_by and not opened:
             self._skip_node(self.graph.nodes[node.closed_by], path)
 
+    def _skip(self, things: Sequence[tuple[Edge | Node, Path]]) -> None:
+        """Pass skips on, each with all that follows from it before the next; a graph may be longer than a stack."""
+        if self._skipping is not None:
+            self._skipping += reversed(things)
+            return
+        self._skipping = list(reversed(things))
+        while self._skipping:
+            thing, path = self._skipping.pop()
+            if isinstance(thing, Edge):
+                self._pass_edge(thing, path)
+            else:
+                self._pass_node(thing, path)
+        self._skipping = None
+
     def _skip_edge(self, edge: Edge, path: Path) -> None:
+        self._skip([(edge, path)])
+
+    def _skip_node(self, node: Node, path: Path) -> None:
+        self._skip([(node, path)])
+
+    def _pass_edge(self, edge: Edge, path: Path) -> None:
         """A skip is sent along an edge; it enters no loop and no frame, and appears behind them."""
         if edge.kind == "back" or edge.opens:
             return
@@ -263,19 +283,17 @@ class Moves(Board):
         else:
             self._skip_node(node, path)
 
-    def _skip_node(self, node: Node, path: Path) -> None:
+    def _pass_node(self, node: Node, path: Path) -> None:
         if node.heads:
             self._skip_exits(node.heads[0], (), path)
             return
-        for ordinal in sorted(o for tier in node.tiers for o in tier):
-            self._skip_edge(self.graph.edges[ordinal], path)
+        edges = sorted(o for tier in node.tiers for o in tier)
+        things: list[tuple[Edge | Node, Path]] = [(self.graph.edges[ordinal], path) for ordinal in edges]
         if node.opening and node.closed_by:
-            self._skip_node(self.graph.nodes[node.closed_by], path)
+            things.append((self.graph.nodes[node.closed_by], path))
+        self._skip(things)
 
     def _skip_exits(self, loop: int, taken: Sequence[int], path: Path) -> None:
         """The ways out of a loop that nobody took, as seen from around it."""
-        for ordinal in self.graph.loops[loop].exits:
-            edge = self.graph.edges[ordinal]
-            if ordinal in taken or not edge.exits or edge.exits[-1] != loop:
-                continue
-            self._skip_edge(edge, path)
+        edges = [self.graph.edges[ordinal] for ordinal in self.graph.loops[loop].exits if ordinal not in taken]
+        self._skip([(edge, path) for edge in edges if edge.exits and edge.exits[-1] == loop])
