@@ -22,14 +22,14 @@ class CorkedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._in_head = True
         self._head_bytes = 0
-        self._heads = 0
+        self._moved = 0
         super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
 
     def data_received(self, data: bytes) -> None:
-        began = self._heads
+        moved = self._moved
         super().data_received(data)
-        # What came with the end of a head is mostly body.
-        if self._in_head and self._heads == began:
+        # What came with the end of a head or of a body is mostly body.
+        if self._in_head and self._moved == moved:
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
                 self.send_400_response("The head of the request is too long.")
@@ -37,11 +37,12 @@ class CorkedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_bytes = 0
-        self._heads += 1
+        self._moved += 1
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._in_head = True
+        self._moved += 1
         super().on_message_complete()
 
 
