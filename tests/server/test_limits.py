@@ -135,7 +135,7 @@ def test_a_body_that_comes_with_its_head_is_not_taken_for_head(server: Server) -
 
 def test_a_body_that_comes_after_its_head_is_not_taken_for_head() -> None:
     raw = b'{"workflow": "nobody", "input": {"text": "%b"}}' % (b"x" * (HEAD_BYTES_MAX + 10_000))
-    head = b"POST /api/v1/runs HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/json\r\nContent-Length: %d\r\n\r\n"
     with (
         serving(weft.App("memory://")) as server,
         socket.create_connection(("127.0.0.1", server.port), timeout=20) as client,
