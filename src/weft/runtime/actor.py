@@ -199,6 +199,10 @@ class Actor:
         if posted.mail_id:
             draft.taken.append(posted.mail_id)
             self.mail_taken += 1
+            if posted.key is not None and self._is_under_way(posted.key):
+                # It was sent here too, and is not durable yet: the mail was accepted because the store had not seen it.
+                draft.posted.append(posted)
+                return False
         command = posted.command
         if isinstance(command, c.StartRun) and command.run_id != self.id:
             taken = f"{command.run_id} exists already"
@@ -226,9 +230,16 @@ class Actor:
         self._record(events)
         return True
 
+    def _is_under_way(self, key: KeyRow) -> bool:
+        rows = (row for draft in self._undurable() for row in draft.keys)
+        return any((row.key, row.digest) == (key.key, key.digest) for row in rows)
+
+    def _undurable(self) -> Sequence[Draft]:
+        return self.drafts if self.flying is None else (self.flying, *self.drafts)
+
     def _is_echo(self, posted: Posted, key: KeyRow) -> bool:
         """Whether a command of this key is under way already: then this one shares its answer."""
-        for draft in (*([self.flying] if self.flying is not None else []), *self.drafts):
+        for draft in self._undurable():
             for row in draft.keys:
                 if row.key != key.key:
                     continue
