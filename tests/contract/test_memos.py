@@ -8,12 +8,6 @@ from weft.ports.memos import Memo
 from weft.ports.store import Store
 
 
-@pytest.fixture(autouse=True)
-def _has_memos(store: Store) -> None:
-    if not hasattr(store, "memos"):
-        pytest.skip(f"{store.url.partition(':')[0]} has no memos yet")
-
-
 def memo(key: str = "k", output: bytes = b'{"total":3}', until: int | None = None, run: str = "order-1") -> Memo:
     return Memo(key=key, output=output, run=RunId(run), at=Millis(5), until=Millis(until) if until else None)
 
