@@ -11,7 +11,7 @@ import signal
 import statistics
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRATCH = ROOT / "build" / "bench"
 RESULT = {"ok": True, "n": 1, "msg": "hello"}
 IDLE_SECONDS = 10.0
+FIXED_RUNS = 20
+RUNS_MIN = 5
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -116,6 +118,28 @@ async def seconds_each(n: int, once: Callable[[], Coroutine[Any, Any, object]]) 
         await once()
         taken.append(time.perf_counter() - started)
     return taken
+
+
+async def parts_of(workload: str, part: str, n: int, fan_out: Callable[[int], Awaitable[float]]) -> list[Sample]:
+    """What each of ``n`` parts of one run costs: what they take beyond a run of one.
+
+    Of the processor's time the best of several runs: sizes are compared with each other, and a run that takes long
+    meets more of its neighbours.
+    """
+
+    async def cpu_of(size: int) -> float:
+        meter = Meter()
+        await fan_out(size)
+        return meter.cpu_seconds
+
+    fixed = min([await cpu_of(1) for _ in range(FIXED_RUNS)])
+    least = min([await cpu_of(n) for _ in range(max(RUNS_MIN, repeats(n)))])
+    seconds = statistics.median([await fan_out(n) for _ in range(RUNS_MIN)])
+    return [
+        Sample(workload, "seconds", seconds, n),
+        Sample(workload, f"us_per_{part}", seconds / n * 1e6, n),
+        Sample(workload, f"cpu_us_per_{part}", (least - fixed) / (n - 1) * 1e6, n),
+    ]
 
 
 async def suspended_of(n: int, rss_mb_before: float, *pids: int) -> list[Sample]:

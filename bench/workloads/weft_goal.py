@@ -4,7 +4,6 @@ Written with the public surface only, as a user would write it, but for the scri
 """
 
 import asyncio
-import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -20,14 +19,12 @@ from bench.measure import (
     directory_given,
     latencies_of,
     main,
-    repeats,
+    parts_of,
     runs_of,
     seconds_each,
 )
 from weft.scripts import compile_script
 
-FIXED_RUNS = 20
-RUNS_MIN = 5
 PLANS = 10
 
 app = weft.App(f"sqlite:///{directory_given()}/weft.db")
@@ -110,25 +107,12 @@ def a2_latency(n: int, _: Path) -> Iterable[Sample]:
 
 
 def a8(n: int, _: Path) -> Iterable[Sample]:
-    """One step of ``n`` work items; what one costs is measured as a branch of a graph is."""
+    """One step of ``n`` work items."""
 
     async def body() -> list[Sample]:
-        fixed = min([await cpu_of(1) for _ in range(FIXED_RUNS)])
-        least = min([await cpu_of(n) for _ in range(max(RUNS_MIN, repeats(n)))])
-        seconds = statistics.median([await fan_out(n) for _ in range(RUNS_MIN)])
-        return [
-            Sample("A8", "seconds", seconds, n),
-            Sample("A8", "us_per_item", seconds / n * 1e6, n),
-            Sample("A8", "cpu_us_per_item", (least - fixed) / (n - 1) * 1e6, n),
-        ]
+        return await parts_of("A8", "item", n, fan_out)
 
     return hosted(body)
-
-
-async def cpu_of(n: int) -> float:
-    meter = Meter()
-    await fan_out(n)
-    return meter.cpu_seconds
 
 
 # --- planning ----------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ Written with the public surface only, as a user would write it.
 """
 
 import asyncio
-import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -19,13 +18,10 @@ from bench.measure import (
     directory_given,
     latencies_of,
     main,
-    repeats,
+    parts_of,
     runs_of,
     seconds_each,
 )
-
-FIXED_RUNS = 20
-RUNS_MIN = 5
 
 app = weft.App(f"sqlite:///{directory_given()}/weft.db")
 
@@ -111,29 +107,12 @@ def g3(n: int, _: Path) -> Iterable[Sample]:
 
 
 def g8(n: int, _: Path) -> Iterable[Sample]:
-    """One fan-out; what a branch costs is what ``n`` of them take beyond a run of one.
-
-    Of the processor's time the best of several runs: sizes are compared with each other, and a run that takes long
-    meets more of its neighbours.
-    """
+    """One fan-out."""
 
     async def body() -> list[Sample]:
-        fixed = min([await cpu_of(1) for _ in range(FIXED_RUNS)])
-        least = min([await cpu_of(n) for _ in range(max(RUNS_MIN, repeats(n)))])
-        seconds = statistics.median([await fan_out(n) for _ in range(RUNS_MIN)])
-        return [
-            Sample("G8", "seconds", seconds, n),
-            Sample("G8", "us_per_branch", seconds / n * 1e6, n),
-            Sample("G8", "cpu_us_per_branch", (least - fixed) / (n - 1) * 1e6, n),
-        ]
+        return await parts_of("G8", "branch", n, fan_out)
 
     return hosted(body)
-
-
-async def cpu_of(n: int) -> float:
-    meter = Meter()
-    await fan_out(n)
-    return meter.cpu_seconds
 
 
 if __name__ == "__main__":
