@@ -1,7 +1,8 @@
 """Weft over HTTP: ``weft serve`` on SQLite with ``synchronous=FULL``, as its users start it.
 
-A start is answered when it is durable. Its run performs a step meanwhile, in the same process: how many runs per second
-were accepted and carried out is told beside how many were accepted. Server and generator share the machine's cores.
+A start is answered when it is durable. In a burst its run, which performs a step, begins after it: how many runs per
+second were accepted and carried out is told beside how many were accepted. Server and generator share the machine's
+cores.
 """
 
 import json

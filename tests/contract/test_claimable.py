@@ -94,6 +94,15 @@ def test_a_new_run_that_is_to_start_later_is_claimable_then(store: Store) -> Non
     assert (claimable(store, now=6_999), claimable(store, now=7_000)) == ([], [RUN])
 
 
+def test_a_start_that_was_put_off_can_be_claimed_before_its_time_once(store: Store, peer: Store) -> None:
+    create(store, new(owner=None, start=b"1", wake_at=7_000))
+
+    (claimed,) = claim(store)
+
+    assert (claimed.owner, claimed.epoch, claimed.wake_at) == (HERE, 1, None)
+    assert (claim(peer, host=THERE), claimable(peer, now=7_000), next_wake(peer)) == ([], [], None)
+
+
 def test_mail_brings_a_start_that_was_put_off_forward_only_if_it_is_urgent(store: Store, peer: Store) -> None:
     create(store, new(owner=None, start=b"1", wake_at=7_000))
     send(store, mail("m1"))

@@ -21,10 +21,11 @@ from tests.sim.workflows import CODE, Cast
 from weft.authoring.app import AppCatalogue
 from weft.authoring.handles import Handle
 from weft.core import commands as c
-from weft.core.ids import RunId
+from weft.core.ids import RunId, RunUid
 from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
 from weft.ports.boundary import set_hook
 from weft.runtime.door import Door
+from weft.runtime.engine import Engine
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
@@ -33,6 +34,9 @@ from weft.testing.faults import FaultyStore
 from weft.testing.loop import PROCESS, Process, ProcessDied, make_loop
 
 TURNS_MAX = 200_000
+BURSTS = 0.1
+"""How many starts come in a burst: written down first, and begun before the time until which they are put off."""
+PUT_OFF_MS = 5_000
 PATIENCE = 12.0
 """Seconds that a user waits for one answer before asking elsewhere."""
 _ANY: Codec[Any] = Codec.of(Any)
@@ -223,10 +227,12 @@ class Cluster:
         plan = kind.workflow.plan_for(bytes(start.input))
         if bytes(plan):
             start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=plan)
-        if not await self.give("start", run_id, lambda door: door.start(start, chosen=True)):
+        burst = random.Random(f"burst-{self.seed}-{index}").random() < BURSTS
+        begin = self._burst if burst else self._start
+        if not await self.give("start", run_id, lambda door: begin(door, start)):
             return
         if plans[0] < 0.3:
-            self.user(self._again("start", run_id, lambda door: door.start(start, chosen=True)))
+            self.user(self._again("start", run_id, lambda door: self._start(door, start)))
         for number in range(r.randint(0, 4) if kind.messages else 0):
             self.user(self._message(run_id, r.choice(kind.messages), f"{run_id}/{number}"))
         if kind.asks and plans[1] < 0.8:
@@ -241,6 +247,20 @@ class Cluster:
             self.user(self._retry(run_id))
         if plans[5] < 0.7 and kind.letters:
             self.user(self._mend_goal(run_id) if self.cast.name == "goals" else self._mend(run_id))
+
+    async def _start(self, door: Door, start: c.StartRun) -> None:
+        await door.start(start, chosen=True)
+
+    async def _burst(self, door: Door, start: c.StartRun) -> None:
+        started = await door.start(start, chosen=True, delay_ms=PUT_OFF_MS)
+        if started.created and door.engine is not None:
+            self.ledger.reached["begun before its time"] += 1
+            door.engine.aside(self._take_new(door.engine, started.uid))
+
+    async def _take_new(self, engine: Engine, uid: RunUid) -> None:
+        await asyncio.sleep(random.Random(f"calm-{uid}").uniform(0, 6))
+        with contextlib.suppress(StoreError):
+            await engine.recovery.take_new([uid])
 
     async def _message(self, run_id: str, name: str, token: str) -> None:
         self.named[token] = name

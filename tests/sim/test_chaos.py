@@ -23,7 +23,7 @@ REACHED = (
     # What users do, and what may become of it.
     "acked start", "acked start again", "acked message", "acked message again", "acked answer", "acked cancel",
     "acked pause", "acked resume", "acked result", "acked retry", "refused message", "refused answer", "refused reuse",
-    "refused retry", "unknown start", "unknown message",
+    "refused retry", "unknown start", "unknown message", "begun before its time",
     # What goes wrong with the store, with processes and with bodies.
     "fault before", "fault after", "fault late", "fault slow", "fault die_before", "fault die_after", "fault boundary",
     "fault kill", "fault freeze", "fault jump", "fault stop", "mood throw_before", "mood throw_after", "mood hang",

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import PerformTask
-from weft.core.ids import EntryId, HostId, RunUid, Seq
+from weft.core.ids import EntryId, Epoch, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import Corrupt, KeyReused, StoreError, WeftError
 from weft.ports.boundary import boundary
@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("weft")
 
 CLAIMS_PER_SCAN = 500
+LOADS_PER_TURN = 50
 SHARE_MIN = 20
 """So few runs are not worth sharing."""
 PAUSE_SECONDS_MAX = 2.0
+UNCLAIMED = Epoch(0)
+"""Of a run that was made for nobody."""
 
 
 class Recovery:
@@ -67,7 +70,7 @@ class Recovery:
             room = max(0, engine.settings.resident_max - len(engine.actors))
             self.backlog = max(0, len(fresh) - room)
             share = await self._share(fresh)
-            taken = await self.take(share[:room], dead=dead)
+            taken = await self.take(share[:room])
             total += taken
             if not taken or self.backlog or (len(rows) < CLAIMS_PER_SCAN and len(share) == len(fresh)):
                 break
@@ -82,31 +85,40 @@ class Recovery:
         apart = sorted(rows, key=lambda row: crc32(f"{engine.host}{row.uid}".encode()))
         return apart[: max(SHARE_MIN, -(-len(rows) // hosts))]
 
-    async def take(self, rows: Sequence[RunRow], *, dead: Sequence[HostId] = ()) -> int:
+    async def take(self, rows: Sequence[RunRow]) -> int:
         """Claim those of these runs whose log can be read here, and go on with them."""
+        readable = [row for row in rows if row.format <= e.FORMAT]
+        died = {row.uid for row in readable if row.owner is not None}
+        return await self._take({row.uid: row.epoch for row in readable}, died)
+
+    async def take_new(self, uids: Sequence[RunUid]) -> None:
+        """Begin runs before the time until which they were put off, unless somebody has or there is no room."""
+        room = max(0, self._engine.settings.resident_max - len(self._engine.actors))
+        await self._take(dict.fromkeys(uids[:room], UNCLAIMED), ())
+
+    async def _take(self, epochs: Mapping[RunUid, Epoch], died: Collection[RunUid]) -> int:
         engine = self._engine
-        rows = [row for row in rows if row.format <= e.FORMAT]
-        if not rows:
+        if not epochs:
             return 0
-        owners = {row.uid: row.owner for row in rows}
-        self._taking.update(owners)
+        self._taking.update(epochs)
         try:
-            claimed = await self._claim(rows)
+            claimed = await self._claim(epochs)
             boundary("recovery.claimed")
-            for row in claimed:
+            for i, row in enumerate(claimed, 1):
                 if row.uid not in engine.actors:
-                    await self.go_on(row, died=owners[row.uid] is not None)
+                    await self.go_on(row, died=row.uid in died)
+                if i % LOADS_PER_TURN == 0:
+                    await asyncio.sleep(0)  # a store may answer at once, and others have something to do too
         finally:
-            self._taking.difference_update(owners)
+            self._taking.difference_update(epochs)
         return len(claimed)
 
-    async def _claim(self, rows: Sequence[RunRow]) -> list[RunRow]:
+    async def _claim(self, expected: Mapping[RunUid, Epoch]) -> list[RunRow]:
         """Those that are ours now.
 
         A claim without an answer is made again: it went through, or the second one fences it.
         """
         engine = self._engine
-        expected = {row.uid: row.epoch for row in rows}
         asked = 0
 
         async def claim() -> list[RunRow]:

@@ -11,6 +11,7 @@ from weft.runtime.engine import Engine
 from weft.server.access.gate import AccessGate, access_gate
 from weft.server.approvals.notifier import notifier_here
 from weft.server.backlog import Backlog
+from weft.server.burst import Burst
 from weft.server.hosted import Hosted
 from weft.server.identity import Gate
 from weft.server.leases import Leases
@@ -41,6 +42,7 @@ class Services:
         self.leases = Leases()
         self.metrics = Metrics()
         self.backlog = Backlog()
+        self.burst = Burst()
         self.closing = asyncio.Event()
         """Set when the server stops: what only waits is let go."""
         self._engine: Engine | None = None

@@ -20,23 +20,27 @@ async def start(call: Call) -> Reply:
     """Start a run, or find the one that this very start made before."""
     new = call.given(views.NewRun)
     services = call.services
-    await services.backlog.admit(services.engine(), services.limits.backlog_seconds)
+    engine = services.engine()
+    await services.backlog.admit(engine, services.limits.backlog_seconds)
     by_key = call.key if new.id is None else None
-    order = Order(
-        workflow=new.workflow,
-        input=new.input,
-        version=new.version,
-        id=new.id if by_key is None else _id_of(call, by_key),
-        existing=new.existing if by_key is None else "attach",
-        attributes=_attributes(call, new),
-        delay_ms=round(new.delay * 1000),
-    )
-    try:
-        started = await call.hosted.launch_named(order)
-    except IdTaken as error:
-        if by_key is None:
-            raise
-        raise KeyReused(f'The key "{by_key}" was used for another start.', hint=error.message) from None
+    with services.burst as put_off_ms:
+        order = Order(
+            workflow=new.workflow,
+            input=new.input,
+            version=new.version,
+            id=new.id if by_key is None else _id_of(call, by_key),
+            existing=new.existing if by_key is None else "attach",
+            attributes=_attributes(call, new),
+            delay_ms=round(new.delay * 1000) or put_off_ms,
+        )
+        try:
+            started = await call.hosted.launch_named(order)
+        except IdTaken as error:
+            if by_key is None:
+                raise
+            raise KeyReused(f'The key "{by_key}" was used for another start.', hint=error.message) from None
+    if put_off_ms and not new.delay and started.created:
+        services.burst.hold(engine, started.uid)
     where = f"{call.root}{API}/runs/{quote(started.id, safe='')}"
     return Reply(views.Started(started.id, started.created), 201 if started.created else 200, {"location": where})
 

@@ -20,7 +20,8 @@ _NAMES = RUN_COLUMNS.split(", ")
 
 INSERT_RUN = (
     "INSERT INTO runs (uid, id, workflow, version, style, status, seq, updated_at, epoch, owner, wake_at, "
-    "format, parent, created_at, attributes) VALUES (?, ?, ?, ?, ?, 'running', 0, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "format, parent, created_at, attributes, mail, mail_at) "
+    "VALUES (?, ?, ?, ?, ?, 'running', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
 
@@ -36,6 +37,7 @@ def run_row(values: Sequence[Any]) -> RunRow:
 def insert_run(connection: apsw.Connection, new: NewRun, id: RunId) -> int | None:
     """Make a row, with its attributes and its start mail; its number. None: the id or uid is taken."""
     attributes = plain(new.attributes)
+    mail = start_mail(new)
     connection.execute(
         INSERT_RUN,
         (
@@ -52,6 +54,8 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId) -> int | Non
             new.parent,
             new.created_at,
             json_text(attributes),
+            0 if mail is None else 1,
+            None if mail is None else mail.at,
         ),
     )
     if not connection.changes():
@@ -59,10 +63,8 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId) -> int | Non
     num = connection.last_insert_rowid()
     if attributes:
         index_attributes(connection, num, attributes)
-    mail = start_mail(new)
     if mail is not None:
         put_mail(connection, num, 1, mail)
-        connection.execute("UPDATE runs SET mail = 1, mail_at = ? WHERE num = ?", (mail.at, num))
     return num
 
 
