@@ -65,6 +65,7 @@ class Actor:
     """See the module."""
 
     __slots__ = (
+        "_facts",
         "_scheduled",
         "committed_seq",
         "died",
@@ -121,6 +122,7 @@ class Actor:
         self.now_ms = Millis(0)
         self.tolerant = engine.settings.tolerant
         self._scheduled = False
+        self._facts: Env | None = None
 
     # --- the mailbox ----------------------------------------------------------------------------------------------
 
@@ -309,13 +311,16 @@ class Actor:
         self._record(self.machine.decide(command, self._env()))
 
     def _env(self) -> Env:
-        return Env(
-            now=self.now_ms,
-            check=self.engine.check_schema,
-            blob=self.blob,
-            keep=self.keep,
-            recall=self.engine.recent.recall,
-        )
+        facts = self._facts
+        if facts is None or facts.now != self.now_ms:
+            facts = self._facts = Env(
+                now=self.now_ms,
+                check=self.engine.check_schema,
+                blob=self.blob,
+                keep=self.keep,
+                recall=self.engine.recent.recall,
+            )
+        return facts
 
     def now(self) -> int:
         return self.now_ms
@@ -547,6 +552,7 @@ class Actor:
     def close(self) -> None:
         """Take the code out of memory."""
         self.ready = False
+        self._facts = None  # it knows this run: a circle that only the collector would find
         if self.driver is not None:
             self.driver.close()
             self.driver = None

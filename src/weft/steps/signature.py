@@ -93,6 +93,8 @@ class Signature:
             BadValue: an argument is missing, unknown, of another type (`value.wrong_type`) or no JSON at all.
             LimitExceeded: the arguments together are too big or too deep.
         """
+        if not args and not kwargs and not self._required:
+            return b"{}"
         given = dict(zip(self._positional, args, strict=False))
         if len(args) > len(self._positional):
             takes = len(self._positional)
