@@ -72,7 +72,7 @@ COMPILED = {
     "dependencies on all before": {f"n{i}": {**STEP, "dependencies": [f"n{j}" for j in range(i)]} for i in range(300)},
     "many ways between two nodes": many_ways(1500),
     "many ways into a join": many_ways(1500, join="edges"),
-    "a way for errors at every node": {**chain(300, catch="h"), "h": STEP},
+    "a way for errors at every node": {**chain(NODES, catch="h"), "h": STEP},
     "many branches": wide(4000, "all"),
     "many branches and a join of edges": wide(4000, "edges"),
     "many branches of which three count": wide(4000, {"at_least": 3}),

@@ -57,6 +57,7 @@ class _Watched(Game):
         self.entered: list[tuple[str, At, bool]] = []
         self.met: list[str] = []
         self.ended: list[int] = []
+        self.skips = 0
 
     def _activate(self, token: Token, node: Node, inside: int = -1) -> None:
         self.entered.append((node.id, tuple(token.path), inside >= 0))
@@ -66,6 +67,10 @@ class _Watched(Game):
         if self.graph.nodes[edge.to].join != "plain":
             self.met.append(edge.to)
         super().arrive(token, edge)
+
+    def _pass_edge(self, edge: Edge, path: Path) -> None:
+        self.skips += 1
+        super()._pass_edge(edge, path)
 
     def _end_loop(self, loop_id: str) -> None:
         run = self.state.loops.get(loop_id)
@@ -185,8 +190,8 @@ class Play:
 
     # --- what it leads to -----------------------------------------------------------------------------------------
 
-    def make(self, position: Position, move: Move) -> None:
-        """Change the position by a move."""
+    def make(self, position: Position, move: Move) -> int:
+        """Change the position by a move; over how many edges a skip was passed on."""
         state = position.state
         token = state.tokens[move.token]
         node = self.graph.nodes[token.node]
@@ -207,6 +212,7 @@ class Play:
         state.agenda = [token_id for token_id in state.agenda if token_id in state.tokens]
         state.data = {}
         self._note(position, game)
+        return game.skips
 
     def _note(self, position: Position, game: _Watched) -> None:
         facts, trail = self.facts, position.trail

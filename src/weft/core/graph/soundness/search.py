@@ -23,6 +23,8 @@ COPIED, PLAYED = 6, 6
 """What a move costs besides its edges, if its position is kept, and if not."""
 LOOK = 10
 """How many things are looked through for the price of one that is copied."""
+SKIPPED = 2
+"""And over how many edges a skip is passed on."""
 WORK_AFTER_DEADLOCK = 12_000
 """What it may still cost once it is clear that something is wrong. Tokens that are stuck make ever more positions."""
 
@@ -69,7 +71,7 @@ class Search:
                 if self._work_left <= 0:
                     return
                 child = position.copied(frozen) if number < len(moves) else position
-                self.play.make(child, move)
+                self._make(child, move)
                 self._go_on(child)
 
     def _go_on(self, position: Position) -> None:
@@ -84,7 +86,10 @@ class Search:
                 self._push(position)
                 return
             self._work_left -= self._edges(position, moves[0])
-            self.play.make(position, moves[0])
+            self._make(position, moves[0])
+
+    def _make(self, position: Position, move: Move) -> None:
+        self._work_left -= self.play.make(position, move) // SKIPPED
 
     def _edges(self, position: Position, move: Move) -> int:
         """The ways out of the node whose token moves: each is taken or skipped."""
