@@ -63,6 +63,7 @@ class Flight(msgspec.Struct, eq=False):
     """How often this host had stood still when the store last said that this is its own."""
     since: float = 0.0
     """When it was handed out, on the monotonic clock."""
+    begun: bool = False
     stopped: bool = False
     emitted: bool = False
     chunks: Iterator[int] = msgspec.field(default_factory=count)
@@ -181,15 +182,16 @@ class Worker:
         flight.stopped = True
         if flight.running is not None:
             flight.running.cancel()
+            if not flight.begun:
+                flight.begun = True
+                self._next()  # a task that is cancelled before its first step takes none
 
     def _start(self, flight: Flight) -> None:
         self._free -= 1
         # A context of its own: a body must not see the scope of the workflow whose turn happens to hand it out.
         flight.running = asyncio.get_running_loop().create_task(self._perform(flight), context=self._context.copy())
-        # Not a `finally` inside: a task that is cancelled before its first step never comes there.
-        flight.running.add_done_callback(self._next)
 
-    def _next(self, _: asyncio.Task[None]) -> None:
+    def _next(self) -> None:
         self._free += 1
         self._fill()
 
@@ -210,18 +212,18 @@ class Worker:
                 self._start(waiting)
 
     async def _perform(self, flight: Flight) -> None:
-        report: Report
+        flight.begun = True
         try:
-            report = await self._attempt(flight)
+            report: Report = await self._attempt(flight)
+            if flight.emitted and self._emitter is not None:
+                await self._emitter.flush()
+            if not flight.stopped:
+                boundary("step.after")
+                self._report(flight, report)
         except asyncio.CancelledError:
             return
-        except AnsweredLater:
-            report = c.ReportWorkAccepted(flight.effect.task, flight.effect.attempt, flight.effect.delivery)
-        if flight.emitted and self._emitter is not None:
-            await self._emitter.flush()
-        if not flight.stopped:
-            boundary("step.after")
-            self._report(flight, report)
+        finally:
+            self._next()
 
     async def _attempt(self, flight: Flight) -> Report:
         effect = flight.effect
@@ -252,7 +254,7 @@ class Worker:
             kept = Raw(await self._keep(strike_json(output)))
             return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, kept)
         except AnsweredLater:
-            raise
+            return c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery)
         except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
             return self._failed(effect, body, error)
 
