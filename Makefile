@@ -46,6 +46,8 @@ $(STAMP): pyproject.toml uv.lock
 run: setup
 	@mkdir -p build/demo && cd build/demo && ../../$(BIN)/python ../../examples/demo.py
 
+# Tests start hundreds of processes: each would compile all of Weft again if nothing compiled were kept.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: setup
 	$(BIN)/pytest -n $(JOBS) --dist worksteal
 
