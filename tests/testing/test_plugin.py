@@ -25,17 +25,19 @@ async def hello(name: str) -> str:
 """
 
 
-def pytest_in(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def pytest_in(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "WEFT"))}
+    environment |= variables
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def project(folder: Path, test: str, ini: str = "") -> subprocess.CompletedProcess[str]:
+    """Only this plugin is loaded: the ones that others have installed take seconds, and the examples load them all."""
     (folder / "greeter.py").write_text(APP, "utf-8")
     (folder / "test_greeter.py").write_text(test, "utf-8")
     (folder / "pytest.ini").write_text(f"[pytest]\npythonpath = .\n{ini}", "utf-8")
-    return pytest_in(folder)
+    return pytest_in(folder, "-p", "weft.testing.plugin", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
 
 
 def test_the_programs_of_the_surface_pass_as_they_stand() -> None:
