@@ -39,6 +39,8 @@ BURSTS = 0.1
 PUT_OFF_MS = 5_000
 PATIENCE = 12.0
 """Seconds that a user waits for one answer before asking elsewhere."""
+QUIET = 2.0
+"""Seconds after which nothing more is expected of a world in which every run is over and every user content."""
 _ANY: Codec[Any] = Codec.of(Any)
 
 
@@ -67,6 +69,8 @@ class Cluster:
             self.ids,
         )
         self.chaotic = True
+        self.healing: asyncio.Future[None] = self.loop.create_future()
+        self.quiet_at = QUIET
         self.specs: dict[str, tuple[str, dict[str, Any]]] = {}
         self.results: list[tuple[str, Any]] = []
         """What those who waited for a run were told."""
@@ -112,7 +116,7 @@ class Cluster:
     # --- the play -------------------------------------------------------------------------------------------------
 
     def play(self) -> None:
-        """Chaos, then healing, then up to an hour for every run to end."""
+        """Chaos for as long as somebody wants something, then healing, then up to an hour for every run to end."""
         log = logging.getLogger("weft")
         complaints = Complaints(self.ledger)
         level, before = log.level, set_hook(self._boundary)
@@ -128,6 +132,9 @@ class Cluster:
     def _drive(self, task: asyncio.Task[None]) -> None:
         while not task.done():
             if not self.loop.turn():
+                if self._is_quiet():
+                    self.healing.set_result(None)
+                    continue
                 self.loop.jump()
             if self.loop.turns > TURNS_MAX:
                 self.ledger.breach(f"it goes round and round: {TURNS_MAX} turns of the loop")
@@ -140,13 +147,14 @@ class Cluster:
         for index in range(self.swarm.runs):
             self.user(self._run(index))
         monkey = self.loop.create_task(self._monkey())
-        await asyncio.sleep(self.swarm.seconds)
+        self.loop.call_later(self.swarm.seconds, lambda: self.healing.done() or self.healing.set_result(None))
+        await self.healing
         monkey.cancel()
         self._heal()
         # What a clock that was ahead has put off is put off: the hour begins when the right time has come there.
         end = self.loop.time() + HOUR + self.ahead_ms / 1000
         first = self.loop.time() + 60
-        while self.loop.time() < end and (self._is_unfinished() or any(not user.done() for user in self.users)):
+        while self.loop.time() < end and self._is_unfinished():
             await asyncio.sleep(1.0 if self.loop.time() < first else 20.0)
             await self._resume_all()
         self.ledger.note("end")
@@ -159,7 +167,13 @@ class Cluster:
                     await self.handle(self.client_door, run.id).resume()
 
     def _is_unfinished(self) -> bool:
-        return bool(self.store.content.open)
+        return bool(self.store.content.open) or not all(user.done() for user in self.users)
+
+    def _is_quiet(self) -> bool:
+        """Whether chaos has nothing left to spoil: nobody wants anything for a while. Then hosts only look around."""
+        if self.healing.done() or self._is_unfinished():
+            self.quiet_at = self.loop.time() + QUIET
+        return self.loop.time() > self.quiet_at
 
     def _heal(self) -> None:
         self.chaotic = False
