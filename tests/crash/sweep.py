@@ -8,6 +8,7 @@ a database of Postgres, which is emptied before each trial; else every trial has
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -106,6 +107,8 @@ def main() -> None:
     root = Path(sys.argv[1])
     (root / "warm").mkdir()
     PLAYED.run(root / "warm")  # imports everything once, so that each fork begins at once
+    gc.collect()
+    gc.freeze()  # or every fork would look through all of it for garbage, and copy every page it looks at
     numbers = [int(word) for word in sys.argv[4:]]
     found = single(root, *numbers) if sys.argv[3] == "single" else pairs(root, *numbers)
     print(json.dumps(found))
