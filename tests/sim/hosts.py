@@ -122,6 +122,10 @@ class PartOfApp(AppCatalogue):
         super().__init__(app)
         self._lacks = lacks
         self._definitions = self._made.setdefault(app.url, {})
+        self._own = super().programs()
+
+    def programs(self) -> list[tuple[str, str]]:
+        return list(dict.fromkeys([*self._own, *self._programs]))
 
     def catalogue(self) -> PartOfApp:
         return self

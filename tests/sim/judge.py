@@ -24,7 +24,6 @@ class Verdict:
         self.seed = seed
         self.cast = cluster.cast.name
         self.breaches = found
-        self.digest = cluster.ledger.digest()
         self.reached: Counter[str] = cluster.ledger.reached + Counter(
             {f"fault {kind}": count for kind, count in cluster.swarm.seen.items()}
         )
@@ -46,6 +45,16 @@ def judge(seed: int, cast: Cast = CODE) -> Verdict:
     finally:
         cluster.close()
     return Verdict(seed, found, cluster)
+
+
+def digest(seed: int, cast: Cast = CODE) -> str:
+    """All that happens in the world of a seed, in short."""
+    cluster = Cluster(seed, cast=cast)
+    try:
+        cluster.play()
+    finally:
+        cluster.close()
+    return cluster.ledger.digest()
 
 
 def failures(seeds: Iterable[int], cast: Cast = CODE) -> list[Verdict]:

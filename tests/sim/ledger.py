@@ -31,7 +31,6 @@ class Ledger:
         self._loop = loop
         self._content = content
         self._catalogue = catalogue
-        self._hash = hashlib.blake2b(digest_size=16)
         self.trace: list[tuple[Any, ...]] = []
         self.breaches: list[str] = []
         self.reached: Counter[str] = Counter()
@@ -60,12 +59,10 @@ class Ledger:
     # --- the trace ------------------------------------------------------------------------------------------------
 
     def note(self, what: str, *details: Any) -> None:
-        entry = (round(self._loop.time(), 6), what, *details)
-        self.trace.append(entry)
-        self._hash.update(repr(entry).encode())
+        self.trace.append((round(self._loop.time(), 6), what, *details))
 
     def digest(self) -> str:
-        return self._hash.hexdigest()
+        return hashlib.blake2b(repr(self.trace).encode(), digest_size=16).hexdigest()
 
     def breach(self, text: str) -> None:
         self.breaches.append(f"{self._loop.time():.3f}: {text}")
