@@ -148,6 +148,6 @@ def cpu_per_branch(how: str, count: int) -> float:
 
 @pytest.mark.parametrize("how", HOWS)
 def test_a_late_branch_costs_the_same_among_many(how: str) -> None:
-    few, many = cpu_per_branch(how, 200), cpu_per_branch(how, 2000)
+    few, many = cpu_per_branch(how, 150), cpu_per_branch(how, 900)
 
     assert many < few * 2
