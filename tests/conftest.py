@@ -13,9 +13,13 @@ os.environ.pop("WEFT_URL", None)
 settings.register_profile("weft", derandomize=True, database=None, deadline=None)
 settings.load_profile("weft")
 
+# What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
+gc.disable()
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Thousands of collected tests are no garbage: do not look through them over and over."""
+    """From here on there is garbage, but none of it among the thousands of collected tests."""
     gc.collect()
     gc.freeze()
+    gc.enable()
