@@ -122,10 +122,10 @@ def database(name: str) -> str:
 
 def empty(url: str) -> None:
     """Delete every row that Weft has in the database; its tables stay."""
-    run(_execute(url, _EMPTY))
+    run(_execute(url, EMPTY))
 
 
-_EMPTY = """
+EMPTY = """
 DO $$
 DECLARE
     name text;

@@ -1,8 +1,11 @@
 """Every test of this folder runs once per store. A new store is one more entry in ``STORES``."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from tests import servers
@@ -13,45 +16,85 @@ from weft.stores.postgres import PostgresStore
 from weft.stores.sqlite import SqliteStore
 
 Opened = Callable[[], Store]
+Emptying = Callable[[str], None]
 
 
-def _memory(_folder: Path) -> Opened:
+def _memory(_folder: Path, _empty: Emptying) -> Opened:
     first = MemoryStore()
     return first.share
 
 
-def _sqlite(folder: Path) -> Opened:
+def _sqlite(folder: Path, _empty: Emptying) -> Opened:
     return lambda: SqliteStore(f"sqlite:///{folder}/weft.db", durability="fast")
 
 
-def _postgres(_folder: Path) -> Opened:
+def _postgres(_folder: Path, empty: Emptying) -> Opened:
     url = servers.database("contract")
-    servers.empty(url)
+    empty(url)
     return lambda: PostgresStore(url, durability="fast")
 
 
-STORES: dict[str, Callable[[Path], Opened]] = {"memory": _memory, "postgres": _postgres, "sqlite": _sqlite}
+STORES: dict[str, Callable[[Path, Emptying], Opened]] = {"memory": _memory, "postgres": _postgres, "sqlite": _sqlite}
+
+
+@pytest.fixture(scope="session")
+def emptying() -> Iterator[Emptying]:
+    """Empties a database, in a session that stays: one that is new to a server costs more than most tests."""
+    sessions: dict[str, Any] = {}
+
+    def empty(url: str) -> None:
+        if url not in sessions:
+            sessions[url] = go(asyncpg.connect(url))
+        go(sessions[url].execute(servers.EMPTY))
+
+    yield empty
+    for each in sessions.values():
+        go(each.close())
 
 
 @pytest.fixture(params=sorted(STORES))
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+def make(request: pytest.FixtureRequest, tmp_path: Path, emptying: Emptying) -> Opened:
     """Makes stores over one database, which is empty at first."""
-    return STORES[request.param](tmp_path)
+    return STORES[request.param](tmp_path, emptying)
+
+
+@pytest.fixture(scope="session")
+def kept() -> Iterator[dict[str, Store]]:
+    """Stores on Postgres that stay open from test to test, by the name of their fixture."""
+    stores: dict[str, Store] = {}
+    yield stores
+    for each in stores.values():
+        go(each.close())
 
 
 @pytest.fixture
-def store(make: Opened) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store]) -> Iterator[Store]:
     """An empty store, open."""
+    with _open(request, make, kept) as opened:
+        yield opened
+
+
+@pytest.fixture
+def peer(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store], store: Store) -> Iterator[Store]:
+    """The same database as another process sees it."""
+    with _open(request, make, kept) as opened:
+        yield opened
+
+
+# What a store knows of hosts it keeps in mind; nothing else outlives the rows of a test.
+MINDFUL = {"test_hosts.py", "test_interleavings.py"}
+
+
+@contextmanager
+def _open(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store]) -> Iterator[Store]:
+    name = request.fixturename
+    if request.node.callspec.params["make"] == "postgres" and request.path.name not in MINDFUL:
+        if name not in kept:
+            kept[name] = make()
+            go(kept[name].open())
+        yield kept[name]
+        return
     opened = make()
     go(opened.open())
     yield opened
     go(opened.close())
-
-
-@pytest.fixture
-def peer(make: Opened, store: Store) -> Iterator[Store]:
-    """The same database as another process sees it."""
-    other = make()
-    go(other.open())
-    yield other
-    go(other.close())
