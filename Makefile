@@ -5,7 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench bench-peers soak chaos clean
 
-JOBS ?= 2
+# Tests also wait, for servers and processes, so one more of them at a time than there are cores.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 SEEDS ?= 100000
 RUNS ?= 1000
 BIN := .venv/bin
