@@ -303,7 +303,7 @@ ALE: dict[str, Attack] = {
 }
 ATTACKS = {"lua": LUA_BURNING | LUA_TAKING, "ale": ALE}
 # One for each of the two clocks burns as long as users' scripts may.
-SHORT = {"lua": LUA_BURNING.keys() - {"long texts compared", "find with many loops"}, "ale": frozenset[str]()}
+SHORT = {"lua": LUA_BURNING.keys() - {"long texts compared", "find with many loops"}}
 
 
 def memory_kb() -> int:
