@@ -411,6 +411,6 @@ GRAPHS = Cast(
         ),
     ),
     lacks=(("bump",), ("plain", "unbook"), ("fire", "third_time")),
-    runs=(2, 4),
+    runs=(1, 3),
     cache_bytes=40_000,
 )  # fmt: skip
