@@ -56,6 +56,8 @@ class Group:
         self._prefix = prefix
         self._steps: dict[str, Step[Any, Any]] = {}
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
+        self._newest: dict[str, Workflow[Any, Any]] = {}
+        """By name, in the version that was registered last."""
         self._programs: dict[tuple[str, str], WorkflowProgram] = {}
         self._graphs: dict[str, Graph] = {}
         self._goals: dict[str, Goal] = {}
@@ -179,7 +181,7 @@ class Group:
 
     def _keep_workflow(self, workflow: Workflow[Any, Any]) -> None:
         key = (workflow.name, workflow.version)
-        self._workflows[key] = workflow
+        self._workflows[key] = self._newest[workflow.name] = workflow
         self._programs[key] = WorkflowProgram(workflow, THE_CONTEXT)
         if self._parent is not None:
             self._parent._keep_workflow(workflow)  # noqa: SLF001
@@ -209,7 +211,7 @@ class Group:
 
     def _keep_graph(self, graph: Graph) -> None:
         known = self._graphs.get(graph.name)
-        taken = graph.name in self._steps or any(name == graph.name for name, _ in self._workflows)
+        taken = graph.name in self._steps or graph.name in self._newest
         if taken or (known is not None and known is not graph and known.version != graph.version):
             other = "A step" if graph.name in self._steps else "Another workflow"
             raise NameTaken(f'{other} is called "{graph.name}".', hint=RENAME)
@@ -327,10 +329,7 @@ class Group:
 
     def _enter(self, name: str) -> None:
         """Something is named as a goal, and takes part in planning from now on."""
-        found: Step[Any, Any] | Graph | Workflow[Any, Any] | None = self._steps.get(name) or self._graphs.get(name)
-        if found is None:
-            workflows = [workflow for (known, _), workflow in self._workflows.items() if known == name]
-            found = workflows[-1] if workflows else None
+        found = self._steps.get(name) or self._graphs.get(name) or self._newest.get(name)
         if found is not None:
             self._define(found)
 
@@ -411,7 +410,7 @@ class Group:
         return list(self._workflows)
 
     def runnable_names(self) -> list[str]:
-        return sorted({*(known for known, _ in self._workflows), *self._graphs, *self._goals})
+        return sorted({*self._newest, *self._graphs, *self._goals})
 
     def goals(self) -> list[Goal]:
         return list(self._goals.values())
@@ -428,13 +427,9 @@ class Group:
 
     def runnable_named(self, name: str) -> Runnable[Any]:
         """The newest registered version of a workflow of any style. Raises UnknownWorkflow."""
-        found = [workflow for (known, _), workflow in self._workflows.items() if known == name]
-        if found:
-            return found[-1]
-        if name in self._graphs:
-            return self._graphs[name]
-        if name in self._goals:
-            return self._goals[name]
+        found = self._newest.get(name) or self._graphs.get(name) or self._goals.get(name)
+        if found is not None:
+            return found
         names = self.runnable_names()
         raise UnknownWorkflow(
             f'No workflow "{name}" is registered.{did_you_mean(name, names)}', hint=known_names(names)

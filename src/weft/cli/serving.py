@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 10
 BACKLOG = 2_048
+SWITCH_SECONDS = 0.001
 OPEN_NOTICE = "open to every program on this machine, and to nobody else: there are no keys yet"
 CLOSED_NOTICE = "every request needs a key: weft keys"
 
@@ -90,6 +91,8 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _run(main: Any) -> None:
+    # The store's thread has to wait so long for its turn in Python, twice for every commit.
+    sys.setswitchinterval(SWITCH_SECONDS)
     # The loop that servers of this kind use; asyncio's own where there is none.
     try:
         import uvloop

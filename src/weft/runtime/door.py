@@ -77,7 +77,10 @@ class Door:
         Raises IdTaken (with the differences) if the id belongs to another workflow or input, or always with
         ``existing="refuse"``.
         """
-        start = msgspec.structs.replace(start, input=msgspec.Raw(await self.keep(bytes(start.input))))
+        raw = bytes(start.input)
+        kept = await self.keep(raw)
+        if kept is not raw:
+            start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
         if self.engine is not None and start.style != "code":
             await self.engine.library.publish()
         if chosen and (self.engine is None or delay_ms):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +15,8 @@ from weft.server.request import Call, Reply
 from weft.server.routing import API
 
 RESERVED = "weft."
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
+"""What an address takes as it is."""
 
 
 async def start(call: Call) -> Reply:
@@ -41,7 +44,8 @@ async def start(call: Call) -> Reply:
             raise KeyReused(f'The key "{by_key}" was used for another start.', hint=error.message) from None
     if put_off_ms and not new.delay and started.created:
         services.burst.hold(engine, started.uid)
-    where = f"{call.root}{API}/runs/{quote(started.id, safe='')}"
+    name = started.id if _PLAIN.fullmatch(started.id) else quote(started.id, safe="")
+    where = f"{call.root}{API}/runs/{name}"
     return Reply(views.Started(started.id, started.created), 201 if started.created else 200, {"location": where})
 
 
