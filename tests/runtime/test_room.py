@@ -6,7 +6,10 @@ import asyncio
 import gc
 from collections import Counter
 
+import pytest
+
 import weft
+from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine, World
@@ -77,6 +80,26 @@ def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector() -> None:
             assert gc.collect() == 0
         finally:
             gc.enable()
+        await engine.stop()
+
+    asyncio.run(scenario())
+
+
+def test_only_a_host_that_goes_on_complains_of_a_store_that_is_away(caplog: pytest.LogCaptureFixture) -> None:
+    async def away() -> None:
+        raise StoreError("away")
+
+    async def scenario() -> None:
+        app, _ = crowd()
+        engine, _ = await hosted(app)
+        for running in (True, False):
+            engine.running = running
+            engine.aside(away())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert ("an internal task failed" in caplog.text) is running
+            caplog.clear()
+        engine.running = True
         await engine.stop()
 
     asyncio.run(scenario())

@@ -24,7 +24,17 @@ from weft.core.goal.definitions import StepWay
 from weft.core.goal.machine import GoalMachine
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
 from weft.core.state import State
-from weft.errors import Corrupt, Failure, IdTaken, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
+from weft.errors import (
+    Corrupt,
+    Failure,
+    IdTaken,
+    KeyReused,
+    LimitExceeded,
+    NotFound,
+    RunFinished,
+    StoreError,
+    WeftError,
+)
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, NewRun, Outcome, Sent, Store
 from weft.runtime.actor import Actor
@@ -194,8 +204,10 @@ class Engine:
 
     def _aside_done(self, task: asyncio.Task[Any]) -> None:
         self._side.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.error("weft: an internal task failed", exc_info=task.exception())
+        error = None if task.cancelled() else task.exception()
+        # A store that does not answer while the host stops: whoever comes next does it.
+        if error is not None and (self.running or not isinstance(error, StoreError)):
+            log.error("weft: an internal task failed", exc_info=error)
 
     # --- the door -------------------------------------------------------------------------------------------------
 
