@@ -133,6 +133,21 @@ def test_another_delivery_stops_the_one_before_and_only_the_new_one_answers() ->
     play(scene())
 
 
+def test_a_hand_out_from_before_does_not_stop_the_one_that_followed_it() -> None:
+    async def scene() -> None:
+        bench, body = Bench(), Body()
+        bench.hand_out(body, delivery=2)
+        await calm()
+        bench.hand_out(body, delivery=1)
+        bench.hand_out(body, 2, attempt=2)
+        bench.hand_out(body, 2, attempt=1, delivery=3)
+        await asyncio.sleep(5)
+        assert (body.begun, body.stopped) == (2, 0)
+        assert [(report.task, report.attempt, report.delivery) for _, report in bench.reports] == [(1, 1, 2), (2, 2, 1)]
+
+    play(scene())
+
+
 def test_what_nobody_waits_for_is_stopped_and_frees_its_slot() -> None:
     async def scene() -> None:
         bench, body = Bench(slots=1), Body(60)

@@ -115,14 +115,17 @@ class Worker:
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
 
     def hand_out(self, flight: Flight) -> None:
-        """Perform it as soon as there is a slot. What is in flight already is not performed again."""
+        """Perform it as soon as there is a slot. What is in flight already is not performed again.
+
+        Nor is what came before it: an old answer of the store may be heard after the task came anew from the queue.
+        """
         if self.closed:
             return
         flights = self.flights.setdefault(flight.uid, {})
         present = flights.get(flight.effect.task)
         if present is not None:
-            known = present.effect
-            if (known.attempt, known.delivery) == (flight.effect.attempt, flight.effect.delivery):
+            known, given = present.effect, flight.effect
+            if (known.attempt, known.delivery) >= (given.attempt, given.delivery):
                 return
             self._stop(present)
         flights[flight.effect.task] = flight
