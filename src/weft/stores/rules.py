@@ -34,10 +34,13 @@ def check_numbering(batch: Sequence[Append]) -> None:
 
 def is_plain(append: Append) -> bool:
     """Whether there are events and nothing else."""
+    return append.status is None and append.create is None and is_lean(append)
+
+
+def is_lean(append: Append) -> bool:
+    """Whether there is nothing but events, and perhaps the beginning or the end of a run."""
     return (
-        append.status is None
-        and append.create is None
-        and not (append.taken or append.keys or append.mail or append.refs or append.children)
+        not (append.taken or append.keys or append.mail or append.refs or append.children)
         and append.attributes is None
         and append.reopen is None
         and append.snapshot is None

@@ -16,7 +16,7 @@ import msgspec
 from weft.core.ids import HostId, RunId, RunUid
 from weft.ports.store import OVER_STATUSES, REOPENED_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
-from weft.stores.rules import free_id, is_plain, merge_attributes
+from weft.stores.rules import free_id, is_lean, merge_attributes
 from weft.stores.sqlite.mail import Taken, deliver, is_key_taken, read_taken, take, write_key
 from weft.stores.sqlite.rows import index_attributes, insert_run, json_text, unindex_attributes
 
@@ -24,6 +24,10 @@ Numbers = dict[str, tuple[int, int]]
 NUMBERS_MAX = 100_000
 
 _ADVANCE = "UPDATE runs SET seq = ?, updated_at = ? WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
+_END = (
+    "UPDATE runs SET seq = ?, updated_at = ?, status = ?, ended_at = ?, owner = NULL, wake_at = NULL "
+    "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ? AND mail = ?"
+)
 _EVENTS = "INSERT INTO events (run, seq, at, body, crc) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -47,14 +51,32 @@ class Batch:
         self._events: list[tuple[int, int, int, str, int]] = []
 
     def write(self, appends: Sequence[Append]) -> list[Outcome]:
-        outcomes = [
-            self._plain(append) if append.events and is_plain(append) else self._rich(append) for append in appends
-        ]
+        outcomes = [self._one(append) for append in appends]
         if self._events:
             self._connection.executemany(_EVENTS, self._events)
         return outcomes
 
-    def _plain(self, append: Append) -> Outcome:
+    def _one(self, append: Append) -> Outcome:
+        """Most appends begin a run, carry it on or end it, and do nothing else: one statement is enough for each."""
+        if append.events and is_lean(append):
+            if append.create is not None:
+                if append.status == "running":
+                    return self._begun(append, append.create)
+            elif append.status is None:
+                return self._carried_on(append)
+            elif self._ended(append):
+                return Outcome.ACCEPTED
+        return self._rich(append)
+
+    def _begun(self, append: Append, new: NewRun) -> Outcome:
+        last = append.events[-1]
+        num = insert_run(self._connection, new, new.id, seq=last.seq, at=last.at)
+        if num is None:
+            return Outcome.ID_TAKEN
+        self._add_events(append, num, self._remember(new.uid, num)[1])
+        return Outcome.ACCEPTED
+
+    def _carried_on(self, append: Append) -> Outcome:
         found = self._numbers.get(append.uid) or self._number(append.uid)
         if found is None:
             return Outcome.STALE_EPOCH
@@ -65,6 +87,21 @@ class Batch:
             return self._refusal(append, num)
         self._add_events(append, num, of_uid)
         return Outcome.ACCEPTED
+
+    def _ended(self, append: Append) -> bool:
+        """Whether this was the plain end of a run. What refuses it, or what else it is, the long way finds out."""
+        found = self._numbers.get(append.uid)
+        if found is None or append.status not in OVER_STATUSES:
+            return False
+        num, of_uid = found
+        last = append.events[-1]
+        values = (last.seq, last.at, append.status, last.at)
+        guard = (num, append.epoch, append.seq, self._host, append.mail_taken)
+        self._connection.execute(_END, values + guard)
+        if not self._connection.changes():
+            return False
+        self._add_events(append, num, of_uid)
+        return True
 
     def _refusal(self, append: Append, num: int) -> Outcome:
         row = self._connection.execute("SELECT epoch, owner FROM runs WHERE num = ?", (num,)).fetchone()

@@ -21,7 +21,7 @@ _NAMES = RUN_COLUMNS.split(", ")
 INSERT_RUN = (
     "INSERT INTO runs (uid, id, workflow, version, style, status, seq, updated_at, epoch, owner, wake_at, "
     "format, parent, created_at, attributes, mail, mail_at) "
-    "VALUES (?, ?, ?, ?, ?, 'running', 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
 
@@ -34,8 +34,13 @@ def run_row(values: Sequence[Any]) -> RunRow:
     return RunRow(**fields)
 
 
-def insert_run(connection: apsw.Connection, new: NewRun, id: RunId) -> int | None:
-    """Make a row, with its attributes and its start mail; its number. None: the id or uid is taken."""
+def insert_run(
+    connection: apsw.Connection, new: NewRun, id: RunId, *, seq: int = 0, at: int | None = None
+) -> int | None:
+    """Make a row, with its attributes and its start mail; its number. None: the id or uid is taken.
+
+    ``seq``, ``at``: of its last event, if it is made with some.
+    """
     attributes = plain(new.attributes)
     mail = start_mail(new)
     connection.execute(
@@ -46,7 +51,8 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId) -> int | Non
             new.workflow,
             new.version,
             new.style,
-            new.created_at,
+            seq,
+            new.created_at if at is None else at,
             0 if new.owner is None else 1,
             new.owner,
             new.wake_at,
