@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 10
 BACKLOG = 2_048
 SWITCH_SECONDS = 0.001
+"""How long the store's thread may have to wait for its turn in Python, which it does twice for every commit."""
 OPEN_NOTICE = "open to every program on this machine, and to nobody else: there are no keys yet"
 CLOSED_NOTICE = "every request needs a key: weft keys"
 
@@ -91,7 +92,6 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _run(main: Any) -> None:
-    # The store's thread has to wait so long for its turn in Python, twice for every commit.
     sys.setswitchinterval(SWITCH_SECONDS)
     # The loop that servers of this kind use; asyncio's own where there is none.
     try:

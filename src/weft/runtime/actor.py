@@ -429,8 +429,7 @@ class Actor:
 
     def _unwritten(self, digest: str) -> bytes | None:
         """What was decided and is not durable yet can have left the cache, and is not in the store."""
-        drafts = self.drafts if self.flying is None else (self.flying, *self.drafts)
-        return next((draft.puts[digest] for draft in drafts if digest in draft.puts), None)
+        return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
 
     def go_on(self) -> None:
         """What the run lacked is in memory: let it go on."""
@@ -561,7 +560,7 @@ class Actor:
         """Commands whose fate depends on appends that are not known to be durable, oldest first, then those not taken
         in.
         """
-        drafts = [*([self.flying] if self.flying is not None else []), *self.drafts]
+        drafts = self._undurable()
         found = [posted for draft in drafts for posted in draft.posted]
         found += [posted for draft in drafts for posted, _ in draft.refused]
         return found + list(self.mailbox)

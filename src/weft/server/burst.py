@@ -12,7 +12,6 @@ import time
 from collections import deque
 
 from weft.core.ids import RunUid
-from weft.errors import StoreError
 from weft.runtime.engine import Engine
 
 STARTS_MAX = 16
@@ -30,7 +29,8 @@ class Burst:
         self._under_way = 0
         self._last = 0.0
         self._held: deque[tuple[float, RunUid]] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._waiting = False
+        """Whether somebody waits for the burst to end."""
 
     def __enter__(self) -> int:
         """How long the run that is started now is put off, in milliseconds."""
@@ -48,17 +48,18 @@ class Burst:
         while self._held and self._held[0][0] <= now:
             self._held.popleft()  # its time has come, which every host sees by itself
         self._held.append((now + PUT_OFF_MS / 1000, uid))
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._begin(engine))
+        if not self._waiting:
+            self._waiting = True
+            engine.aside(self._begin(engine))
 
     async def _begin(self, engine: Engine) -> None:
-        while self._held and engine.running and not engine.closing:
-            if self._under_way > STARTS_MAX or time.monotonic() - self._last < CALM_SECONDS:
-                await asyncio.sleep(CALM_SECONDS)
-                continue
-            uids = [self._held.popleft()[1] for _ in range(min(RUNS_PER_ROUND, len(self._held)))]
-            try:
+        try:
+            while self._held and not engine.closing:
+                if self._under_way > STARTS_MAX or time.monotonic() - self._last < CALM_SECONDS:
+                    await asyncio.sleep(CALM_SECONDS)
+                    continue
+                uids = [self._held.popleft()[1] for _ in range(min(RUNS_PER_ROUND, len(self._held)))]
                 await engine.recovery.take_new(uids)
-            except StoreError:
-                return  # they begin when their time has come
-            await asyncio.sleep(0)
+                await asyncio.sleep(0)
+        finally:
+            self._waiting = False
