@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench bench-peers soak chaos clean
+.PHONY: help setup run test proof check bench bench-peers soak chaos clean
 
 # Tests also wait, for servers and processes, so one more of them at a time than there are cores.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -19,7 +19,8 @@ export UV_PROJECT_ENVIRONMENT := .venv
 help:
 	@echo "make setup         make .venv from uv.lock"
 	@echo "make run           play the demo: a run killed with kill -9 goes on"
-	@echo "make test          the whole test suite"
+	@echo "make test          the test suite, with a sample of every costly proof"
+	@echo "make proof         the costly proofs: worlds, sweeps, hostile documents, type checkers"
 	@echo "make check         lint, types, import contracts, style; under a minute"
 	@echo "make bench         benchmarks of Weft, the raw limit, and the peers that are installed"
 	@echo "make bench-peers   install the peers, each in an environment of its own"
@@ -48,9 +49,12 @@ run: setup
 	@mkdir -p build/demo && cd build/demo && ../../$(BIN)/python ../../examples/demo.py
 
 # Tests start hundreds of processes: each would compile all of Weft again if nothing compiled were kept.
-test: export PYTHONDONTWRITEBYTECODE :=
+test proof: export PYTHONDONTWRITEBYTECODE :=
 test: setup
-	$(BIN)/pytest -n $(JOBS) --dist worksteal
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not proof"
+
+proof: setup
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m proof
 
 check: setup
 	$(BIN)/ruff check
