@@ -369,11 +369,16 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
 
 
 class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
-    """A node fails for a reason of its own: no edge matches, a limit, a condition that cannot be evaluated."""
+    """A node fails for a reason of its own: no edge matches, a limit, a condition that cannot be evaluated.
+
+    ``writes``: what it saved before its routing failed. ``output``: as in ``NodeRouted``.
+    """
 
     node: str = ""
     token: str
     failure: Failure
+    writes: list[Write] = []
+    output: Raw = ABSENT
 
 
 class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):

@@ -16,7 +16,7 @@ from weft.core.graph.binding import View
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
-from weft.core.graph.tokens import GraphState, Letter, Seen, Token, derive
+from weft.core.graph.tokens import GraphState, Letter, Token, derive, seen_after
 from weft.core.state import Child, Held, Task
 from weft.errors import Failure
 
@@ -149,8 +149,7 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
         if event.output:
             state.executed[node.id] = state.executed.get(node.id, 0) + 1
         if node.remembered:
-            known = token.seen.get(node.id)
-            token.seen = {**token.seen, node.id: Seen((known.visit if known is not None else 0) + 1, output)}
+            token.seen = seen_after(token, output)
     for write in event.writes:
         game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
     game.emit(token, node, event.taken, output, skips=event.skips)
@@ -160,6 +159,15 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
 def _node_failed(graph: Graph, state: GraphState, event: e.NodeFailed, at: int) -> None:
     token = state.tokens[event.token]
     leave_agenda(state, token.id)
+    if token.mode == "routing" or event.output:
+        # Its work was done: only its routing failed.
+        if event.output:
+            state.executed[token.node] = state.executed.get(token.node, 0) + 1
+        if graph.nodes[token.node].remembered:
+            token.seen = seen_after(token, event.output or token.output)
+        game = Game(graph, state)
+        for write in event.writes:
+            game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
     token.error = event.failure
     token.mode = "failing"
     state.agenda.append(token.id)

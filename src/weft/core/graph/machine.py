@@ -132,7 +132,7 @@ class GraphMachine:
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         found = route(self.graph, self.view(token, token.output, env), self.program.reader)
         if found.failure is not None:
-            return (e.NodeFailed(node=token.node, token=token.id, failure=found.failure),)
+            return (e.NodeFailed(node=token.node, token=token.id, failure=found.failure, writes=found.writes),)
         limit = self._limit(found.taken)
         if limit is not None:
             return life.code_ended(self.state, limit)

@@ -17,7 +17,7 @@ from weft.core.graph.binding import View, with_writes
 from weft.core.graph.merging import words_of
 from weft.core.graph.model import Edge, Expr, Graph, Node, Save
 from weft.core.graph.opening import composed, follow, is_plain, leaf, literal, mark_on_path, open_raw, opened
-from weft.core.graph.tokens import innermost_branch
+from weft.core.graph.tokens import innermost_branch, seen_after
 from weft.core.values import encode, encode_known, is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
@@ -54,7 +54,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 def route(graph: Graph, view: View, reader: Reader) -> Route:
     """After a success: write, then the loop decides, then the tiers."""
     node = graph.nodes[view.token.node]
+    writes: list[Write] = []
     try:
+        view = _visited(node, view)
         writes = [_write(view, save, reader) for save in node.save]
         view = _after(view, writes)
         if node.repeat is not None:
@@ -64,10 +66,11 @@ def route(graph: Graph, view: View, reader: Reader) -> Route:
         taken, verdicts = _match(graph, node, node.tiers, view, reader)
         arrival = _arrival(graph, view, taken)
     except WeftError as error:
-        return Route(failure=_failure(node.id, error.code, error.message))
+        return Route(writes=writes, failure=_failure(node.id, error.code, error.message))
     if not taken and not _may_end(graph, node):
         conditions = "; ".join(_asked(graph.edges[verdict.edge], verdict) for verdict in verdicts)
-        return Route(failure=_failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}"))
+        failure = _failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}")
+        return Route(writes=writes, failure=failure)
     return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival)
 
 
@@ -79,6 +82,14 @@ def route_failure(graph: Graph, view: View, reader: Reader) -> Route:
     except WeftError as error:
         return Route(failure=_failure(node.id, error.code, error.message))
     return Route(taken=taken, verdicts=verdicts, failure=None if taken else view.error)
+
+
+def _visited(node: Node, view: View) -> View:
+    """The view in which the node's own expressions find its output under its name."""
+    if not node.remembered:
+        return view
+    token = msgspec.structs.replace(view.token, seen=seen_after(view.token, view.output))
+    return msgspec.structs.replace(view, token=token)
 
 
 def _write(view: View, save: Save, reader: Reader) -> Write:

@@ -158,7 +158,10 @@ def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEven
     view.output = given
     found = route(program.graph, view, program.reader)
     if found.failure is not None:
-        return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=found.failure),)
+        failed = e.NodeFailed(
+            node=view.token.node, token=view.token.id, failure=found.failure, writes=found.writes, output=given
+        )
+        return (failed,)
     event = e.NodeRouted(
         node=view.token.node,
         token=view.token.id,

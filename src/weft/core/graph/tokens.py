@@ -163,6 +163,12 @@ def derive(*causes: object) -> str:
     return blake2b("\x1f".join(map(str, causes)).encode(), digest_size=9).hexdigest()
 
 
+def seen_after(token: Token, output: Raw) -> dict[str, Seen]:
+    """A token's past once its node has given this output."""
+    known = token.seen.get(token.node)
+    return {**token.seen, token.node: Seen((known.visit if known is not None else 0) + 1, output)}
+
+
 def path_key(path: Path) -> str:
     """A path as a key."""
     return "/".join(f"{seg.kind}{seg.id}.{seg.n}" for seg in path)
