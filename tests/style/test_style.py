@@ -26,7 +26,8 @@ def written_files(folder: Path = ROOT) -> Iterator[Path]:
     """Every file a person wrote; hidden directories other than the pipeline's belong to tools."""
     for path in sorted(folder.iterdir()):
         if path.is_file():
-            yield path
+            if path.name != ".git":  # in a worktree it is a file of git's own
+                yield path
         elif path.name not in FOREIGN and (not path.name.startswith(".") or path.name == ".ci"):
             yield from written_files(path)
 
