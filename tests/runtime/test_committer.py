@@ -158,6 +158,16 @@ def test_a_passing_trouble_makes_nobody_guilty() -> None:
     with_committer(scene, "lost before")
 
 
+def test_an_error_that_names_no_data_makes_nobody_guilty_even_alone() -> None:
+    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+        run = Run("a", committer)
+        run.write()
+        await calm()
+        assert run.outcomes == ["unknown"]
+
+    with_committer(scene, "broken")
+
+
 def test_blobs_are_put_before_the_append_that_names_them() -> None:
     async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
         script.gate = asyncio.Event()

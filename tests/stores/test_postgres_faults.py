@@ -15,9 +15,10 @@ from tests.contract.kit import HERE, OTHER, RUN, append, event, new
 from tests.servers import Cluster, own_cluster  # noqa: F401  # a fixture
 from tests.stores.proxy import Cut, Proxy
 from weft.core.ids import Epoch, HostId, RunUid
-from weft.errors import StoreError, Unavailable
+from weft.errors import BadValue, StoreError, Unavailable
 from weft.ports.store import Outcome
 from weft.stores.postgres import PostgresStore
+from weft.stores.postgres.lines import fetch_value
 
 ACCEPTED = [Outcome.ACCEPTED]
 
@@ -98,6 +99,46 @@ def test_every_operation_survives_the_loss_of_its_connection(how: Cut) -> None:
                 with pytest.raises(Unavailable):
                     await ask()  # type: ignore[misc]
                 await ask()  # type: ignore[misc]
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.InternalClientError("got result for unknown protocol state 3"),
+        AttributeError("'NoneType' object has no attribute 'decode'"),
+        asyncpg.AdminShutdownError("terminating connection due to administrator command"),
+        asyncpg.ReadOnlySQLTransactionError("cannot execute UPDATE in a read-only transaction"),
+        ConnectionResetError(),
+        TimeoutError(),
+    ],
+)
+def test_whatever_the_driver_raises_is_unavailable_and_its_session_is_thrown_away(url: str, error: Exception) -> None:
+    async def scenario() -> None:
+        async with opened(url, "fast") as store:
+            assert store._parts is not None
+            line = store._parts[2]
+            first = await fetch_value(line, "SELECT pg_backend_pid()")
+
+            async def fail(_connection: object) -> None:
+                raise error
+
+            with pytest.raises(Unavailable):
+                await line.ask(fail)
+            assert await fetch_value(line, "SELECT pg_backend_pid()") != first
+
+    asyncio.run(scenario())
+
+
+def test_a_value_that_the_server_refuses_is_named_as_the_reason(url: str) -> None:
+    async def scenario() -> None:
+        async with opened(url, "fast") as store:
+            await asyncio.to_thread(servers.empty, url)
+            await store.log.commit([append(count=0, create=new())], HERE)
+            with pytest.raises(BadValue):
+                await store.log.commit([append(events=[event(1, body=b'{"a":"\x00"}')])], HERE)
+            assert await store.log.commit([append()], HERE) == ACCEPTED
 
     asyncio.run(scenario())
 

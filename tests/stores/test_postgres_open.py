@@ -12,7 +12,7 @@ import pytest
 
 from tests import servers
 from tests.servers import Cluster
-from weft.errors import Corrupt, Full, NewerSchema, StoreError, Unavailable, UsageError
+from weft.errors import BadValue, Corrupt, Full, NewerSchema, Unavailable, UsageError, WeftError
 from weft.stores import open_store
 from weft.stores.postgres import PostgresStore, migrate, pending
 from weft.stores.postgres.connection import LEASE_MS, address_of, connect, meaning, session_limits
@@ -272,17 +272,16 @@ def test_durability_is_full_or_fast() -> None:
         (asyncpg.InvalidPasswordError, Unavailable),
         (ConnectionResetError, Unavailable),
         (TimeoutError, Unavailable),
-        (asyncpg.UniqueViolationError, StoreError),
-        (asyncpg.UndefinedTableError, StoreError),
+        (asyncpg.UniqueViolationError, Unavailable),
+        (asyncpg.UndefinedTableError, Unavailable),
+        (asyncpg.InternalClientError, Unavailable),
+        (AttributeError, Unavailable),
+        (asyncpg.CharacterNotInRepertoireError, BadValue),
+        (asyncpg.ProgramLimitExceededError, BadValue),
     ],
 )
-def test_every_error_of_the_server_has_a_meaning(error: type[Exception], kind: type[StoreError]) -> None:
+def test_every_error_of_the_server_has_a_meaning(error: type[Exception], kind: type[WeftError]) -> None:
     meant = meaning(error("said so"), address_of("postgresql://anna:secret@localhost/weft", "full"))
 
     assert type(meant) is kind
     assert "secret" not in str(meant)
-
-
-def test_a_value_that_the_server_cannot_hold_is_no_error_of_the_store() -> None:
-    """The run that brought it is at fault, and only that one is set aside."""
-    assert meaning(asyncpg.CharacterNotInRepertoireError("0x00"), address_of("postgresql:///weft", "full")) is None

@@ -1,8 +1,8 @@
 """Group commit: everything decided while one commit was on its way goes into the next. No timers, no delay at low load.
 
 One batch is under way at a time, with at most one append per run. An exception out of the store means *unknown* for
-every append in the batch: each run claims itself again and reloads. If a store keeps rejecting a batch, appends go one
-by one and the guilty run is set aside.
+every append in the batch: each run claims itself again and reloads. If a store names a value in the batch as the
+reason, appends go one by one and the guilty run is set aside.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from weft.core.ids import HostId, RunUid
-from weft.errors import StoreError
+from weft.errors import UsageError
 from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, Outcome, RunLog
 from weft.runtime.draft import Draft
@@ -23,6 +23,8 @@ log = logging.getLogger("weft")
 
 APPENDS_PER_BATCH_MAX = 1_000
 SOLO_ROUNDS = 50
+NAMING_DATA = (UsageError, TypeError, ValueError, OverflowError)
+"""What a store raises when it cannot hold a value. Everything else may pass, and makes nobody guilty."""
 
 
 class Writer(Protocol):
@@ -43,7 +45,7 @@ class Writer(Protocol):
     def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
         """Nobody knows whether its draft is in the log.
 
-        ``guilty``: it failed all by itself, for a reason that will not pass.
+        ``guilty``: it failed all by itself, and the store named its data as the reason.
         """
         ...
 
@@ -123,7 +125,7 @@ class Committer:
             writer.committed(draft, outcome)
 
     def _lost(self, batch: Sequence[tuple[Writer, Draft]], error: Exception) -> None:
-        passing = isinstance(error, StoreError)
+        passing = not isinstance(error, NAMING_DATA)
         if not passing and len(batch) > 1:
             self._solo = SOLO_ROUNDS + len(batch)
         log.warning("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)

@@ -265,6 +265,9 @@ class Recovery:
                     return
             except StoreError as error:
                 log.warning("weft: %s cannot be read again yet: %s", actor.id, error)
+            except Exception:
+                # Whatever it was: a run that is not read again would stand still for ever.
+                log.exception("weft: %s could not be read again", actor.id)
             await asyncio.sleep(PAUSE_SECONDS_MAX / 4)
 
     async def _read_again(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> bool:
@@ -343,7 +346,7 @@ class Recovery:
         engine.forget(actor)
         engine.worker.stop_all(actor.uid)
         reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot be written: {error}.")
-        await engine.store.log.mark_fault(actor.uid, str(reason))
+        await insist(engine, lambda: engine.store.log.mark_fault(actor.uid, str(reason)))
         for posted in pending:
             if posted.reply is not None:
                 posted.reply(reason)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
-from weft.errors import Corrupt, Full, StoreError, Unavailable, UsageError
+from weft.errors import BadValue, Corrupt, Full, Unavailable, UsageError, WeftError
 from weft.stores.urls import shown_url
 
 # asyncpg says nothing of its types.
@@ -31,15 +31,8 @@ ANSWER_LEASES = 3
 """How many leases an answer may take. Without locks a slow server is no danger, only slow."""
 
 _SYNCHRONOUS = ("on", "local", "remote_write", "remote_apply")
-_TRANSIENT = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.InterfaceError,
-    asyncpg.OperatorInterventionError,
-    asyncpg.TransactionRollbackError,
-    asyncpg.LockNotAvailableError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.IdleInTransactionSessionTimeoutError,
-)
+_NAMING_DATA = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+"""The server names a value as the reason: waiting does not help, and no other value is concerned."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -148,19 +141,18 @@ def speaking_of(address: Address) -> Iterator[None]:
     """Turn Postgres' errors into Weft's, naming the database."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-        failure = meaning(error, address)
-        if failure is None:
-            raise
-        raise failure from error
+    except WeftError:
+        raise
+    except Exception as error:
+        raise meaning(error, address) from error
 
 
-def meaning(error: BaseException, address: Address) -> StoreError | UsageError | None:
-    """What an error tells the one who catches it. None: the value was at fault, not the store."""
+def meaning(error: Exception, address: Address) -> WeftError:
+    """What an error tells the one who catches it. Whatever the driver raises, the answer is unknown: Unavailable."""
     where = address.shown
     match error:
-        case asyncpg.DataError():
-            return None
+        case _ if isinstance(error, _NAMING_DATA):
+            return BadValue(f"{where} cannot hold this: {error}.")
         case asyncpg.InvalidCatalogNameError():
             return Unavailable(f"{where}: {error}.", hint="Create the database: createdb NAME")
         case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InsufficientPrivilegeError():
@@ -179,11 +171,6 @@ def meaning(error: BaseException, address: Address) -> StoreError | UsageError |
             return Unavailable(f"{where} cannot be reached ({error}).", hint="Is Postgres running there?")
         case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError():
             return Unavailable(f"{where}: another session held a lock for too long ({error}).")
-        case _ if isinstance(error, _TRANSIENT):
-            return Unavailable(f"{where} did not answer ({_told(error)}).", hint="Look at the server and the network.")
         case _:
-            return StoreError(f"{where}: {_told(error)}")
-
-
-def _told(error: BaseException) -> Any:
-    return str(error) or type(error).__name__
+            told = str(error) or type(error).__name__
+            return Unavailable(f"{where} did not answer ({told}).", hint="Look at the server and the network.")

@@ -10,10 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
-import asyncpg  # type: ignore[import-untyped]
-
-from weft.errors import Unavailable
-from weft.stores.postgres.connection import LEASE_MS, Address, Connection, Record, connect, meaning, session_limits
+from weft.errors import BadValue, Unavailable
+from weft.stores.postgres.connection import LEASE_MS, Address, Connection, Record, connect, session_limits, speaking_of
 
 T = TypeVar("T")
 Question = Callable[[Connection], Awaitable[T]]
@@ -24,7 +22,10 @@ class Asked(Protocol):
     """Where questions can be put: a line, or several."""
 
     async def ask(self, question: Question[T]) -> T:
-        """The answer. Raises Unavailable, Full, Corrupt; after any of them it is unknown what was written."""
+        """The answer. Raises BadValue: the server names a value as the reason, and nothing was written.
+
+        Raises Unavailable, Full, Corrupt; after any of them it is unknown what was written.
+        """
         ...
 
 
@@ -63,28 +64,24 @@ class Line:
             if connection is None or connection.is_closed():
                 connection = await self._open()
             try:
-                if self._limits_ms != self.lease_ms:
-                    await self._set_limits(connection)
-                return await question(connection)
-            except asyncpg.PostgresError as error:
-                # The server has answered; if it also ends the session, that shows by itself.
-                failure = meaning(error, self._address)
-                if failure is None:
-                    raise
-                raise failure from error
-            except BaseException as error:
+                with speaking_of(self._address):
+                    if self._limits_ms != self.lease_ms:
+                        await self._set_limits(connection)
+                    return await question(connection)
+            except BadValue:
+                raise
+            except BaseException:
+                # Whatever it was, nobody knows what has become of the session.
                 self._connection = None
                 connection.terminate()
-                failure = meaning(error, self._address) if isinstance(error, asyncpg.InterfaceError | OSError) else None
-                if failure is None:
-                    raise
-                raise failure from error
+                raise
 
     async def adopt(self, connection: Connection) -> None:
         """Use a session that is open already."""
         self._connection = connection
         if self._opened is not None:
-            await self._opened(connection)
+            with speaking_of(self._address):
+                await self._opened(connection)
 
     async def close(self) -> None:
         self.closed = True
@@ -99,7 +96,8 @@ class Line:
         connection = await connect(self._address)
         if self._opened is not None:
             try:
-                await self._opened(connection)
+                with speaking_of(self._address):
+                    await self._opened(connection)
             except BaseException:
                 connection.terminate()
                 raise
@@ -147,5 +145,5 @@ async def hang_up(connection: Connection) -> None:
     """End a session in order, unless the server no longer listens."""
     try:
         await connection.close(timeout=1)
-    except (OSError, asyncpg.InterfaceError, asyncpg.PostgresError):
+    except Exception:  # noqa: BLE001 - it is to be gone, one way or the other
         connection.terminate()
