@@ -476,7 +476,7 @@ class Context:
         if kind not in KINDS:
             raise BadValue(f"removed({name!r}, {kind!r}): nothing is of that kind.", hint=f"Kinds: {', '.join(KINDS)}.")
         scope = _scope()
-        scope.driver.find(scope, check_name(name), kind)
+        scope.driver.recorded(scope, check_name(name), kind)
 
     async def set(self, **attributes: Any) -> None:
         """Set attributes by which runs can be found; None removes one."""

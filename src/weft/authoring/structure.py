@@ -36,7 +36,7 @@ def open_place(name: str, kind: str) -> tuple[Scope, int, Entry | None, Scope]:
 
 def branch(inner: Scope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask:
     """A task for one branch, in a scope of its own."""
-    return inner.driver.loop.spawn(call, Scope(inner.driver, f"{inner.prefix}{key}/"))
+    return inner.driver.loop.spawn(call, inner.branch(key))
 
 
 class Finish:
@@ -259,6 +259,8 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
     number = 0
     if entry is not None:
         number = entry.round
+        for earlier in range(max(0, number - keep), number):
+            driver.pass_over(f"{inner.prefix}~{earlier}/")
         state = driver.read(state_codec, await driver.value(entry.output), entry)
     while True:
         turn = await branch(inner, f"~{number}", _round(body, state))

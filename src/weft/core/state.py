@@ -16,7 +16,7 @@ from weft.core.events import DEFAULT_POLICY, NULL, Parent, Path, Policy, UndoPla
 from weft.core.ids import EntryId
 from weft.errors import Failure
 
-FOLD = 1
+FOLD = 2
 """The number of the fold. Raise it when ``evolve`` or a state's shape changes: older snapshots are then ignored."""
 
 Status = Literal["running", "paused", "cancelling", "rolling_back", "held", "completed", "failed", "cancelled"]
@@ -186,6 +186,8 @@ class Entry(msgspec.Struct, omit_defaults=True):
     child: str = ""
     due: int = 0
     """When a wait for messages ends: a refused one does not lengthen it."""
+    optional: bool = False
+    """Replay may miss it: a pure step, or one recorded after something that a retry dropped."""
 
 
 class Scope(msgspec.Struct):

@@ -24,6 +24,7 @@ from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, Limi
 from weft.runtime.inline import InlineBody
 from weft.runtime.private_loop import PrivateLoop, make_loop
 from weft.runtime.scopes import CURRENT, Scope
+from weft.runtime.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of, is_users
 from weft.steps.misfits import Misfit
@@ -110,7 +111,7 @@ class CodeDriver:
         self._other_input: tuple[EntryId, bytes] | None = None
         """Where the code asks with other arguments than recorded, and with which."""
         self._finished = False
-        self._caught_up = not machine.state.facts
+        self._unreached = Unreached(machine.state)
 
     # --- driving --------------------------------------------------------------------------------------------------
 
@@ -127,8 +128,6 @@ class CodeDriver:
                 pass
         except LimitExceeded as error:
             self._stop = self._stop or error
-        if not self._caught_up and not self.lacks:
-            self._report_unvisited()
         if self._stop is not None:
             self._hold(self._stop)
         elif self._main is not None and self._main.done():
@@ -172,21 +171,6 @@ class CodeDriver:
         self._cursor += 1
         return True
 
-    def _report_unvisited(self) -> None:
-        """The code has heard its whole past.
-
-        What it recorded before and did not come to again is said, and nothing more.
-        """
-        self._caught_up = True
-        gone = [
-            entry.key
-            for entry in self.machine.state.entries.values()
-            if entry.id not in self._visited and "/" not in entry.key
-        ]
-        if gone and self._stop is None:
-            listed = ", ".join(gone[:5])
-            log.warning("weft: %s: the code no longer comes to %s", self.machine.state.run_id, listed)
-
     def _fetched(self) -> None:
         """What the code waited for in the middle of its work is in memory."""
         if self._fetching is not None:
@@ -213,6 +197,7 @@ class CodeDriver:
     def _finish(self, main: asyncio.Task[Any]) -> None:
         self._finished = True
         state = self.machine.state
+        self._unreached.report(state)
         error: BaseException | None = None
         output = b"null"
         if main.cancelled():
@@ -265,7 +250,29 @@ class CodeDriver:
     def find(
         self, scope: Scope, name: str, kind: str, digest: str = "", given: bytes = b""
     ) -> tuple[int, Entry | None]:
-        """The place of the next use of a name, and what is recorded there; ``given``: what it is asked with."""
+        """The place of the next use of a name, and what is recorded there; ``given``: what it is asked with.
+
+        Holds the run if this is new work and replay has missed a recorded step that acted.
+        """
+        n, entry = self.recorded(scope, name, kind, digest, given)
+        if entry is None and kind in NEW_WORK:
+            missed = self._unreached.missed(scope, self.machine.state)
+            if missed is not None:
+                self._missed(missed, key_of(scope.prefix, name, n), kind)
+        return n, entry
+
+    def _missed(self, missed: Missed, asked: str, kind: str) -> None:
+        error = missed.error(self.machine.state.run_id, asked, kind)
+        if not self.outside.tolerant:
+            self._stop = error
+            raise Evicted
+        log.warning("weft: %s", error.message)
+        self._unreached.forget(missed.entry.id)
+
+    def recorded(
+        self, scope: Scope, name: str, kind: str, digest: str = "", given: bytes = b""
+    ) -> tuple[int, Entry | None]:
+        """Like ``find``, for code that will not ask for new work here."""
         if self.evicted or self._stop is not None:
             raise Evicted
         n = scope.count(name, kind)
@@ -277,7 +284,14 @@ class CodeDriver:
         if digest and (entry.digest != digest or entry.id in self._visited):
             entry = self._same_input(scope, name, entry, digest, given)
         self._visited.add(entry.id)
+        self._unreached.forget(entry.id)
         return n, entry
+
+    def pass_over(self, prefix: str) -> None:
+        """Say that replay goes on behind what is recorded below a place."""
+        for number in self.machine.index.below(prefix):
+            self._visited.add(number)
+            self._unreached.forget(number)
 
     def _same_input(self, scope: Scope, name: str, entry: Entry, digest: str, given: bytes) -> Entry:
         """Calls of one name may have been reordered.

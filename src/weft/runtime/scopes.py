@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class Scope:
     """A place below which names are counted. ``prefix`` is readable and ends in a slash, or is empty at the root."""
 
-    __slots__ = ("counts", "driver", "kinds", "prefix", "tasks")
+    __slots__ = ("counts", "driver", "kinds", "outer", "prefix", "tasks")
 
-    def __init__(self, driver: CodeDriver, prefix: str) -> None:
+    def __init__(self, driver: CodeDriver, prefix: str, outer: Scope | None = None) -> None:
         self.driver = driver
         self.prefix = prefix
+        self.outer = outer
         self.counts: dict[str, int] = {}
         self.kinds: dict[str, str] = {}
         self.tasks = 0
@@ -48,14 +49,18 @@ class Scope:
 
     def for_task(self) -> Scope:
         """The scope of the next asyncio task made here."""
-        inner = Scope(self.driver, f"{self.prefix}&{self.tasks}/")
+        inner = Scope(self.driver, f"{self.prefix}&{self.tasks}/", self)
         self.tasks += 1
         return inner
 
     def inside(self, name: str, n: int) -> Scope:
-        """The scope of what a named operation contains."""
+        """The scope of what a named operation contains. It holds branches or rounds, and no entries of its own."""
         place = name if n == 1 else f"{name}#{n}"
-        return Scope(self.driver, f"{self.prefix}{place}/")
+        return Scope(self.driver, f"{self.prefix}{place}/", self)
+
+    def branch(self, key: str) -> Scope:
+        """The scope of one branch or round of the operation whose scope this is."""
+        return Scope(self.driver, f"{self.prefix}{key}/", self.outer)
 
 
 CURRENT: ContextVar[Scope] = ContextVar("weft_scope")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -118,6 +118,7 @@ def _retried(state: CodeState, index: CodeIndex, event: e.RunRetried, at: int) -
         if entry is not None and entry.kind == "child":
             state.reborn[entry.key] = state.reborn.get(entry.key, 0) + 1
         _drop(state, index, number)
+    _make_optional(state, event.dropped)
     state.status = "running"
     state.ended = state.timed_out = False
     state.failure = state.held = state.cancelled = None
@@ -129,6 +130,14 @@ def _retried(state: CodeState, index: CodeIndex, event: e.RunRetried, at: int) -
     state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
     state.retries += 1
     state.due = 0
+
+
+def _make_optional(state: CodeState, dropped: Sequence[int]) -> None:
+    """Mark what was recorded after a dropped entry: the new result may lead the code past it."""
+    first = min(dropped, default=state.seq)
+    for number, entry in state.entries.items():
+        if number > first:
+            entry.optional = True
 
 
 def _attributes(state: CodeState, index: CodeIndex, event: e.AttributesSet, at: int) -> None:
@@ -144,7 +153,9 @@ def _attributes(state: CodeState, index: CodeIndex, event: e.AttributesSet, at: 
 
 
 def _task_scheduled(state: CodeState, index: CodeIndex, event: e.TaskScheduled, at: int) -> None:
-    _open(state, index, event, "step").digest = event.digest
+    entry = _open(state, index, event, "step")
+    entry.digest = event.digest
+    entry.optional = event.policy.effect == "pure" or event.early
     state.tasks[state.seq] = Task(
         step=event.step,
         input=event.input,

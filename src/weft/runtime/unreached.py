@@ -1,0 +1,113 @@
+"""Recorded entries that replay has not reached: how a renamed step is noticed before it acts twice.
+
+The calls of unchanged code come in the order in which they were recorded. So when code asks for new work, it has
+reached everything that is recorded where it stands. If it has not, the code was changed.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import NamedTuple
+
+from weft.core.state import CodeState, Entry
+from weft.errors import Diverged
+from weft.runtime.scopes import Scope
+
+log = logging.getLogger("weft")
+
+NEW_WORK = frozenset({"step", "child", "ask"})
+"""What reaches the outside world. Timers, messages and recorded values do not."""
+_ACTS = frozenset({"step", "child"})
+_SHOWN_MAX = 5
+
+
+class Missed(NamedTuple):
+    """A recorded entry that acted, and that the code did not reach."""
+
+    entry: Entry
+    place: str
+    """Where the code of its scope would name it."""
+    kind: str
+
+    def error(self, run_id: str, asked: str, kind: str) -> Diverged:
+        """Name both places and the ways out."""
+        recorded = f"the {self.entry.kind} `{self.entry.key}`"
+        name = _name(self.place)
+        renamed = f'Renamed: @app.{"step" if self.entry.kind == "step" else "workflow"}(name="{name}")'
+        removed = f'Removed: await ctx.removed("{name}", "{self.kind}")'
+        if self.kind == "task":
+            renamed, removed = "Moved out of an asyncio task: move it back", "Removed: create the task as before"
+        elif self.place != self.entry.key:
+            renamed = f'Renamed: give the {self.kind} its name "{name}" back'
+        return Diverged(
+            f"{run_id} stopped for you: the code asks for the new {kind} `{asked}`, but replay no longer reaches "
+            f"{recorded}, which is recorded. If it was renamed, it would act twice. Nothing was undone.",
+            hint=f"{renamed}. {removed}. "
+            f'Inserted on purpose: if await ctx.version("{_name(asked)}", 2) >= 2. Then: weft resume {run_id}.',
+            location=self.entry.key,
+            recorded=recorded,
+            asked=asked,
+        )
+
+
+class Unreached:
+    """What was recorded before this replay began and was not reached yet."""
+
+    def __init__(self, state: CodeState) -> None:
+        self._entries = {number: entry for number, entry in state.entries.items() if _counts(entry)}
+
+    def forget(self, number: int) -> None:
+        """An entry was reached, or is reported already."""
+        self._entries.pop(number, None)
+
+    def missed(self, scope: Scope, state: CodeState) -> Missed | None:
+        """The first entry that acted, in this scope or one around it, and that the code has passed by."""
+        if not self._entries:
+            return None
+        for number, entry in self._entries.items():
+            if entry.kind not in _ACTS or entry.optional or number not in state.entries:
+                continue
+            at: Scope | None = scope
+            while at is not None:
+                if entry.key.startswith(at.prefix):
+                    found = _missed_in(at, entry, state)
+                    if found is not None:
+                        return found
+                at = at.outer
+        return None
+
+    def report(self, state: CodeState) -> None:
+        """The run ends: say what replay never reached."""
+        gone = [entry.key for number, entry in self._entries.items() if number in state.entries and not entry.optional]
+        if gone:
+            listed = ", ".join(gone[:_SHOWN_MAX]) + (f" and {len(gone) - _SHOWN_MAX} more" if gone[_SHOWN_MAX:] else "")
+            log.warning("weft: %s ends, and replay no longer reaches the recorded %s", state.run_id, listed)
+
+
+def _missed_in(scope: Scope, entry: Entry, state: CodeState) -> Missed | None:
+    first, _, rest = entry.key[len(scope.prefix) :].partition("/")
+    place = scope.prefix + first
+    if not rest:
+        return Missed(entry, place, entry.kind)
+    if scope.has_entered(first):
+        return None
+    return Missed(entry, place, _operation(place, rest, state))
+
+
+def _operation(place: str, rest: str, state: CodeState) -> str:
+    """Which operation contains branches or rounds like these. Only races and loops are recorded themselves."""
+    if _name(place).startswith("&"):
+        return "task"
+    for entry in state.entries.values():
+        if entry.key == place:
+            return entry.kind
+    return "map" if rest.startswith("~") else "join"
+
+
+def _counts(entry: Entry) -> bool:
+    """Whether missing it says anything. What is cancelled was given up; ``!`` marks places of the engine itself."""
+    return entry.status != "cancelled" and "!" not in entry.key
+
+
+def _name(place: str) -> str:
+    return place.rpartition("/")[2].partition("#")[0]

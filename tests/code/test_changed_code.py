@@ -1,0 +1,539 @@
+"""Each row of the table in docs/changing-code.md: a run begins with the old code and goes on with the new."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weft
+from tests.code.desk import Desk
+from tests.code.test_divergence import weft_settings
+from tests.code.timeless import calm
+
+Build = Callable[[weft.App, list[str]], None]
+PAGE = Path(__file__).parents[2] / "docs" / "changing-code.md"
+
+
+def make_step(app: weft.App, acts: list[str], name: str, **options: Any) -> Any:
+    async def act(n: int = 0) -> str:
+        acts.append(name)
+        return name
+
+    return app.step(name=name, **options)(act)
+
+
+def code(body: Callable[[weft.Context, Any], Any], **policies: dict[str, Any]) -> Build:
+    """An app with the steps that the body uses (``s.charge``), each of which notes that it acted."""
+
+    def build(app: weft.App, acts: list[str]) -> None:
+        made: dict[str, Any] = {}
+
+        class Steps:
+            def __getattr__(self, name: str) -> Any:
+                return made[name]
+
+        for name in ("look", "charge", "charge_card", "check", "ship"):
+            made[name] = make_step(app, acts, name, **policies.get(name, {}))
+
+        @app.workflow
+        async def flow(ctx: weft.Context) -> Any:
+            return await body(ctx, Steps())
+
+    return build
+
+
+class Changed:
+    """A run that the old code brought to its wait for "go", and that the new code then took over."""
+
+    def __init__(self, old: Build, new: Build, *, replay: Any = "checked") -> None:
+        self.acts: list[str] = []
+        self.old, self.new = weft.App("memory://", replay=replay), weft.App("memory://", replay=replay)
+        old(self.old, self.acts)
+        new(self.new, self.acts)
+        self.desk = Desk(self.old)
+        self.desk.settings = weft_settings(self.desk, tolerant=replay == "tolerant")
+        self.desk.play(self._begin, crash=True)
+        self.before = list(self.acts)
+        self.outcome = self.desk.play(self._go_on, app=self.new)
+
+    async def _begin(self) -> None:
+        await self.old.start("flow", {}, id="run")
+        await calm()
+
+    async def _go_on(self) -> str:
+        run = self.new.get("run")
+        await calm()
+        if await run.status() == "running":
+            await run.send("go")
+            await asyncio.sleep(10)
+        return await run.status()
+
+    @property
+    def anew(self) -> list[str]:
+        """What the new code performed."""
+        return self.acts[len(self.before) :]
+
+    def held(self) -> str:
+        held = self.desk.state().held
+        return held.message if held is not None else ""
+
+    def resumed(self, build: Build) -> list[str]:
+        """What is performed when the held run is resumed with this code, which must bring it to its end."""
+        app = weft.App("memory://")
+        build(app, self.acts)
+        past = len(self.acts)
+
+        async def end() -> None:
+            run = app.get("run")
+            await run.resume()
+            await run.send("go")
+            await run.result()
+
+        self.desk.play(end, app=app)
+        return self.acts[past:]
+
+
+async def plain(ctx: weft.Context, s: Any) -> Any:
+    await s.look(1)
+    await s.charge(2)
+    await ctx.receive("go")
+    await s.ship(3)
+
+
+async def renamed(ctx: weft.Context, s: Any) -> Any:
+    await s.look(1)
+    await s.charge_card(2)
+    await ctx.receive("go")
+    await s.ship(3)
+
+
+# --- a renamed step ----------------------------------------------------------------------------------------------
+
+
+def test_a_renamed_step_does_not_act_twice_and_the_message_names_the_ways_out() -> None:
+    run = Changed(code(plain), code(renamed))
+    assert run.outcome == "held"
+    assert run.anew == []
+    for part in (
+        "`charge_card`",
+        "`charge`",
+        '@app.step(name="charge")',
+        'await ctx.removed("charge", "step")',
+        "ctx.version(",
+        "weft resume run",
+    ):
+        assert part in run.held()
+
+
+def test_a_renamed_step_goes_on_under_its_old_name() -> None:
+    def named(app: weft.App, acts: list[str]) -> None:
+        look, ship = make_step(app, acts, "look"), make_step(app, acts, "ship")
+
+        @app.step(name="charge")
+        async def charge_card(n: int = 0) -> str:
+            acts.append("charge_card")
+            return "charge"
+
+        @app.workflow
+        async def flow(ctx: weft.Context) -> None:
+            await look(1)
+            await charge_card(2)
+            await ctx.receive("go")
+            await ship(3)
+
+    assert Changed(code(plain), code(renamed)).resumed(named) == ["ship"]
+
+
+def test_a_removed_step_is_said_and_the_new_one_is_performed() -> None:
+    async def said(ctx: weft.Context, s: Any) -> Any:
+        await s.look(1)
+        await ctx.removed("charge", "step")
+        await s.charge_card(2)
+        await ctx.receive("go")
+        await s.ship(3)
+
+    assert Changed(code(plain), code(renamed)).resumed(code(said)) == ["charge_card", "ship"]
+
+
+def test_an_inserted_step_behind_a_version_leaves_old_runs_alone() -> None:
+    async def inserted(ctx: weft.Context, s: Any) -> Any:
+        await s.look(1)
+        await s.check(9)
+        await s.charge(2)
+        await ctx.receive("go")
+        await s.ship(3)
+
+    async def said(ctx: weft.Context, s: Any) -> Any:
+        await s.look(1)
+        if await ctx.version("check", 2) >= 2:
+            await s.check(9)
+        await s.charge(2)
+        await ctx.receive("go")
+        await s.ship(3)
+
+    run = Changed(code(plain), code(inserted))
+    assert run.outcome == "held"
+    assert run.resumed(code(said)) == ["ship"]
+
+
+def test_tolerant_only_reports(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "weft"):
+        run = Changed(code(plain), code(renamed), replay="tolerant")
+    assert run.outcome == "completed"
+    assert run.anew == ["charge_card", "ship"]
+    assert any("`charge_card`" in message and "`charge`" in message for message in caplog.messages)
+
+
+def test_a_step_that_was_in_flight_counts_as_recorded() -> None:
+    def build(name: str) -> Build:
+        def make(app: weft.App, acts: list[str]) -> None:
+            async def act() -> None:
+                acts.append(name)
+                await asyncio.sleep(1000)
+
+            step = app.step(name=name)(act)
+
+            @app.workflow
+            async def flow(ctx: weft.Context) -> None:
+                await step()
+
+        return make
+
+    run = Changed(build("charge"), build("charge_card"))
+    assert run.outcome == "held"
+    assert "charge_card" not in run.acts
+
+
+def test_unchanged_code_that_takes_another_way_after_a_retry_is_not_held() -> None:
+    """The first step fails, is caught, and its replacement acts; after the retry it succeeds and the way is another."""
+    app = weft.App("memory://")
+    acts: list[str] = []
+    broken = [True]
+
+    @app.step(retries=0)
+    async def first() -> None:
+        if broken[0]:
+            raise ValueError("broken")
+        acts.append("first")
+
+    @app.step
+    async def instead() -> None:
+        acts.append("instead")
+
+    @app.step(retries=0)
+    async def last() -> None:
+        if broken[0]:
+            raise ValueError("broken")
+        acts.append("last")
+
+    @app.step
+    async def other() -> None:
+        acts.append("other")
+
+    @app.workflow
+    async def flow() -> None:
+        try:
+            await first()
+        except Exception:
+            await instead()
+        else:
+            await other()
+        await last()
+
+    desk = Desk(app)
+    desk.fail(flow())
+    broken[0] = False
+
+    async def again() -> None:
+        await app.get("run").retry()
+        await app.get("run").result()
+
+    desk.play(again)
+    assert acts == ["instead", "first", "other", "last"]
+
+
+@pytest.mark.parametrize("keep", [0, 2])
+def test_kept_rounds_of_a_loop_are_not_missed(keep: int) -> None:
+    async def body(ctx: weft.Context, s: Any) -> Any:
+        async def turn(n: int) -> weft.Turn[int, None]:
+            await s.charge(n)
+            if n == 5:
+                await ctx.receive("go")
+            return weft.done(None) if n == 7 else weft.again(n + 1)
+
+        await ctx.loop("rounds", turn, state=0, keep=keep)
+        await s.ship(3)
+
+    run = Changed(code(body), code(body))
+    assert run.outcome == "completed"
+    assert run.anew == ["charge", "charge", "ship"]
+
+
+# --- the table ---------------------------------------------------------------------------------------------------
+
+
+def of(*calls: str, after: tuple[str, ...] = ("ship",)) -> Build:
+    """Code that calls these steps, waits for "go" and calls the rest."""
+
+    async def body(ctx: weft.Context, s: Any) -> Any:
+        for call in calls:
+            await getattr(s, call)()
+        await ctx.receive("go")
+        for call in after:
+            await getattr(s, call)()
+
+    return code(body)
+
+
+def grouped(name: str, how: str, step: str = "charge") -> Build:
+    async def body(ctx: weft.Context, s: Any) -> Any:
+        async def turn(n: int) -> weft.Turn[int, None]:
+            await getattr(s, step)()
+            await ctx.receive("go", timeout="1ms", default=None)
+            return weft.again(n + 1) if n < 1 else weft.done(None)
+
+        act = getattr(s, step)
+        if how == "join":
+            await ctx.join(name, {"a": act(), "b": s.look()})
+        elif how == "map":
+            await ctx.map(name, act, [1, 2])
+        elif how == "race":
+            await ctx.race(name, {"a": act()})
+        elif how == "gather":
+            await asyncio.gather(act(), s.look())
+        else:
+            await act()
+            await s.look()
+        await ctx.receive("go")
+        await s.ship()
+
+    return code(body)
+
+
+def child(name: str) -> Build:
+    def build(app: weft.App, acts: list[str]) -> None:
+        @app.workflow(name=name)
+        async def inner() -> None:
+            acts.append(name)
+
+        @app.workflow
+        async def flow(ctx: weft.Context) -> None:
+            await inner()
+            await ctx.receive("go")
+
+    return build
+
+
+def typed(kind: Any, value: Any) -> Build:
+    def build(app: weft.App, acts: list[str]) -> None:
+        async def look() -> Any:
+            return value
+
+        look.__annotations__["return"] = kind
+        step = app.step(look)
+
+        @app.workflow
+        async def flow(ctx: weft.Context) -> None:
+            await step()
+            await ctx.receive("go")
+
+    return build
+
+
+def with_parameters(text: str) -> Build:
+    def build(app: weft.App, acts: list[str]) -> None:
+        names: dict[str, Any] = {"weft": weft, "acts": acts}
+        exec(f"async def flow(ctx: weft.Context{text}):\n    await ctx.receive('go')\n    acts.append('end')\n", names)
+        app.workflow(names["flow"])
+
+    return build
+
+
+def waiting(text: str) -> Build:
+    def build(app: weft.App, acts: list[str]) -> None:
+        names: dict[str, Any] = {"weft": weft, "charge": make_step(app, acts, "charge")}
+        exec(f"async def flow(ctx: weft.Context):\n    {text}\n", names)
+        app.workflow(names["flow"])
+
+    return build
+
+
+def version(text: str) -> Build:
+    def build(app: weft.App, acts: list[str]) -> None:
+        @app.workflow(version=text)
+        async def flow(ctx: weft.Context) -> None:
+            await ctx.receive("go")
+
+    return build
+
+
+def policy(**options: Any) -> Build:
+    def build(app: weft.App, acts: list[str]) -> None:
+        step = make_step(app, acts, "charge", **options)
+
+        @app.workflow
+        async def flow(ctx: weft.Context) -> None:
+            await step()
+            await ctx.receive("go")
+
+    return build
+
+
+PURE = {"charge": {"effect": "pure"}}
+
+
+async def _renamed_pure(ctx: weft.Context, s: Any) -> Any:
+    await s.charge_card()
+    await ctx.receive("go")
+
+
+async def _pure(ctx: weft.Context, s: Any) -> Any:
+    await s.charge()
+    await ctx.receive("go")
+
+
+async def _other_input(ctx: weft.Context, s: Any) -> Any:
+    await s.charge(7)
+    await ctx.receive("go")
+
+
+async def _swapped(ctx: weft.Context, s: Any) -> Any:
+    await s.charge(2)
+    await s.charge(1)
+    await ctx.receive("go")
+
+
+async def _in_order(ctx: weft.Context, s: Any) -> Any:
+    await s.charge(1)
+    await s.charge(2)
+    await ctx.receive("go")
+
+
+async def _removed(ctx: weft.Context, s: Any) -> Any:
+    await ctx.removed("charge", "step")
+    await ctx.receive("go")
+    await s.ship()
+
+
+async def _versioned(ctx: weft.Context, s: Any) -> Any:
+    if await ctx.version("check", 2) >= 2:
+        await s.check()
+    await s.charge()
+    await ctx.receive("go")
+    await s.ship()
+
+
+ROWS: dict[str, tuple[Build, Build, str, list[str]]] = {
+    "change the body of a step": (typed(int, 1), typed(int, 2), "completed", []),
+    "change code that the run has not reached": (of("charge"), of("charge", after=("check",)), "completed", ["check"]),
+    "change the order of different steps": (of("look", "charge"), of("charge", "look"), "completed", ["ship"]),
+    "change the order of calls of one step": (code(_in_order), code(_swapped), "completed", []),
+    "change the arguments of a recorded step": (of("charge"), code(_other_input), "held", []),
+    "change the retries, timeout or queue of a step": (policy(), policy(retries=0, timeout="1h"), "completed", []),
+    "change the type of a result; the recorded value fits": (typed(int, 1), typed(float, 1.0), "completed", []),
+    "change the type of a result; the recorded value does not fit": (typed(int, 1), typed(str, "1"), "held", []),
+    "rename a step": (of("charge"), of("charge_card"), "held", []),
+    "rename a pure step": (code(_pure, **PURE), code(_renamed_pure, **PURE), "completed", ["charge_card"]),
+    "rename a child workflow": (child("inner"), child("other"), "held", []),
+    "rename a `join`, `race`, `map` or `loop`": (grouped("both", "join"), grouped("pair", "join"), "held", []),
+    "move a step into or out of a `join` or an asyncio task": (
+        grouped("both", "plain"),
+        grouped("both", "gather"),
+        "held",
+        [],
+    ),
+    "remove a step; no new work comes after it": (
+        of("look", "charge", after=()),
+        of("charge", after=()),
+        "completed",
+        [],
+    ),
+    "remove a step; new work comes after it": (of("look", "charge"), of("charge"), "held", []),
+    "remove a step and write `ctx.removed`": (of("charge"), code(_removed), "completed", ["ship"]),
+    "insert a step, child or question before a recorded step": (of("charge"), of("check", "charge"), "held", []),
+    "insert a step behind `ctx.version`": (of("charge"), code(_versioned), "completed", ["ship"]),
+    "insert a step after everything recorded": (of("charge"), of("charge", "check"), "completed", ["check", "ship"]),
+    "insert a `sleep` or `receive`": (
+        waiting("await charge(); await ctx.receive('go')"),
+        waiting("await ctx.sleep('1s'); await charge(); await ctx.receive('go')"),
+        "completed",
+        [],
+    ),
+    "change a duration or timeout that has begun": (
+        waiting("await ctx.receive('go', timeout='1ms', default=None); await ctx.receive('go')"),
+        waiting("await ctx.receive('go', timeout='9h', default=None); await ctx.receive('go')"),
+        "completed",
+        [],
+    ),
+    "put another kind of operation under a recorded name": (
+        waiting("await charge(); await ctx.receive('go')"),
+        waiting("await ctx.sleep('1s', name='charge'); await ctx.receive('go')"),
+        "held",
+        [],
+    ),
+    "add a parameter with a default": (with_parameters(""), with_parameters(", n: int = 1"), "completed", ["end"]),
+    "add a parameter without a default": (with_parameters(""), with_parameters(", n: int"), "held", []),
+    "declare a new version and keep the old one": (version("1"), version("1"), "completed", []),
+    "declare a new version and delete the old one": (version("1"), version("2"), "running", []),
+}
+
+
+@pytest.mark.parametrize("change", ROWS)
+def test_a_row_of_the_table(change: str) -> None:
+    old, new, outcome, performed = ROWS[change]
+    run = Changed(old, new)
+    assert (run.outcome, run.anew) == (outcome, performed)
+
+
+@pytest.mark.parametrize("how", ["join", "race", "map"])
+def test_renaming_any_operation_is_noticed(how: str) -> None:
+    run = Changed(grouped("both", how), grouped("pair", how))
+    assert (run.outcome, run.anew) == ("held", [])
+    assert f'ctx.removed("both", "{how}")' in run.held()
+
+
+def test_a_renamed_loop_is_noticed() -> None:
+    def loop(name: str) -> Build:
+        async def body(ctx: weft.Context, s: Any) -> Any:
+            async def turn(n: int) -> weft.Turn[int, None]:
+                await s.charge()
+                await ctx.receive("go")
+                return weft.done(None)
+
+            await ctx.loop(name, turn, state=0)
+
+        return code(body)
+
+    run = Changed(loop("rounds"), loop("turns"))
+    assert (run.outcome, run.anew) == ("held", [])
+
+
+def test_a_question_is_new_work() -> None:
+    def build(*, question: bool) -> Build:
+        async def body(ctx: weft.Context, s: Any) -> Any:
+            if question:
+                await ctx.ask("sure", title="Sure?")
+            await s.charge()
+            await ctx.receive("go")
+
+        return code(body)
+
+    assert Changed(build(question=False), build(question=True)).outcome == "held"
+
+
+OUTCOMES = {"completed": ("goes on", "waits anew", "is reported"), "held": ("held",), "running": ("waits",)}
+
+
+def test_the_table_of_the_page_has_these_rows_and_outcomes() -> None:
+    lines = PAGE.read_text().partition("| change |")[2].splitlines()[2:]
+    cells = [line.strip("|").split(" | ") for line in lines if line.startswith("|")]
+    table = {cell[0].strip(): cell[1].strip() for cell in cells}
+    proved = {"change the default of a parameter"}
+    assert table.keys() - proved == ROWS.keys()
+    wrong = [
+        change for change, row in ROWS.items() if not any(word in table[change].lower() for word in OUTCOMES[row[2]])
+    ]
+    assert wrong == []
