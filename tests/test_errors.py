@@ -81,6 +81,7 @@ CODES_WITHOUT_A_CLASS = {
     "value.bad_policy",
     "value.secret",
     "access.unknown",
+    "ask.ambiguous",
     "ask.link_expired",
     "ask.not_yours",
     "ask.other_subject",

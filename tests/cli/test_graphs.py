@@ -1,5 +1,6 @@
 """Graph runs on the command line: drawn, explained, their letters and their versions."""
 
+import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,47 @@ def test_versions_are_listed_and_tagged(sorting: Weft, folder: Path) -> None:
 def _letters(weft: Weft) -> list[Any]:
     found: Any = weft("dlq", "--json").json()
     return list(found["letters"])
+
+
+ASKING = """
+import weft
+
+app = weft.App()
+app.graph({
+    "name": "reviews",
+    "nodes": {
+        "each": {"pass": True, "next": [{"to": "review", "copies": 2}]},
+        "review": {"ask": {"title": "Well?"}, "next": "all"},
+        "all": {"join": "all", "merge": {"how": "append", "into": "state.answers"}},
+    },
+})
+
+
+@app.workflow
+async def hello(ctx: weft.Context) -> None: ...
+"""
+
+
+def test_an_answer_that_names_a_node_with_several_questions_is_refused(weft: Weft, folder: Path) -> None:
+    (folder / "reviews.py").write_text(ASKING)
+
+    def host() -> None:
+        assert weft("run", "reviews.py", "hello").code == 0
+
+    assert weft("start", "reviews", "--id", "r", "--app", "reviews.py").code == 0
+    host()
+    found = [one["id"] for one in json.loads(weft("inbox", "--json").out)["questions"]]
+    assert len(found) == 2
+
+    refused = weft("decide", "r:review", "approve")
+    assert refused.code == 1
+    assert all(place in refused.err for place in found)
+    assert weft("inbox", "r:review").code == 2
+
+    assert weft("decide", found[0], "approve").code == 0
+    host()
+    again = weft("decide", found[0], "approve")
+    assert (again.code, "is decided" in again.err) == (1, True)
+    assert weft("decide", "r:review", "reject").code == 0
+    host()
+    assert json.loads(weft("show", "r", "--json").out)["status"] == "completed"

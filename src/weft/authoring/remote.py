@@ -77,7 +77,11 @@ _FAMILIES: dict[str, type[WeftError]] = {
     "store": StoreError,
     "limit": LimitExceeded,
 }
-_NARROWER: dict[str, type[WeftError]] = {"ask.not_yours": NotAllowed, "goal.no_goal": UsageError}
+_NARROWER: dict[str, type[WeftError]] = {
+    "ask.not_yours": NotAllowed,
+    "ask.ambiguous": NotAllowed,
+    "goal.no_goal": UsageError,
+}
 
 
 class _Result(msgspec.Struct):

@@ -224,6 +224,11 @@ PAGES: dict[str, Page] = {
         "A question names people, roles or teams; it may also be closed to whoever started the run.",
         "Let one of them answer. On your own machine say who you are: weft decide ID approve --by NAME.",
     ),
+    "ask.ambiguous": Page(
+        "An answer names a node or step that has several open questions.",
+        "In a fan-out each branch asks its own question. Nothing was decided.",
+        "Name the place of one of them: weft inbox lists them, weft decide RUN:NODE/TOKEN approve answers one.",
+    ),
     "ask.other_subject": Page(
         "An answer was given for something else than what is asked.",
         "It names the digest of what was shown, and that is not the digest of what the run asks now.",

@@ -79,9 +79,10 @@ def _is_for(item: OpenQuestion, who: str) -> bool:
 async def _found(door: Door, question: str) -> OpenQuestion:
     """The open question that is meant. Raises NotFound, UsageError."""
     row, place = await _meant(door, question)
-    for item in await open_in(door, row):
-        if item.place == place:
-            return item
+    found = _named(row, await open_in(door, row), place)
+    if found:
+        _only(row, found)
+        return found[0]
     raise NotFound(f"{row.id} has no open question {place!r}.", hint=f"weft explain {row.id} says what it waits for.")
 
 
@@ -133,8 +134,11 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
     """Answer an open question. Raises NotFound, AlreadyDecided, BadValue."""
     async with opened(url, app) as door:
         row, location = await _meant(door, question)
-        asked = next((item for item in await open_in(door, row) if item.place == location), None)
+        found = _named(row, await open_in(door, row), location)
+        # Several, or none: the run itself refuses the answer.
+        asked = found[0] if len(found) == 1 else None
         schema = asked.question.form if asked is not None else None
+        location = asked.place if asked is not None else location
         # What is answered is what is asked now, whatever happens until the answer arrives.
         digest = given.digest or (asked.digest if asked is not None else "")
         by = given.by if given.by is not None else login()
@@ -159,6 +163,14 @@ async def _meant(door: Door, question: str) -> tuple[RunRow, str]:
         cut = question.rfind(":", 0, cut)
     run, _, location = question.rpartition(":")
     return await door.by_prefix(run), location
+
+
+def _named(row: RunRow, questions: Sequence[OpenQuestion], place: str) -> list[OpenQuestion]:
+    """The question at a place; else those of the node or step of that name."""
+    exact = [item for item in questions if item.place == place]
+    if exact or row.style == "code":
+        return exact
+    return [item for item in questions if item.place.startswith((f"{place}/", f"{place}["))]
 
 
 def _only(row: RunRow, questions: Sequence[OpenQuestion]) -> str:

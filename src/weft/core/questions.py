@@ -8,7 +8,7 @@ so is membership. An answer may name the digest of what was shown; one that was 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Raw
@@ -34,6 +34,7 @@ from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinis
 STARTED_BY = "weft.started_by"
 """The attribute that names who started a run."""
 GROUPS = ("role:", "team:")
+PLACES_SHOWN_MAX = 20
 
 _encode = msgspec.json.Encoder().encode
 _canonical = msgspec.json.Encoder(order="deterministic").encode
@@ -195,6 +196,25 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
     return (answer,)
 
 
+def find_open(state: State, name: str, places: Mapping[int, str]) -> int | None:
+    """The open question that a name means, among those it could mean. Raises NotAllowed if there are several."""
+    exact = [number for number, place in places.items() if place == name]
+    if exact or len(places) < 2:
+        return next(iter(exact or places), None)
+    listed = [f"{state.run_id}:{place}" for place in list(places.values())[:PLACES_SHOWN_MAX]]
+    more = ", …" if len(places) > len(listed) else ""
+    raise NotAllowed(
+        f"{state.run_id} has {len(places)} open questions at {name!r}; nothing was decided.",
+        hint=f"Name one of them: {', '.join(listed)}{more}",
+        code="ask.ambiguous",
+    )
+
+
+def already_decided(state: State, name: str) -> AlreadyDecided:
+    """The refusal of a second answer."""
+    return AlreadyDecided(f"The question {name!r} of {state.run_id} is decided.")
+
+
 def _open(state: State, command: DecideAsk, number: int | None) -> Question:
     if number is None:
         raise NotFound(f"{state.run_id} has no question {command.ask!r}.", hint="weft explain shows what it waits for.")
@@ -205,7 +225,7 @@ def _open(state: State, command: DecideAsk, number: int | None) -> Question:
         raise RunFinished(
             f"{state.run_id} is {state.status}; the answer was not recorded.", hint="", run_id=state.run_id
         )
-    raise AlreadyDecided(f"The question {command.ask!r} of {state.run_id} is decided.")
+    raise already_decided(state, str(command.ask))
 
 
 def _standing(state: State, question: Question, command: DecideAsk) -> list[str]:

@@ -18,7 +18,7 @@ from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.goal import answers
 from weft.core.goal.binding import Bound
-from weft.core.goal.definitions import GoalWay, StepDef
+from weft.core.goal.definitions import AskWay, GoalWay, StepDef
 from weft.core.goal.fold import Fold
 from weft.core.goal.plan import Plan, decode_plan, encode_plan, refuse_incomplete
 from weft.core.goal.reading import GoalProgram
@@ -219,10 +219,23 @@ def _decide_ask(machine: GoalMachine, command: c.DecideAsk, env: Env) -> Sequenc
 
 
 def _ask_named(machine: GoalMachine, name: str) -> int | None:
-    for number in machine.state.asks:
-        if machine.location(number) == name or machine.state.places[number].step == name:
-            return number
-    return None
+    """The question of a step, or of one item of its fan-out as ``location`` gives it."""
+    state = machine.state
+    places = {number: machine.location(number) for number in state.asks}
+    places = {n: place for n, place in places.items() if name in (place, state.places[n].step)}
+    if not places and not state.over and _was_asked(machine, name):
+        raise questions.already_decided(state, name)
+    return questions.find_open(state, name, places)
+
+
+def _was_asked(machine: GoalMachine, name: str) -> bool:
+    """Whether a step, or this item of its fan-out, has asked a question."""
+    step, _, item = name.partition("[")
+    run, flow = machine.state.steps.get(step), machine.fold.flow
+    if run is None or flow is None or not isinstance(flow.steps[step].definition.way, AskWay):
+        return False
+    index = int(item[:-1]) if item[:-1].isdecimal() else 0
+    return index < run.index_next
 
 
 def _decide_hold(machine: GoalMachine, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:

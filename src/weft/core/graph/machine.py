@@ -20,7 +20,7 @@ from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph import answers, fold, starting
 from weft.core.graph.binding import View
-from weft.core.graph.model import START, Graph
+from weft.core.graph.model import START, AskWork, Graph
 from weft.core.graph.opening import is_plain, items, leaf, open_raw
 from weft.core.graph.routing import Reader, route, route_failure
 from weft.core.graph.tokens import GraphState, Token
@@ -291,16 +291,23 @@ def _decide_child(machine: GraphMachine, command: c.ReportChildEnded, _: Env) ->
 
 
 def _decide_ask(machine: GraphMachine, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
-    number = command.ask if isinstance(command.ask, int) else _ask_named(machine.state, command.ask)
+    number = command.ask if isinstance(command.ask, int) else _ask_named(machine, command.ask)
     return questions.decide_ask(machine.state, command, number, env)
 
 
-def _ask_named(state: GraphState, name: str) -> int | None:
+def _ask_named(machine: GraphMachine, name: str) -> int | None:
+    """The question at a node, at a token, or at a place as ``location`` gives it."""
+    state = machine.state
+    places: dict[int, str] = {}
     for number in state.asks:
         token = state.tokens.get(state.by_task.get(number, ""))
         if token is not None and name in (token.node, token.id, f"{token.node}/{token.id}"):
-            return number
-    return None
+            places[number] = f"{token.node}/{token.id}"
+    node = machine.graph.nodes.get(name.partition("/")[0])
+    asked = node is not None and isinstance(node.work, AskWork) and state.executed.get(node.id)
+    if asked and not places and not state.over:
+        raise questions.already_decided(state, name)
+    return questions.find_open(state, name, places)
 
 
 def _decide_cancel(machine: GraphMachine, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
