@@ -96,6 +96,7 @@ CODES_WITHOUT_A_CLASS = {
     "graph.yaml",
     "limit.busy",
     "request.malformed",
+    "request.too_slow",
     "request.unknown_route",
     "request.wrong_method",
     "request.wrong_type",

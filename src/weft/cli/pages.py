@@ -353,6 +353,11 @@ PAGES: dict[str, Page] = {
         "Its body is not JSON, or its path, query or headers are not text as HTTP has it. Nothing was done.",
         "Send JSON in UTF-8, and encode what stands in a path or a query.",
     ),
+    "request.too_slow": Page(
+        "The body of a request did not arrive in time.",
+        "A body has 30 seconds, and all bodies that are still arriving share 64 MB. Nothing was done.",
+        "Send it again, over a faster connection or with less in it.",
+    ),
     "request.unknown_route": Page(
         "There is nothing at this path of the API.",
         "The path is wrong, or a slash in an id was not written as %2F.",

@@ -118,8 +118,10 @@ async def _refuse_open(url: str, host: str) -> None:
 
 
 async def _serve(app: App, bound: socket.socket) -> None:
+    from weft.server.corked import allow_many_files
     from weft.server.running import Listener
 
+    allow_many_files()
     api = app.router
     async with app, _closing(api):
         address, port = bound.getsockname()[:2]

@@ -15,7 +15,7 @@ import msgspec
 from weft.errors import NotAllowed, WeftError
 from weft.server.hosted import Hosted
 from weft.server.identity import NOBODY, Gate, Identity
-from weft.server.limits import Limits, Room, check_json, read_body
+from weft.server.limits import Bodies, Limits, Room, check_json
 from weft.server.live.carriers import NORMAL, send_events, send_messages
 from weft.server.live.subscriptions import Batches
 from weft.server.logs import RUN_ID
@@ -53,6 +53,7 @@ class Api:
     def __init__(self, hosted: Hosted, *, gate: Gate | None = None, limits: Limits | None = None) -> None:
         services = self.services = Services(hosted, partial(encoded, ROUTES), gate=gate, limits=limits)
         self._router = Router(ROUTES)
+        self._bodies = Bodies(services.limits)
         self._requests = Room(services.limits.in_flight, "requests")
         self._listeners = Room(services.limits.live, "clients that listen or wait", services.metrics.listening)
 
@@ -110,13 +111,17 @@ class Api:
         route = found.route
         call = await self._call(found, scope)
         if route.kind == "live":
-            with self._listeners:
+            with self._listeners.place(_caller(call, scope)):
                 await send_events(receive, send, await route.endpoint(call))
             return 200
-        with self._listeners if route.kind == "wait" else self._requests:
-            if route.is_write:
-                await self._read(route, call, receive)
+        if route.is_write:
+            await self._read(route, call, receive)
+        if route.kind == "health":
             answered = await route.endpoint(call)
+        else:
+            room = self._listeners if route.kind == "wait" else self._requests
+            with room.place(_caller(call, scope)):
+                answered = await route.endpoint(call)
         reply = answered if isinstance(answered, Reply) else Reply(answered, route.statuses[0])
         await _send(send, reply, route.media)
         return reply.status
@@ -126,7 +131,8 @@ class Api:
         services = self.services
         headers = read_headers(scope)
         identity = await self._identity(found.route, scope, headers)
-        services.rates.take(identity.name)
+        if found.route.kind != "health":
+            services.rates.take(identity.name)
         return Call(
             services=services,
             identity=identity,
@@ -155,7 +161,7 @@ class Api:
     async def _read(self, route: Route, call: Call, receive: Receive) -> None:
         limits = self.services.limits
         call.key = read_key(call.headers)
-        raw = await read_body(receive, call.headers.get("content-length"), limits)
+        raw = await self._bodies.read(receive, call.headers.get("content-length"))
         assert route.body is not None
         if issubclass(route.body, msgspec.Raw):
             call.body = msgspec.Raw(raw)
@@ -167,10 +173,10 @@ class Api:
 
     # --- sockets --------------------------------------------------------------------------------------------------
 
-    async def _batches(self, found: Found, scope: Scope) -> Batches:
+    async def _batches(self, found: Found, call: Call) -> Batches:
         if found.route.kind != "live":
             raise RequestRefused(404, "request.unknown_route", "There is no WebSocket at this path.")
-        batches: Batches = await found.route.endpoint(await self._call(found, scope))
+        batches: Batches = await found.route.endpoint(call)
         return batches
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -180,8 +186,9 @@ class Api:
         try:
             found = self._found("GET", scope)
             name = found.route.name
-            batches = await self._batches(found, scope)
-            with self._listeners:
+            call = await self._call(found, scope)
+            batches = await self._batches(found, call)
+            with self._listeners.place(_caller(call, scope)):
                 await send_messages(receive, send, batches)
         except (RequestRefused, WeftError) as error:
             code = POLICY_VIOLATION
@@ -192,6 +199,12 @@ class Api:
             await send({"type": "websocket.close", "code": code, "reason": "an error in Weft itself"})
         finally:
             self.services.metrics.answered(name, code, None)
+
+
+def _caller(call: Call, scope: Scope) -> str:
+    """Who takes a place: a tenant, wherever it calls from, or an address."""
+    tenant = call.identity.tenant
+    return f"@{tenant}" if tenant else (scope.get("client") or ("",))[0]
 
 
 def _path(scope: Scope) -> bytes:
@@ -214,6 +227,8 @@ async def _send(send: Send, reply: Reply, media: str) -> None:
 
 async def _send_problem(send: Send, told: Problem, refused: RequestRefused | None = None) -> None:
     headers: dict[str, str] = {"www-authenticate": "Bearer"} if told.status == 401 else {}
+    if told.status == 408:
+        headers["connection"] = "close"  # the rest of the body would be taken for the next request
     if refused is not None and refused.allow:
         headers["allow"] = refused.allow
     if refused is not None and refused.retry_after is not None:

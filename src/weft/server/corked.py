@@ -7,43 +7,181 @@ no limit of its own for the head of a request.
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import contextlib
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+if sys.platform != "win32":
+    import resource
+
+if TYPE_CHECKING:
+    from weft.server.limits import Limits
+
+CONNECTIONS_MAX = 10_000
+FILES_RESERVED = 256
+GRACE_SECONDS = 1.0
+"""A late body is refused by the API, with a typed error; this closes the connections of those who go on sending."""
+UNREAD_SECONDS_MAX = 60.0
+"""How long an answer may wait for its client to read."""
 HEAD_BYTES_MAX = 64 * 1024
 HELD_BYTES_MAX = 16 * 1024
 """More is passed on at once, so that a client that does not read is noticed after no more than this."""
 
 
 class CorkedHttp(HttpToolsProtocol):
-    """See the module."""
+    """One connection. It is closed when its client takes too long over a request, or does not read the answer.
+
+    With more connections than there is room for, those that have been silent for the longest time are closed.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._limits: Limits = self.config.app.services.limits  # type: ignore[union-attr]
         self._in_head = True
+        self._begun = False
+        """Whether a part of the request's head has arrived."""
         self._head_bytes = 0
         self._moved = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        self.silent_since = self.loop.time()
         super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
+        self._expect_head()
+        if len(self.connections) > connections_max():
+            self._make_room()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._expect_nothing()
+        self.resume_writing()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         moved = self._moved
         super().data_received(data)
+        if self.transport.is_closing() or self not in self.connections:
+            self._expect_nothing()  # it is over, or a WebSocket now
+            return
+        if self._moved == moved:
+            if self._in_head:
+                self._head_bytes += len(data)
+                if self._head_bytes > HEAD_BYTES_MAX:
+                    self.send_400_response("The head of the request is too long.")
+                elif self._deadline is None:
+                    self._expect_head()
+            return
         # What came with the end of a head or of a body is mostly body.
-        if self._in_head and self._moved == moved:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
-                self.send_400_response("The head of the request is too long.")
+        self._expect_nothing()
+        if not self._in_head:
+            self._deadline = self.loop.call_later(self._limits.body_seconds + GRACE_SECONDS, self._body_is_late)
+        elif self._begun:
+            self._expect_head()
+
+    # --- deadlines ------------------------------------------------------------------------------------------------
+
+    def _expect_head(self) -> None:
+        self._deadline = self.loop.call_later(self._limits.head_seconds, self._head_is_late)
+
+    def _expect_nothing(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _head_is_late(self) -> None:
+        if self.is_busy:
+            self._expect_head()  # the client sent it ahead, and waits for the answer to the request before
+        else:
+            self._refuse_late("The head of the request did not arrive in time.")
+
+    def _body_is_late(self) -> None:
+        if self.flow.read_paused:
+            self._deadline = self.loop.call_later(self._limits.body_seconds, self._body_is_late)
+        else:
+            self._refuse_late("The body of the request did not arrive in time.")
+
+    def _refuse_late(self, said: str) -> None:
+        self._deadline = None
+        if self.transport.is_closing():
+            return
+        if self._begun and (self._in_head or (self.is_busy and not self.cycle.response_started)):
+            self.transport.write(
+                b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\n"
+                b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(said), said.encode())
+            )
+        self.transport.close()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being answered."""
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    def _make_room(self) -> None:
+        silent = [one for one in self.connections if isinstance(one, CorkedHttp) and one is not self and one.is_silent]
+        silent.sort(key=lambda one: one.silent_since)
+        for one in silent[: max(1, len(silent) // 16)]:
+            one.transport.close()
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the server waits for the client to send something."""
+        owes_body = not self._in_head and not self.flow.read_paused
+        return (owes_body or not self.is_busy) and not self.transport.is_closing()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._unread is None:
+            self._unread = self.loop.call_later(UNREAD_SECONDS_MAX, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    # --- what the parser finds ------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._begun = True
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_bytes = 0
         self._moved += 1
+        self.silent_since = self.loop.time()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._in_head = True
+        self._begun = False
         self._moved += 1
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self.silent_since = self.loop.time()
+        super().on_response_complete()
+
+
+@functools.cache
+def connections_max() -> int:
+    """The number of connections that this process has room for, beside the files that it needs."""
+    if sys.platform == "win32":
+        return CONNECTIONS_MAX
+    return max(64, min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_RESERVED))
+
+
+def allow_many_files() -> None:
+    """Raise the number of files that this process may open, as far as it may."""
+    if sys.platform == "win32":
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS_MAX + FILES_RESERVED
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class _Corked:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from functools import lru_cache
 from typing import Any
 
@@ -33,10 +35,18 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     headers: int = 64
     header_bytes: int = 16 * 1024
     query_bytes: int = 8 * 1024
-    in_flight: int = 1_000
-    """Requests at once, besides those that only listen or wait for work."""
-    live: int = 2_000
-    """Streams, sockets and workers that wait, at once."""
+    path_bytes: int = 4 * 1024
+    parameter_chars: int = 1_000
+    """Of one id or name in a path."""
+    head_seconds: float = 10.0
+    """How long a client may take to send the head of a request."""
+    body_seconds: float = 30.0
+    unfinished_bytes: int = 64 * 1024 * 1024
+    """Memory for bodies that have not arrived completely."""
+    in_flight: int = 2_000
+    """Requests in progress, besides those that only listen or wait for work. One caller may have half of them."""
+    live: int = 4_000
+    """Streams, sockets and waiting workers. One caller may have half of them."""
     rate_per_second: float = 10_000.0
     """Of one caller."""
     backlog_seconds: float = 30.0
@@ -45,23 +55,57 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The longest that a request may wait for an answer."""
 
 
-async def read_body(receive: Receive, length: str | None, limits: Limits) -> bytes:
-    """The whole body. Raises RequestRefused as soon as it is known to be too large."""
-    if length is not None and (not length.isdigit() or int(length[:20]) > limits.body_bytes):
-        raise _too_large(limits)
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestRefused(400, "request.malformed", "The connection ended before the body did.")
-        chunk: bytes = message.get("body", b"")
-        size += len(chunk)
-        if size > limits.body_bytes:
+class Bodies:
+    """Reads bodies, each within its time and all of them within a budget of memory.
+
+    A body that is still arriving takes no place among the requests in progress: a slow client keeps nobody out. When
+    the budget is used up, the body that has been arriving for the longest time is dropped.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._arriving: dict[asyncio.Timeout, int] = {}
+        self._bytes = 0
+
+    async def read(self, receive: Receive, length: str | None) -> bytes:
+        """Return the whole body. Raises RequestRefused as soon as it is known to be too large or too slow."""
+        limits = self._limits
+        if length is not None and (not length.isdigit() or int(length[:20]) > limits.body_bytes):
             raise _too_large(limits)
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        deadline = asyncio.timeout(limits.body_seconds)
+        try:
+            async with deadline:
+                return await self._whole(receive, deadline)
+        except TimeoutError:
+            raise RequestRefused(
+                408, "request.too_slow", f"The body did not arrive within {limits.body_seconds:g} seconds."
+            ) from None
+        finally:
+            self._bytes -= self._arriving.pop(deadline, 0)
+
+    async def _whole(self, receive: Receive, deadline: asyncio.Timeout) -> bytes:
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestRefused(400, "request.malformed", "The connection ended before the body did.")
+            chunk: bytes = message.get("body", b"")
+            size += len(chunk)
+            if size > self._limits.body_bytes:
+                raise _too_large(self._limits)
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            self._hold(deadline, len(chunk))
+
+    def _hold(self, deadline: asyncio.Timeout, more: int) -> None:
+        self._arriving[deadline] = self._arriving.get(deadline, 0) + more
+        self._bytes += more
+        while self._bytes > self._limits.unfinished_bytes:
+            oldest = next(iter(self._arriving))
+            self._bytes -= self._arriving.pop(oldest)
+            oldest.reschedule(0)
 
 
 def check_json(raw: bytes, limits: Limits) -> None:
@@ -153,20 +197,33 @@ def _exceeded(what: str) -> RequestRefused:
 
 
 class Room:
-    """How many may be in at once; the next one is told to come again."""
+    """A number of places. One caller may have half of them; whoever finds none is told to come again."""
 
     def __init__(self, most: int, what: str, changed: Callable[[int], None] = lambda _: None) -> None:
         self._most = most
+        self._each = max(1, most // 2)
         self._what = what
         self._changed = changed
         self._inside = 0
+        self._places: dict[str, int] = {}
 
-    def __enter__(self) -> None:
-        if self._inside >= self._most:
-            raise busy(f"{self._most:,} {self._what} at once.")
+    @contextlib.contextmanager
+    def place(self, caller: str) -> Iterator[None]:
+        """Take a place for this tenant or address. Raises RequestRefused."""
+        mine = self._places.get(caller, 0)
+        if mine >= self._each or self._inside >= self._most:
+            most = self._each if mine >= self._each else self._most
+            raise busy(f"{most:,} {self._what} at once.")
+        self._places[caller] = mine + 1
         self._inside += 1
         self._changed(1)
-
-    def __exit__(self, *_: object) -> None:
-        self._inside -= 1
-        self._changed(-1)
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            self._changed(-1)
+            mine = self._places[caller] - 1
+            if mine:
+                self._places[caller] = mine
+            else:
+                del self._places[caller]

@@ -59,6 +59,7 @@ TITLES = {
     403: "Not allowed",
     404: "Not found",
     405: "Wrong method",
+    408: "Too slow",
     409: "Not possible now",
     410: "Over",
     413: "Too large",

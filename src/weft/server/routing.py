@@ -17,14 +17,15 @@ from weft.server.problems import RequestRefused
 from weft.server.request import Call
 
 API = "/api/v1"
-Kind = Literal["answer", "live", "wait", "file"]
+Kind = Literal["answer", "live", "wait", "file", "health"]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked for.
 
     ``kind``: *answer* is JSON at once, *wait* may take its time before it is JSON, *live* goes on for as long as the
-    client listens (and is a WebSocket too), *file* is something else than JSON.
+    client listens (and is a WebSocket too), *file* is something else than JSON, *health* is JSON that is never refused
+    for lack of room.
     """
 
     name: str

@@ -550,6 +550,7 @@ ABOUT = (
         endpoint=health.alive,
         scope=None,
         answer=views.Health,
+        kind="health",
     ),
     Route(
         name="ready",
@@ -559,6 +560,7 @@ ABOUT = (
         endpoint=health.ready,
         scope=None,
         answer=views.Health,
+        kind="health",
         statuses=(200, 503),
     ),
     Route(
