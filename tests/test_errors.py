@@ -19,6 +19,7 @@ EXTRA: dict[str, dict[str, Any]] = {
     "StepFailed": {"failure": FAILURE},
     "OutcomeUnknown": {"failure": FAILURE},
     "WorkerLost": {"failure": FAILURE},
+    "StepTimedOut": {"failure": FAILURE},
     "TimedOut": {"failure": FAILURE},
     "RunFailed": {"run_id": "order-o-1", "failure": FAILURE},
     "RunCancelled": {"run_id": "order-o-1", "reason": "changed my mind"},
@@ -30,7 +31,7 @@ def below(cls: type[WeftError]) -> list[type[WeftError]]:
     return [cls, *(found for sub in cls.__subclasses__() for found in below(sub))]
 
 
-TREE = below(WeftError)
+TREE = list(dict.fromkeys(below(WeftError)))
 
 
 def example(cls: type[WeftError]) -> WeftError:
@@ -52,7 +53,7 @@ def test_the_tree_is_the_one_that_is_drawn_in_the_docstring() -> None:
         ("UsageError", "NotRunning LoopRunning NotAsync NoContext NameTaken UnknownWorkflow UnknownStep"),
         ("UsageError", "BadDuration BadValue BadGraph BadPlan ForeignAwait RunAtImport"),
         ("Refused", "IdTaken KeyReused RunFinished AlreadyDecided NotAllowed NotFound"),
-        ("StepFailed", "OutcomeUnknown WorkerLost"),
+        ("StepFailed", "OutcomeUnknown WorkerLost StepTimedOut"),
         ("StoreError", "Conflict Fenced Unavailable Corrupt NewerSchema Full"),
         ("WeftError", "UsageError Refused TimedOut BranchesFailed RunFailed RunCancelled Diverged LimitExceeded"),
     ],
@@ -87,8 +88,8 @@ CODES_WITHOUT_A_CLASS = {
     "ask.other_subject",
     "code.unordered",
     "code.spinning",
-    "step.timed_out",
     "run.timed_out",
+    "run.rollback",
     "expression.limit",
     "graph.no_file",
     "graph.not_json",

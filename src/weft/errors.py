@@ -11,8 +11,9 @@
     │   └── NotAllowed (AddressRefused)  NotFound
     ├── StepFailed                a step failed for good: .failure
     │   ├── OutcomeUnknown        an irreversible step was lost; it may have happened
+    │   ├── StepTimedOut          its attempts ran out of time; also a TimedOut
     │   └── WorkerLost            its worker died too often
-    ├── TimedOut                  a wait or a step ran out of time; also a TimeoutError
+    ├── TimedOut                  a wait ran out of time; also a TimeoutError
     ├── BranchesFailed            several branches failed; also an ExceptionGroup, by name in .errors
     ├── RunFailed  RunCancelled   what handle.result() raises
     ├── Diverged                  replay asks for what the log does not hold
@@ -41,9 +42,11 @@ import msgspec
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A failure as the log keeps it: no class, no traceback, only what JSON can say.
+    """A failure as the log keeps it: only what JSON can say.
 
     `data` and `attributes` hold the exception's `args` and fields as JSON gives them back, `where` is "app.py:22".
+    `cause` names the failure at the root in one line, if that is another one. `traceback` is the text that Python
+    would print: at most 16 KiB, without Weft's own frames and without secrets.
     """
 
     type: str
@@ -55,6 +58,24 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     data: tuple[Any, ...] = ()
     attributes: dict[str, Any] = {}
     where: str = ""
+    cause: str = ""
+    traceback: str = ""
+
+    def brief(self) -> str:
+        """The failure in one line, with the step that failed and where."""
+        message = self.message.partition("\n")[0].rstrip(". ")
+        if self.code.startswith("step.") and message:
+            return message  # it names the step, its attempts and the place itself
+        step = f"{self.step}: " if self.step else ""
+        where = f" at {self.where}" if self.where else ""
+        return f"{step}{self.type}{f': {message}' if message else ''}{where}"
+
+
+class RecordedTraceback(Exception):
+    """The recorded traceback of a failure, as the `__cause__` of the error that reports it."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}" if self.args else ""
 
 
 class WeftError(Exception):
@@ -244,7 +265,7 @@ class WorkerLost(StepFailed):
 
 
 class TimedOut(WeftError, TimeoutError):
-    """A wait or a step ran out of time. `failure` is set when it was a step."""
+    """A wait ran out of time. `failure` is what the log keeps of it, if anything."""
 
     code = "wait.timed_out"
 
@@ -259,6 +280,13 @@ class TimedOut(WeftError, TimeoutError):
     ) -> None:
         super().__init__(message, hint=hint, code=code, **context)
         self.failure = failure
+
+
+class StepTimedOut(StepFailed, TimedOut):
+    """Every attempt of a step ran out of time. `except StepFailed` and `except TimedOut` both catch it."""
+
+    code = "step.timed_out"
+    failure: Failure
 
 
 class BranchesFailed(WeftError, ExceptionGroup[Exception]):
@@ -314,6 +342,8 @@ class RunFailed(WeftError):
         super().__init__(message, hint=hint, code=code, **context)
         self.run_id = run_id
         self.failure = failure
+        if failure.traceback:
+            self.__cause__ = RecordedTraceback(failure.traceback)
 
 
 class RunCancelled(WeftError):

@@ -268,6 +268,17 @@ def test_undos_are_shown_beside_what_they_undo(weft: Weft, folder: Path) -> None
     assert "not undone: give: lost" in shown
 
 
+def test_a_failed_run_shows_its_traceback(weft: Weft) -> None:
+    weft("run", "app.py", "doomed", "order_id=o-1", "--id", "d-1")
+
+    shown = weft("show", "d-1").out
+
+    assert f'app.py", line {LINE}, in ' in shown
+    assert "\nValueError: declined o-1\n" in shown
+    assert "weft/runtime" not in shown
+    assert "ValueError: declined o-1" in document(weft, "show", "d-1")["failure"]["traceback"]
+
+
 def test_a_big_value_is_told_by_its_size_and_printed_whole_as_the_result(weft: Weft, folder: Path) -> None:
     (folder / "odd.py").write_text(
         "import weft\napp = weft.App()\n"

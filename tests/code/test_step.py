@@ -184,7 +184,7 @@ def test_an_attempt_that_takes_too_long_is_ended_and_tried_again() -> None:
     assert desk.run(flow()) == "done"
     assert log == ["begin", "ended", "begin"]
     failed = [event for event in desk.log() if isinstance(event, e.TaskFailed)]
-    assert [event.failure.code for event in failed] == ["wait.timed_out"]
+    assert [event.failure.code for event in failed] == ["step.timed_out"]
 
 
 def test_a_step_that_times_out_for_good_raises_timed_out() -> None:
@@ -207,7 +207,7 @@ def test_a_step_that_times_out_for_good_raises_timed_out() -> None:
     Desk(app).across_a_crash(flow(), seconds=2)
     assert len(seen) == 2
     assert seen[0] == seen[1]
-    assert seen[0].startswith("TimedOut slow slow timed out")
+    assert seen[0].startswith("StepTimedOut slow slow timed out")
 
 
 def test_an_irreversible_step_that_fails_is_not_tried_again() -> None:

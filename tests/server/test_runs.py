@@ -228,3 +228,12 @@ def test_a_run_that_does_not_exist_is_not_found(server: Server, what: str) -> No
 
     assert answer.status == 404
     assert answer.code == "run.not_found"
+
+
+def test_a_failure_has_its_traceback(server: Server) -> None:
+    server.start("fragile", "traced", n=77)
+
+    failure = server.get(f"{API}/runs/traced/result?wait=10").json["failure"]
+
+    assert failure["traceback"].startswith("Traceback (most recent call last):\n")
+    assert "raise " in failure["traceback"]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from weft.core.values import encode
-from weft.errors import BadValue, Critical, Failure, OutcomeUnknown, StepFailed, TimedOut, WorkerLost
+from weft.errors import BadValue, Critical, Failure, OutcomeUnknown, StepFailed, StepTimedOut, WorkerLost
 from weft.steps.failures import DATA_BYTES_MAX, MESSAGE_CHARS_MAX, failure_of, rebuild
 
 
@@ -232,7 +232,7 @@ def test_an_error_of_wefts_own_tells_its_message() -> None:
 @pytest.mark.parametrize(
     ("cls", "text"),
     [
-        (TimedOut, "charge timed out (after 30s)."),
+        (StepTimedOut, "charge timed out (after 30s)."),
         (OutcomeUnknown, "charge ended without an answer (after 30s): it may have happened, and is not repeated."),
         (WorkerLost, "charge was given up: its workers were lost each time (after 30s)."),
     ],

@@ -25,7 +25,7 @@ from weft.core.code.locations import check_name, key_of
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, UndoPlan
 from weft.core.state import Entry
-from weft.errors import BadValue, NoContext, Rollback, UsageError
+from weft.errors import BadValue, NoContext, UsageError
 from weft.runtime.code_driver import current_scope
 from weft.runtime.inline import InlineBody
 from weft.runtime.scopes import Scope
@@ -163,7 +163,7 @@ class Context:
         try:
             return Ok(await call)
         except Exception as error:
-            if isinstance(error, UsageError | Rollback):
+            if structure.is_for_the_run(error):
                 raise
             return structure.err_of(error)
 

@@ -142,12 +142,13 @@ class Handle(Generic[R]):
 
 
 def _described(failure: Failure) -> str:
+    cause = f" The cause: {failure.cause.rstrip('. ')}." if failure.cause else ""
     if failure.code.startswith("step.") and failure.message:
-        return failure.message  # says itself which step, how often, and where
+        return f"{failure.message}{cause}"  # it names the step, its attempts and the place itself
     where = f" at {failure.where}" if failure.where else ""
-    step = f" in {failure.step}" if failure.step else ""
+    step = f" in {failure.step}" if failure.step and not failure.cause else ""
     what = f"{failure.type}: {failure.message.rstrip('. ')}" if failure.message else failure.type
-    return f"{what}{step}{where}."
+    return f"{what}{step}{where}.{cause}"
 
 
 def _next_steps(run_id: str, failure: Failure) -> str:

@@ -18,11 +18,11 @@ from weft.authoring.results import Again, Done, Err, Ok, Winner
 from weft.core import commands as c
 from weft.core.code.locations import check_name
 from weft.core.state import Entry
-from weft.errors import BadValue, BranchesFailed, TimedOut, UsageError
+from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError
 from weft.runtime.private_loop import ScopedTask
 from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.codec import Codec
-from weft.steps.failures import failure_of
+from weft.steps.failures import failure_of, recorded
 
 _decode_name = msgspec.json.Decoder(str).decode
 
@@ -122,7 +122,7 @@ def _raise_failures(name: str, tasks: Mapping[str, ScopedTask]) -> None:
         key: task.exception() for key, task in tasks.items() if not task.cancelled() and task.exception() is not None
     }
     for error in errors.values():
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) or isinstance(error, Rollback):
             raise error  # type: ignore[misc]
     if errors:
         failed = {key: error for key, error in errors.items() if isinstance(error, Exception)}
@@ -222,6 +222,8 @@ async def map_items(
             error = None if task.cancelled() else task.exception()
             if task.cancelled() or (error is not None and not isinstance(error, Exception)):
                 raise error or asyncio.CancelledError
+            if error is not None and not raising and is_for_the_run(error):
+                raise error
             if error is not None and raising:
                 failed[f"~{index}"] = task
             else:
@@ -239,8 +241,14 @@ def _outcome(task: asyncio.Future[Any], error: BaseException | None) -> Ok[Any] 
 
 def err_of(error: BaseException) -> Err:
     """A failure as a value."""
-    failure = getattr(error, "failure", None)
-    return Err(failure if failure is not None else failure_of(error))
+    return Err(recorded(error) or failure_of(error))
+
+
+def is_for_the_run(error: BaseException) -> bool:
+    """Whether an error is no outcome of a call but means the run: wrong code, or `weft.Rollback`."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.subgroup(Rollback) is not None
+    return isinstance(error, UsageError | Rollback)
 
 
 async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, keep: int) -> Any:

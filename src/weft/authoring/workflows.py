@@ -136,7 +136,8 @@ async def child_result(scope: Scope, invocation: Invocation, *, run_id: str = ""
 
 def child_failed(entry: Any) -> Exception:
     """What the code sees of a child that did not complete: it failed, was cancelled, or took longer than we wait."""
-    failure = entry.failure
+    # Its place is where this run called the child, so that it can be named here.
+    failure = msgspec.structs.replace(entry.failure, location=entry.key)
     match msgspec.json.decode(entry.output):
         case None:
             return rebuild(failure)

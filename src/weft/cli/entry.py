@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from weft.errors import UsageError, WeftError
+from weft.errors import RunFailed, UsageError, WeftError
 
 REFUSED = 1
 MISUSED = 2
@@ -71,6 +71,8 @@ def complain(error: WeftError) -> None:
     """What happened, what to do, and where to read more."""
     from weft.cli.pages import PAGES
 
+    if isinstance(error, RunFailed) and error.failure.traceback:
+        print(error.failure.traceback, file=sys.stderr)
     say(error.message, error.hint, f"More: weft help {error.code}" if error.code in PAGES else "")
 
 

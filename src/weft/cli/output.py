@@ -106,7 +106,8 @@ def failure_text(failure: Failure) -> str:
     """A failure in one line."""
     where = f" ({failure.where})" if failure.where else ""
     message = failure.message.partition("\n")[0]
-    return f"{failure.type}: {message}{where}" if message else f"{failure.type}{where}"
+    cause = f", caused by {failure.cause}" if failure.cause else ""
+    return f"{failure.type}: {message}{where}{cause}" if message else f"{failure.type}{where}{cause}"
 
 
 def run_document(row: RunRow) -> dict[str, Any]:

@@ -262,8 +262,9 @@ PAGES: dict[str, Page] = {
         "Look at the step's memory and native libraries, then: weft retry RUN",
     ),
     "step.timed_out": Page(
-        "An attempt of a step took longer than its timeout.",
-        "The timeout counts for one attempt; the attempt was given up and counts as failed.",
+        "Every attempt of a step took longer than its timeout.",
+        "The timeout counts for one attempt; the attempt was given up and counts as failed. `except weft.StepFailed` "
+        "and `except weft.TimedOut` both catch it.",
         "Allow more time (timeout=...), or look why it hangs: a plain `def` step keeps its thread until it returns.",
     ),
     "run.timed_out": Page(
@@ -272,8 +273,8 @@ PAGES: dict[str, Page] = {
         "Allow more time, or start it again under another id.",
     ),
     "wait.timed_out": Page(
-        "A wait or a step took longer than its timeout.",
-        "The timeout given to the wait, the step or the run was reached first.",
+        "A wait took longer than its timeout.",
+        "The timeout given to the wait was reached first.",
         "Catch weft.TimedOut (a TimeoutError) where it may happen, or allow more time.",
     ),
     "run.branches_failed": Page(
@@ -283,8 +284,14 @@ PAGES: dict[str, Page] = {
     ),
     "run.failed": Page(
         "A run ended in failure; what it did has been undone, newest first.",
-        "`error.failure` holds the exception that ended it.",
+        "`error.failure` says what ended it: the exception, and the step, its place and its attempts. `cause` names "
+        "the failure at the root, if that is another one; `traceback` is the recorded traceback.",
         "See the whole story: weft show RUN. Try again: weft retry RUN",
+    ),
+    "run.rollback": Page(
+        "A workflow or a step raised weft.Rollback.",
+        "It fails the run at once: it is not retried, and ctx.try_step and ctx.map_outcomes let it pass.",
+        "Nothing, if that was meant: what the run did has been undone. Else raise another exception.",
     ),
     "run.cancelled": Page(
         "A run was cancelled; what it did has been undone, newest first.",

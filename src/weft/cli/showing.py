@@ -39,7 +39,7 @@ from weft.core import events as e
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
-from weft.errors import NotAllowed
+from weft.errors import Failure, NotAllowed
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.explain import Explanation, explain
@@ -165,6 +165,7 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History) -> 
     elif history.status == "completed":
         out.print(Text(f"→ {pretty(await door.load(history.output))}", style="green"))
     elif history.status == "failed" and history.failure is not None:
+        print_traceback(out, history.failure)
         out.print(Text(f"failed: {failure_text(history.failure)}", style="red"))
         if history.not_undone:
             out.print(Text(f"not undone: {', '.join(history.not_undone)}", style="red"))
@@ -174,9 +175,19 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History) -> 
     elif history.held:
         out.print(Text(history.held, style="red"))
     else:
+        failing = [mark.failure for mark in history.open() if mark.failure is not None]
+        if failing:
+            print_traceback(out, failing[-1])
         idle = row.owner is None and any(mark.kind == "step" for mark in history.open())
         nobody = "No process hosts it now. " if idle or not history.seq else ""
         out.print(Text(f"{nobody}What it waits for: weft explain {row.id}", style="dim"))
+
+
+def print_traceback(out: Console, failure: Failure) -> None:
+    """The recorded traceback of a failure, if it has one."""
+    if failure.traceback:
+        out.print(Text(failure.traceback, style="dim"))
+        out.print()
 
 
 async def _children(door: Door, history: History, depth: int) -> dict[str, History]:

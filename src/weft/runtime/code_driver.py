@@ -26,7 +26,8 @@ from weft.runtime.private_loop import PrivateLoop, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 from weft.runtime.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
-from weft.steps.failures import failure_of, is_users
+from weft.steps.failures import failure_of_run
+from weft.steps.frames import is_users
 from weft.steps.misfits import Misfit
 
 log = logging.getLogger("weft")
@@ -222,7 +223,7 @@ class CodeDriver:
         elif _is_foreign(error):
             self._hold(_foreign(state.workflow, None, f" ({error})"))
         else:
-            self.outside.issue(c.FailRun(failure_of(error, step="", location="", attempts=1)))
+            self.outside.issue(c.FailRun(failure_of_run(error)))
 
     def _hold(self, error: WeftError) -> None:
         self._finished = True

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from weft.core.durations import format_ms
 from weft.errors import ForeignAwait, LimitExceeded, UsageError
 from weft.runtime.scopes import CURRENT, Scope
-from weft.steps.failures import is_users
+from weft.steps.frames import is_users
 
 TURNS_MAX = 2_000_000
 """More callbacks than this without coming to rest: the code spins."""

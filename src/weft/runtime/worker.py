@@ -22,7 +22,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
-from weft.errors import Failure, OutcomeUnknown, TimedOut, UnknownStep
+from weft.errors import Failure, OutcomeUnknown, StepTimedOut, UnknownStep
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.store import TaskOffer
@@ -31,7 +31,7 @@ from weft.runtime.catalogue import Catalogue
 from weft.runtime.emitting import Emitter
 from weft.runtime.secrets import strike_json
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
-from weft.steps.failures import failure_of
+from weft.steps.failures import failure_of_step
 from weft.steps.http.failures import AnsweredLater
 
 log = logging.getLogger("weft")
@@ -292,7 +292,7 @@ class Worker:
         if isinstance(error, PerformedElsewhere):
             failure = msgspec.structs.replace(error.failure, location=effect.location)
             return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, not error.final)
-        failure = failure_of(error, step=effect.step, location=effect.location, attempts=effect.attempt)
+        failure = failure_of_step(error, step=effect.step, location=effect.location, attempts=effect.attempt)
         if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not str(error):
             failure = _timed_out(failure, effect)
         if effect.policy.effect == "irreversible" and getattr(error, "in_doubt", False):
@@ -351,6 +351,6 @@ def _timed_out(failure: Failure, effect: PerformTask) -> Failure:
         failure,
         type="OutcomeUnknown" if unknown else "TimedOut",
         message=f"{effect.step} took longer than {effect.policy.timeout_ms} ms",
-        code=OutcomeUnknown.code if unknown else TimedOut.code,
+        code=OutcomeUnknown.code if unknown else StepTimedOut.code,
         where="",
     )

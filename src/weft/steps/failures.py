@@ -6,23 +6,35 @@ Every other becomes `StepFailed`. A class name in the data is looked up among th
 
 from __future__ import annotations
 
-import os
-import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from weft.core.values import decode, encode, shown
-from weft.errors import Failure, OutcomeUnknown, StepFailed, TimedOut, WeftError, WorkerLost
+from weft.errors import (
+    Failure,
+    OutcomeUnknown,
+    RecordedTraceback,
+    Rollback,
+    StepFailed,
+    StepTimedOut,
+    TimedOut,
+    WeftError,
+    WorkerLost,
+)
+from weft.steps.frames import is_outside, is_users
 from weft.steps.secrets import strike, strike_value
+from weft.steps.tracebacks import traceback_of
 
 MESSAGE_CHARS_MAX = 2_000
 DATA_BYTES_MAX = 8 * 1024
-
-_WEFT_DIR = f"{Path(__file__).parent.parent}{os.sep}"
-_LIBRARY_DIRS = tuple(f"{sysconfig.get_path(kind)}{os.sep}" for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
-_INSTALLED = f"{os.sep}site-packages{os.sep}"
+ROLLBACK = "run.rollback"
+"""The code of `weft.Rollback`, which crosses from a step into the workflow as itself."""
+_RECORDED = "__weft_failure__"
+"""Where an exception keeps the recorded failure that it was made from."""
 
 
 def failure_of(error: BaseException, *, step: str = "", location: str = "", attempts: int = 1) -> Failure:
@@ -30,7 +42,7 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
     return Failure(
         type=type(error).__name__,
         message=_text_of(error),
-        code=error.code if isinstance(error, WeftError) else "",
+        code=_code(error),
         step=step,
         location=location,
         attempts=attempts,
@@ -40,16 +52,86 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
     )
 
 
+def _code(error: BaseException) -> str:
+    if isinstance(error, WeftError):
+        return error.code
+    return ROLLBACK if isinstance(error, Rollback) else ""
+
+
+def failure_of_step(error: BaseException, *, step: str, location: str = "", attempts: int) -> Failure:
+    """What the log keeps of the exception that ended an attempt: also its traceback."""
+    failure = failure_of(error, step=step, location=location, attempts=attempts)
+    return msgspec.structs.replace(failure, traceback=traceback_of(error))
+
+
+def failure_of_run(error: BaseException) -> Failure:
+    """What the log keeps of the exception that ended a run: also which step failed at the root of it, and why."""
+    failure = failure_of(error)
+    found = _root(error)
+    if found is None:
+        return msgspec.structs.replace(failure, traceback=traceback_of(error))
+    root = recorded(found)
+    assert root is not None
+    return msgspec.structs.replace(
+        failure,
+        step=root.step,
+        location=root.location,
+        attempts=root.attempts,
+        cause=root.cause if found is error else root.cause or root.brief(),
+        traceback=traceback_of(error),
+    )
+
+
+def recorded(error: BaseException) -> Failure | None:
+    """The recorded failure that an exception was made from."""
+    for name in (_RECORDED, "failure"):
+        found = vars(error).get(name)
+        if isinstance(found, Failure):
+            return found
+    return None
+
+
+def _root(error: BaseException) -> BaseException | None:
+    """The exception nearest to this one that was made from a recorded failure: itself, a branch, or a cause."""
+    todo, seen = [error], set[int]()
+    while todo:
+        one = todo.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if recorded(one) is not None:
+            return one
+        if isinstance(one, BaseExceptionGroup):
+            todo += one.exceptions
+        following = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        if following is not None:
+            todo.append(following)
+    return None
+
+
 def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
     """The exception that a workflow sees for a recorded failure; a new one each time."""
+    error = _rebuilt(failure, raises, run_id)
+    vars(error)[_RECORDED] = failure
+    if failure.traceback:
+        error.__cause__ = RecordedTraceback(failure.traceback)
+    return error
+
+
+def _rebuilt(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> Exception:
     for cls in _named(failure.type, raises):
         if issubclass(cls, Exception):
             made = _made(cls, failure)
             if made is not None:
                 return made
+    if failure.code == ROLLBACK:
+        return Rollback(*(failure.data or (failure.message,)))
+    if failure.code in (StepTimedOut.code, TimedOut.code) and failure.step:
+        times = f" in each of {failure.attempts} attempts" if failure.attempts > 1 else ""
+        what = f"{failure.step} timed out{times}{_because(failure)}."
+        return StepTimedOut(what, failure=failure, hint=_retry(run_id))
     if failure.code == TimedOut.code:
-        what = f"{failure.step} timed out{_because(failure)}." if failure.step else f"{failure.message.rstrip('. ')}."
-        return TimedOut(what, failure=failure, hint=_retry(run_id) if failure.step else "")
+        return TimedOut(f"{failure.message.rstrip('. ')}.", failure=failure)
     if failure.code == OutcomeUnknown.code:
         what = (
             f"{_step(failure)} ended without an answer{_because(failure)}: it may have happened, and is not repeated."
@@ -188,17 +270,8 @@ def _where(traceback: TracebackType | None) -> str:
     while traceback is not None:
         frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
         traceback = traceback.tb_next
-    for belongs in (is_users, _is_outside):
+    for belongs in (is_users, is_outside):
         for path, line in reversed(frames):
             if belongs(path):
                 return f"{Path(path).name}:{line}"
     return ""
-
-
-def _is_outside(path: str) -> bool:
-    return not path.startswith(_WEFT_DIR)
-
-
-def is_users(path: str) -> bool:
-    """Whether a file is the user's own: neither Weft's, nor Python's, nor installed."""
-    return _is_outside(path) and not path.startswith(("<frozen", *_LIBRARY_DIRS)) and _INSTALLED not in path

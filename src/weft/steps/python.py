@@ -13,7 +13,7 @@ import msgspec
 from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, UsageError
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, Task
 from weft.steps.codec import Codec
-from weft.steps.failures import failure_of
+from weft.steps.failures import failure_of_step
 from weft.steps.secrets import strike_json
 from weft.steps.signature import Signature
 
@@ -95,5 +95,5 @@ def perform_here(
     try:
         return strike_json(body.perform_now(given)), None, False
     except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
-        failure = failure_of(error, step=name, attempts=attempt)
+        failure = failure_of_step(error, step=name, attempts=attempt)
         return b"", msgspec.json.encode(failure), body.is_final(error)

@@ -124,14 +124,22 @@ def failure_of_run(turn: Turn) -> Failure:
     root = state.steps[cause]
     dropped = [step for step, run in state.steps.items() if run.status not in OVER_STEP]
     attributes: dict[str, Any] = {"goal": goal, "cause": cause, "dropped": dropped}
-    if root.failure is not None:
-        attributes["failure"] = root.failure.type
-    return Failure(
+    failure = Failure(
         type="goal_failed",
         message=f"goal step '{goal}' cannot complete: {state.steps[goal].why}",
         code="goal_failed",
         step=cause,
         attributes=attributes,
+    )
+    if root.failure is None:
+        return failure
+    attributes["failure"] = root.failure.type
+    return msgspec.structs.replace(
+        failure,
+        location=root.failure.location,
+        attempts=root.failure.attempts,
+        cause=root.failure.cause or ("" if cause == goal else root.failure.brief()),
+        traceback=root.failure.traceback,
     )
 
 

@@ -1,0 +1,21 @@
+"""Whose code a frame belongs to: the user's, a library's or Weft's own."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from pathlib import Path
+
+_WEFT_DIR = f"{Path(__file__).parent.parent}{os.sep}"
+_LIBRARY_DIRS = tuple(f"{sysconfig.get_path(kind)}{os.sep}" for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
+_INSTALLED = f"{os.sep}site-packages{os.sep}"
+
+
+def is_outside(path: str) -> bool:
+    """Whether a file is not Weft's."""
+    return not path.startswith(_WEFT_DIR)
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is the user's own: neither Weft's, nor Python's, nor installed."""
+    return is_outside(path) and not path.startswith(("<frozen", *_LIBRARY_DIRS)) and _INSTALLED not in path

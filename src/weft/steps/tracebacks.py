@@ -1,0 +1,73 @@
+"""The traceback of a failure as text: what Python would print, cut to what helps the user.
+
+Weft's own frames are left out. What is too long loses the frames of libraries first, then its middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from traceback import FrameSummary, StackSummary, TracebackException
+
+from weft.errors import RecordedTraceback
+from weft.steps.frames import is_outside, is_users
+from weft.steps.secrets import strike
+
+BYTES_MAX = 16 * 1024
+_HEAD = 5 * 1024
+_RECORDED = f"{RecordedTraceback.__module__}.{RecordedTraceback.__qualname__}: "
+"""Python puts this line before a recorded traceback. The text below it speaks for itself."""
+
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+"""Control characters could steer the terminal on which the text is shown, and no store holds NUL."""
+
+
+def traceback_of(error: BaseException) -> str:
+    """Format an exception with its causes. Never raises, whatever the exception is made of."""
+    try:
+        return _formatted(TracebackException.from_exception(error, compact=True))
+    except Exception as broken:  # noqa: BLE001  # an exception can be made so that it cannot be formatted
+        return f"<the traceback of {type(error).__name__} cannot be formatted: {type(broken).__name__}>"
+
+
+def _formatted(found: TracebackException) -> str:
+    parts = list(_parts(found))
+    for part in parts:
+        part.stack = _kept(part.stack, lambda frame: is_outside(frame.filename))
+    text = _text(found)
+    if len(text.encode()) > BYTES_MAX:
+        for part in parts:
+            part.stack = _kept(part.stack, lambda frame: is_users(frame.filename))
+        text = _text(found)
+    return _shortened(text)
+
+
+def _parts(found: TracebackException) -> Iterator[TracebackException]:
+    """An exception, its causes and, if it is a group, its members."""
+    todo, seen = [found], set[int]()
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        todo += [other for other in (part.__cause__, part.__context__, *(part.exceptions or ())) if other is not None]
+
+
+def _kept(stack: StackSummary, wanted: Callable[[FrameSummary], bool]) -> StackSummary:
+    """The wanted frames; all of them if none is wanted."""
+    return StackSummary.from_list([frame for frame in stack if wanted(frame)] or list(stack))
+
+
+def _text(found: TracebackException) -> str:
+    lines = "".join(found.format()).rstrip().split("\n")
+    text = strike("\n".join(line for line in lines if not line.endswith(_RECORDED)))
+    return text.translate(_VISIBLE).encode("utf-8", "replace").decode()
+
+
+def _shortened(text: str) -> str:
+    raw = text.encode()
+    if len(raw) <= BYTES_MAX:
+        return text
+    note = f"\n… {len(raw) - BYTES_MAX:,} bytes left out …\n"
+    tail = BYTES_MAX - _HEAD - len(note.encode())
+    return f"{raw[:_HEAD].decode(errors='ignore')}{note}{raw[-tail:].decode(errors='ignore')}"
