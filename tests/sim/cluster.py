@@ -23,7 +23,7 @@ from weft.authoring.handles import Handle
 from weft.core import commands as c
 from weft.core.ids import RunId, RunUid
 from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
-from weft.ports.boundary import set_hook
+from weft.ports.boundary import ProcessDied, set_hook
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
 from weft.steps.codec import Codec
@@ -31,7 +31,7 @@ from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
 from weft.testing.fakes import WatchedEngine
 from weft.testing.faults import FaultyStore
-from weft.testing.loop import PROCESS, Process, ProcessDied, make_loop
+from weft.testing.loop import PROCESS, Process, make_loop
 
 TURNS_MAX = 200_000
 BURSTS = 0.1

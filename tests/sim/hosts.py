@@ -15,6 +15,7 @@ from weft.authoring.app import App, AppCatalogue
 from weft.core.decider import Wanting
 from weft.core.ids import HostId
 from weft.errors import Critical, StoreError
+from weft.ports.boundary import ProcessDied
 from weft.ports.store import Definition
 from weft.runtime.actor import Actor
 from weft.runtime.door import Door
@@ -24,7 +25,7 @@ from weft.steps.base import Executor, StepBody
 from weft.testing.clock import InlineExecutor, SimClock
 from weft.testing.fakes import WatchedEngine
 from weft.testing.faults import FaultyStore
-from weft.testing.loop import Process, ProcessDied
+from weft.testing.loop import Process
 
 if TYPE_CHECKING:
     from tests.sim.cluster import Cluster

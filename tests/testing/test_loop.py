@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from weft.errors import UsageError
-from weft.testing.loop import OUTSIDE, Process, ProcessDied, SimLoop, make_loop
+from weft.ports.boundary import ProcessDied
+from weft.testing.loop import OUTSIDE, Process, SimLoop, make_loop
 
 
 def in_process(loop: SimLoop, process: Process, coro: object) -> asyncio.Task[object]:

@@ -118,12 +118,11 @@ def _close(calls: Iterable[Any]) -> None:
 
 
 def _raise_failures(name: str, tasks: Mapping[str, ScopedTask]) -> None:
-    errors = {
-        key: task.exception() for key, task in tasks.items() if not task.cancelled() and task.exception() is not None
-    }
+    ended = {key: asyncio.CancelledError() if task.cancelled() else task.exception() for key, task in tasks.items()}
+    errors = {key: error for key, error in ended.items() if error is not None}
     for error in errors.values():
         if not isinstance(error, Exception) or isinstance(error, Rollback):
-            raise error  # type: ignore[misc]
+            raise error
     if errors:
         failed = {key: error for key, error in errors.items() if isinstance(error, Exception)}
         count = f"{len(failed)} of {len(tasks)} branches"

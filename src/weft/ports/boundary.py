@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+
+class ProcessDied(BaseException):
+    """Ends a callback in the middle: its simulated process has just died. Nothing may catch it."""
+
+
 Hook = Callable[[str], None]
 _hook: Hook | None = None
 

@@ -43,6 +43,7 @@ from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
 from weft.runtime.programs import GoalProgram, GraphProgram
 from weft.runtime.shown import call_shown
+from weft.steps.raised import ends_host
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -156,10 +157,12 @@ class Actor:
             while mailbox and self.ready:
                 self._take(mailbox.popleft())
             self.end_turn()
-        except Exception as error:  # noqa: BLE001 - see give_up
+        except BaseException as error:
+            if ends_host(error):
+                raise
             self.give_up(error)
 
-    def give_up(self, error: Exception) -> None:
+    def give_up(self, error: BaseException) -> None:
         """A defect of ours, in this run's state or in what it was told: it stands still for a person, others go on."""
         log.error("weft: %s cannot go on", self.id, exc_info=error)
         self.engine.aside(self.engine.recovery.set_aside(self, error))
@@ -431,15 +434,19 @@ class Actor:
         """What was decided and is not durable yet can have left the cache, and is not in the store."""
         return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
 
-    def go_on(self) -> None:
-        """What the run lacked is in memory: let it go on."""
+    def go_on(self, *, after_mail: bool = False) -> None:
+        """Let the run go on: what it lacked is in memory. ``after_mail``: what waits in its inbox comes first."""
         if not self.ready:
             return
         try:
+            if after_mail:
+                self.take_mail_in()
             self.begin_turn()
             self.move()
             self.end_turn()
-        except Exception as error:  # noqa: BLE001 - see give_up
+        except BaseException as error:
+            if ends_host(error):
+                raise
             self.give_up(error)
 
     def new_draft(self) -> Draft:

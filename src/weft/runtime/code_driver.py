@@ -131,8 +131,10 @@ class CodeDriver:
             self._stop = self._stop or error
         if self._stop is not None:
             self._hold(self._stop)
+        elif self.loop.stray is not None:
+            self._finish(self.loop.stray)
         elif self._main is not None and self._main.done():
-            self._finish(self._main)
+            self._returned(self._main)
         elif not self.lacks and not self._has_something_open():
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
@@ -152,7 +154,7 @@ class CodeDriver:
     def _turn(self) -> bool:
         self.loop.pump()
         assert self._main is not None
-        if self._stop is not None or self._main.done() or self.loop.frozen:
+        if self._stop is not None or self._main.done() or self.loop.frozen or self.loop.stray is not None:
             return False
         facts = self._facts_now()
         if self._cursor >= len(facts):
@@ -195,21 +197,21 @@ class CodeDriver:
         state = self.machine.state
         return bool(state.tasks or state.timers or state.waits or state.asks or state.children)
 
-    def _finish(self, main: asyncio.Task[Any]) -> None:
+    def _returned(self, main: asyncio.Task[Any]) -> None:
+        """The function has returned or raised."""
+        error = asyncio.CancelledError() if main.cancelled() else main.exception()
+        output = b"null"
+        if error is None:
+            try:
+                output = self.program.encode(main.result())
+            except WeftError as wrong:
+                error = wrong
+        self._finish(error, output)
+
+    def _finish(self, error: BaseException | None, output: bytes = b"null") -> None:
         self._finished = True
         state = self.machine.state
         self._unreached.report(state)
-        error: BaseException | None = None
-        output = b"null"
-        if main.cancelled():
-            error = asyncio.CancelledError()
-        else:
-            error = main.exception()
-            if error is None:
-                try:
-                    output = self.program.encode(main.result())
-                except WeftError as wrong:
-                    error = wrong
         self.close()
         if isinstance(error, ForeignAwait) or (self.loop.foreign is not None and _is_foreign(error)):
             self._hold(self.loop.foreign or _foreign(state.workflow, None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import signal
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from functools import partial
@@ -39,7 +40,9 @@ class PoolExecutor:
             import multiprocessing  # noqa: PLC0415
             from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
-            self._processes = ProcessPoolExecutor(self._processes_max, mp_context=multiprocessing.get_context("spawn"))
+            self._processes = ProcessPoolExecutor(
+                self._processes_max, mp_context=multiprocessing.get_context("spawn"), initializer=_ignore_interrupts
+            )
         try:
             return await asyncio.get_running_loop().run_in_executor(self._processes, body, *arguments)
         except BrokenExecutor as error:
@@ -49,7 +52,15 @@ class PoolExecutor:
 
     def close(self) -> None:
         """Let go of the pools; bodies that still run are not waited for."""
+        running = list((getattr(self._processes, "_processes", None) or {}).values())
         for pool in (self._threads, self._processes):
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
         self._threads = self._processes = None
+        for process in running:
+            process.terminate()  # Python would wait for it at exit; whoever goes on performs its step again
+
+
+def _ignore_interrupts() -> None:
+    """Leave Ctrl-C to the host, which lets running steps finish."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -12,6 +12,7 @@ from typing import Any
 from weft.errors import BadValue, Critical, LimitExceeded, Rollback
 from weft.steps.base import Executor
 from weft.steps.codec import Codec
+from weft.steps.raised import call_in_thread
 
 
 class InlineStep:
@@ -44,7 +45,7 @@ class InlineBody:
         if self._asynchronous:
             value = await self._fn()
         else:
-            value = await executor.in_thread(self._fn)
+            value = await call_in_thread(executor, self._fn)
             if inspect.isawaitable(value):
                 value = await value
         return self._result.encode(value, what=f"{name} returned")

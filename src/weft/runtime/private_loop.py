@@ -20,6 +20,7 @@ from weft.core.durations import format_ms
 from weft.errors import ForeignAwait, LimitExceeded, UsageError
 from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.frames import is_users
+from weft.steps.raised import ends_host
 
 TURNS_MAX = 2_000_000
 """More callbacks than this without coming to rest: the code spins."""
@@ -60,6 +61,8 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self.tasks: dict[int, ScopedTask] = {}
         self.frozen = False
         self.foreign: ForeignAwait | None = None
+        self.stray: BaseException | None = None
+        """What a callback of the code raised, outside of every task."""
         self._turns = 0
 
     def pump(self) -> None:
@@ -73,7 +76,12 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         try:
             while ready and not self.frozen:
                 callback, args, context = ready.popleft()
-                context.run(callback, *args)
+                try:
+                    context.run(callback, *args)
+                except BaseException as error:
+                    if ends_host(error):
+                        raise
+                    self._raised(error)
                 self._turns += 1
                 if self._turns > TURNS_MAX:
                     raise LimitExceeded(
@@ -83,6 +91,14 @@ class PrivateLoop(asyncio.AbstractEventLoop):
                     )
         finally:
             _set_running(outer)
+
+    def _raised(self, error: BaseException) -> None:
+        """Keep an error that no task has: a callback of the code raised it.
+
+        asyncio raises SystemExit and KeyboardInterrupt of a task out of the loop as well; the task has them too.
+        """
+        if not any(task.done() and not task.cancelled() and task.exception() is error for task in self.tasks.values()):
+            self.stray = self.stray or error
 
     def spawn(self, coro: Coroutine[Any, Any, Any], scope: Scope) -> ScopedTask:
         """A task that runs in this scope."""

@@ -199,8 +199,7 @@ class Recovery:
             return
         actor.ready = True
         self._engine.keeper.woke()
-        actor.take_mail_in()
-        actor.go_on()
+        actor.go_on(after_mail=True)
         actor.schedule()
         for effect in open_effects:
             if not isinstance(effect, PerformTask) or actor.is_open(effect):
@@ -338,7 +337,7 @@ class Recovery:
         found = await self._engine.store.log.events(draft.uid, after=draft.base, limit=1)
         return bool(found) and found[0].body == draft.events[0].body and found[0].at == draft.events[0].at
 
-    async def set_aside(self, actor: Actor, error: Exception) -> None:
+    async def set_aside(self, actor: Actor, error: BaseException) -> None:
         """This one run cannot be written or read: it stands still for a person, and no other is disturbed."""
         engine = self._engine
         log.error("weft: %s is set aside: %s", actor.id, error)

@@ -33,8 +33,11 @@ from weft.runtime.secrets import strike_json
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
 from weft.steps.failures import failure_of_step
 from weft.steps.http.failures import AnsweredLater
+from weft.steps.raised import BodyRaised, ends_host
 
 log = logging.getLogger("weft")
+
+_get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name
 
 Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
 
@@ -224,7 +227,8 @@ class Worker:
                 boundary("step.after")
                 self._report(flight, report)
         except asyncio.CancelledError:
-            return
+            if not flight.stopped:
+                raise
         finally:
             self._next()
 
@@ -258,8 +262,11 @@ class Worker:
             return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, kept)
         except AnsweredLater:
             return c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery)
-        except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
-            return self._failed(effect, body, error)
+        except BaseException as error:
+            if _ends_host(flight, error):
+                raise
+            # Whatever the body raises is its answer.
+            return self._failed(effect, body, error.error if isinstance(error, BodyRaised) else error)
 
     def _emit(self, flight: Flight, stream: str, raw: bytes) -> None:
         """Output of a body, on whichever thread it runs; a hand-out that nobody waits for is not heard any more."""
@@ -288,7 +295,7 @@ class Worker:
         arguments["result"] = Raw(await self._load(bytes(recorded.result)))
         return _encode({name: arguments[name] for name in effect.takes if name in arguments})
 
-    def _failed(self, effect: PerformTask, body: StepBody | None, error: Exception) -> c.ReportTaskFailed:
+    def _failed(self, effect: PerformTask, body: StepBody | None, error: BaseException) -> c.ReportTaskFailed:
         if isinstance(error, PerformedElsewhere):
             failure = msgspec.structs.replace(error.failure, location=effect.location)
             return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, not error.final)
@@ -338,6 +345,16 @@ class Worker:
         for uid in list(self.flights):
             self.stop_all(uid)
         self._line.clear()
+
+
+def _ends_host(flight: Flight, error: BaseException) -> bool:
+    """Whether this ends the hand-out from outside: the host stopped it, or is going down."""
+    if isinstance(error, asyncio.CancelledError):
+        return flight.stopped
+    if isinstance(error, GeneratorExit):
+        # A coroutine that is thrown away is closed from outside its task.
+        return _get_running() is None or asyncio.current_task() is not flight.running
+    return ends_host(error)
 
 
 def _unknown(step: str) -> UnknownStep:

@@ -20,6 +20,7 @@ from weft.core.offences import encode_json
 from weft.core.values import encode, guard
 from weft.errors import BadValue
 from weft.steps.misfits import Misfit, misfit_of
+from weft.steps.raised import ends_host
 from weft.steps.schemas import schema_of_native
 from weft.steps.typewalk import is_model, needs_pydantic, unknown_classes
 
@@ -83,7 +84,9 @@ class Codec(Generic[T]):
         """
         try:
             return self._way.dump(value)
-        except Exception as error:
+        except BaseException as error:
+            if ends_host(error):
+                raise
             encode({name: value} if name else value, what=what)  # says which part it is, where it can
             raise BadValue(f"{what} a value that cannot be encoded: {_first_line(error)}.", path=name) from error
 
@@ -125,8 +128,10 @@ class _Native:
     def read(self, raw: bytes) -> Any:
         try:
             return self._decode(raw)
-        except Exception as error:
-            raise misfit_of(error, raw) from error
+        except BaseException as error:
+            if ends_host(error):
+                raise
+            raise misfit_of(error, raw) from error  # a validator may raise anything
 
     def schema(self) -> dict[str, object]:
         return schema_of_native(self._type)
@@ -148,8 +153,10 @@ class _Adapter:
             if b"NaN" in raw or b"Infinity" in raw:
                 msgspec.json.decode(raw)  # pydantic takes these words for numbers; JSON knows them only inside strings
             return self._adapter.validate_json(raw, strict=True, by_alias=True, by_name=True)
-        except Exception as error:
-            raise misfit_of(error, raw) from error
+        except BaseException as error:
+            if ends_host(error):
+                raise
+            raise misfit_of(error, raw) from error  # a validator may raise anything
 
     def schema(self) -> dict[str, object]:
         return self._adapter.json_schema()  # type: ignore[no-any-return]
@@ -202,5 +209,5 @@ def _is_hashable(type_: Any) -> bool:
     return True
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0].rstrip(".")

@@ -206,7 +206,7 @@ def _made(cls: type[Exception], failure: Failure) -> Exception | None:
         try:
             error = make(cls, failure)
             str(error)
-        except Exception:  # noqa: BLE001, S112  # the user's class may refuse in any way; the failure must not be lost
+        except BaseException:  # noqa: BLE001, S112  # the user's class may refuse in any way; the failure must not be lost
             continue
         if isinstance(error, cls):
             return error
@@ -248,7 +248,7 @@ def _json(value: Any, default: Any) -> Any:
     """The value as JSON gives it back, or the default if it is no JSON or too much of it."""
     try:
         raw = encode(value)
-    except Exception:  # noqa: BLE001  # what an exception carries can be anything
+    except BaseException:  # noqa: BLE001  # what an exception carries can be anything
         return default
     return decode(raw) if len(raw) <= DATA_BYTES_MAX else default
 
@@ -256,7 +256,7 @@ def _json(value: Any, default: Any) -> Any:
 def _text_of(error: BaseException) -> str:
     try:
         text = str(error.message if isinstance(error, WeftError) else error)
-    except Exception:  # noqa: BLE001  # a broken __str__ must not hide the failure
+    except BaseException:  # noqa: BLE001  # a broken __str__ must not hide the failure
         text = f"<{type(error).__name__} without a text>"
     text = strike(text)
     if len(text) > MESSAGE_CHARS_MAX:

@@ -65,12 +65,14 @@ class Misfit(ValueError):
         return f"{self.path}: {self.problem}" if self.path else self.problem
 
 
-def misfit_of(error: Exception, raw: bytes) -> Misfit:
+def misfit_of(error: BaseException, raw: bytes) -> Misfit:
     """What a decoder's error about `raw` says. Errors of the user's own validators keep their text."""
     if isinstance(error, Misfit):
         return error
     if hasattr(error, "errors") and hasattr(error, "error_count"):
         return _of_pydantic(error, raw)
+    if not isinstance(error, Exception):
+        return Misfit("", f"its validator raised {type(error).__name__}")
     text, at = _split(str(error))
     if isinstance(error.__cause__, Misfit):
         return error.__cause__.below(at)

@@ -18,6 +18,7 @@ from weft.core.values import encode
 from weft.errors import Critical, LimitExceeded, NameTaken, UsageError, WeftError
 from weft.steps.base import Executor
 from weft.steps.codec import Codec
+from weft.steps.raised import call_in_thread
 
 GROUP = "weft.node_types"
 _known: dict[str, NodeType] = {}
@@ -94,7 +95,7 @@ class NodeTypeBody:
         if inspect.iscoroutinefunction(self._type.perform):
             output = await self._type.perform(config, value)
         else:
-            output = await executor.in_thread(lambda: self._type.perform(config, value))
+            output = await call_in_thread(executor, lambda: self._type.perform(config, value))
         return encode(output, what=f"{self.name} returned")
 
     def is_final(self, error: BaseException) -> bool:

@@ -14,6 +14,7 @@ from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, Us
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, Task
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of_step
+from weft.steps.raised import call_in_thread
 from weft.steps.secrets import strike_json
 from weft.steps.signature import Signature
 
@@ -59,7 +60,7 @@ class PythonStep:
         if self._asynchronous:
             value = await self.fn(**arguments)
         else:
-            value = await executor.in_thread(partial(self.fn, **arguments))
+            value = await call_in_thread(executor, partial(self.fn, **arguments))
         return self._result.encode(value, what=f"{self.name} returned")
 
     async def _elsewhere(self, given: bytes, executor: Executor) -> bytes:
@@ -94,6 +95,6 @@ def perform_here(
     body: PythonStep = found.body
     try:
         return strike_json(body.perform_now(given)), None, False
-    except Exception as error:  # noqa: BLE001 - whatever the body raises is its answer
+    except BaseException as error:  # noqa: BLE001 - whatever the body raises is its answer
         failure = failure_of_step(error, step=name, attempts=attempt)
         return b"", msgspec.json.encode(failure), body.is_final(error)

@@ -7,11 +7,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weft.ports.boundary import ProcessDied
     from weft.testing.everywhere import crash_everywhere
     from weft.testing.fakes import Call
     from weft.testing.faults import FaultyStore, Rates
     from weft.testing.history import export_events, replay
-    from weft.testing.loop import ProcessDied, SimLoop
+    from weft.testing.loop import SimLoop
     from weft.testing.world import SimRun, World
 
 __all__ = [

@@ -18,16 +18,13 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, NoReturn, TypeVar
 
 from weft.errors import UsageError
+from weft.ports.boundary import ProcessDied
 
 T = TypeVar("T")
 
 # Public in all but name, and what asyncio's own loops use; pinned by a test.
 _get_running = asyncio._get_running_loop  # noqa: SLF001
 _set_running = asyncio._set_running_loop  # noqa: SLF001
-
-
-class ProcessDied(BaseException):
-    """Ends a callback in the middle: its process has just died. Nothing may catch it."""
 
 
 class Process:

@@ -1,0 +1,65 @@
+"""What user code raised, and what only passed through it because the host itself ends.
+
+Whatever a body or a workflow raises is its own failure, `BaseException` included. Two things are not its own: a Ctrl-C
+at the terminal, which Python raises wherever the main thread happens to be, and the end of a simulated process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from weft.ports.boundary import ProcessDied
+from weft.steps.base import Executor
+
+T = TypeVar("T")
+
+_interrupted = threading.Event()
+
+
+class BodyRaised(Exception):
+    """Carries a StopIteration out of a coroutine, which Python would turn into a RuntimeError."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def note_interrupt() -> None:
+    """Remember that Ctrl-C was pressed: from now on a KeyboardInterrupt is meant for the host."""
+    _interrupted.set()
+
+
+def forget_interrupt() -> None:
+    """A new host begins: no Ctrl-C was meant for it."""
+    _interrupted.clear()
+
+
+def ends_host(error: BaseException) -> bool:
+    """Whether an exception that came out of user code is meant for the host, not raised by the code itself."""
+    return isinstance(error, ProcessDied) or (isinstance(error, KeyboardInterrupt) and _interrupted.is_set())
+
+
+async def call_in_thread(executor: Executor, body: Callable[[], T]) -> T:
+    """Run a plain function in a thread; raises what it raises, BodyRaised for a StopIteration."""
+    # A future refuses a StopIteration and would stay pending, so errors come back as values.
+    value, error = await executor.in_thread(partial(_captured, body))
+    if error is None:
+        return value  # type: ignore[return-value]
+    try:
+        if isinstance(error, StopIteration):
+            raise BodyRaised(error) from error
+        raise error
+    finally:
+        del error  # its traceback holds this frame
+
+
+def _captured(body: Callable[[], T]) -> tuple[T | None, BaseException | None]:
+    try:
+        return body(), None
+    except BaseException as error:
+        if ends_host(error):
+            raise
+        return None, error
