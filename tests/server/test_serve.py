@@ -50,6 +50,27 @@ async def order(ctx: weft.Context, order_id: str) -> str:
     quote = await ctx.receive("quote", int)
     return f"{order_id} for {quote}"
 
+@app.step(retries=1)
+def refuse() -> None:
+    raise OSError("no stock")
+
+@app.step
+def reserve() -> None:
+    pass
+
+@reserve.undo
+def release() -> None:
+    raise weft.Critical("stuck")
+
+@app.workflow
+async def doomed(ctx: weft.Context) -> None:
+    await reserve()
+    await refuse()
+
+@app.workflow
+async def naps(ctx: weft.Context) -> None:
+    await asyncio.sleep(1)
+
 @app.workflow
 async def picture(ctx: weft.Context) -> str:
     return await draw("cat")
@@ -147,6 +168,27 @@ def test_a_run_is_started_sent_a_message_and_its_result_is_got(folder: Path) -> 
     lines = [msgspec.json.decode(line) for line in logs.splitlines() if line.startswith("{")]
     (line,) = [line for line in lines if line["logger"] == "shop"]
     assert (line["message"], line["run"], line["step"]) == ("working on o-1", "o-1", "work")
+
+
+def test_what_a_person_may_have_to_look_at_is_logged(folder: Path) -> None:
+    with serve(folder) as server:
+        for workflow in ("doomed", "naps"):
+            server.ask("POST", "/api/v1/runs", {"workflow": workflow, "id": workflow})
+        assert server.ask("GET", "/api/v1/runs/doomed/result?wait=20")[1]["status"] == "failed"
+        while server.ask("GET", "/api/v1/runs/naps")[1]["status"] != "held":
+            pass
+        logs = server.stop()
+    lines = [msgspec.json.decode(line) for line in logs.splitlines() if line.startswith("{")]
+    said = {(line["level"], line["run"]): line["message"] for line in lines if line["logger"] == "weft.runs"}
+    told = [line["message"] for line in lines if line["logger"] == "weft.runs"]
+    assert len(told) == 4
+    assert re.match(
+        r"weft: doomed: attempt 1 of refuse failed, the next one is in \S+: refuse: OSError: no stock at app.py:\d+",
+        said["warning", "doomed"],
+    )
+    assert any(text.startswith("weft: doomed: reserve could not be undone: release: Critical: stuck") for text in told)
+    assert any(text.startswith("weft: doomed failed: refuse failed after 2 attempts in doomed") for text in told)
+    assert said["error", "naps"].startswith("weft: naps is held (code.foreign_await): naps waits at app.py:")
 
 
 def test_what_was_accepted_survives_kill_9(folder: Path) -> None:

@@ -18,6 +18,7 @@ from weft.server.leases import Leases
 from weft.server.limits import Limits, Rates
 from weft.server.live.feed import Feed
 from weft.server.metrics import Metrics
+from weft.server.run_logs import RunLogs
 
 
 class Services:
@@ -61,6 +62,7 @@ class Services:
             self._engine = engine
             self.feed.attach(engine)
             self.metrics.attach(engine)
+            RunLogs().attach(engine)
             self.leases.attach(engine)
             if self.notifier is not None:
                 self.notifier.attach(engine)
