@@ -200,7 +200,7 @@ def test_two_calls_with_equal_arguments_keep_their_own_results() -> None:
         draw = make(app)
 
         @app.workflow
-        async def flow(ctx: weft.Context, draw: Any = draw, order: Any = order) -> list[int]:
+        async def flow(ctx: weft.Context, draw: Any = draw, order: Any = tuple(order)) -> list[int]:
             found = [await draw(n) for n in order]
             await ctx.receive("go")
             return found

@@ -97,8 +97,11 @@ class WorkflowProgram:
         self._workflow = workflow
         self._context = context
 
-    def begin(self, driver: CodeDriver, given: bytes) -> Coroutine[Any, Any, Any]:
-        arguments = self._workflow.signature.unpack(given)
+    def defaults(self, given: bytes | None) -> bytes:
+        return self._workflow.signature.defaults(given)
+
+    def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
+        arguments = self._workflow.signature.unpack(given, defaults)
         if self._workflow.signature.takes_context:
             return self._workflow.fn(self._context, **arguments)  # type: ignore[no-any-return]
         return self._workflow.fn(**arguments)  # type: ignore[no-any-return]

@@ -51,6 +51,8 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     due: int = 0
     attributes: dict[str, Any] = {}
     scheduled_at: int = 0
+    defaults: Raw = ABSENT
+    """The values, at the start, of the parameters that the input leaves out."""
 
 
 class RunCompleted(Event, frozen=True, kw_only=True, tag="run_completed"):

@@ -55,6 +55,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         due=now + command.timeout_ms if command.timeout_ms else 0,
         attributes=command.attributes,
         scheduled_at=command.scheduled_at,
+        defaults=command.defaults,
     )
     if not command.refused:
         return (started,)
@@ -179,6 +180,7 @@ def evolve_started(state: State, event: RunStarted, at: int) -> None:
     state.workflow = event.workflow
     state.version = event.version
     state.input = event.input
+    state.defaults = event.defaults
     state.parent = event.parent
     state.started_at = at
     state.due = event.due

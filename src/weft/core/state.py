@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import DEFAULT_POLICY, NULL, Parent, Path, Policy, UndoPlan
+from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Path, Policy, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
 
@@ -134,6 +134,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     workflow: str = ""
     version: str = "1"
     input: Raw = NULL
+    defaults: Raw = ABSENT
+    """Parameters that the input leaves out, as they were at the start."""
     parent: Parent | None = None
     status: Status = "running"
     started: bool = False

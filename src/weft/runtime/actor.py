@@ -212,6 +212,8 @@ class Actor:
         if isinstance(command, c.StartRun) and command.run_id != self.id:
             taken = f"{command.run_id} exists already"
             command = msgspec.structs.replace(command, run_id=self.id, refused=taken)
+        if isinstance(command, c.StartRun):
+            command = self._with_defaults(command)
         try:
             if isinstance(command, c.RetryRun) and self.machine.state.over:
                 # Two ends in one append would have the effects of both.
@@ -234,6 +236,15 @@ class Actor:
             draft.keys.append(KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)))
         self._record(events)
         return True
+
+    def _with_defaults(self, start: c.StartRun) -> c.StartRun:
+        """Record the defaults with the start: the run keeps them when the code changes."""
+        program = self.engine.catalogue.program(start.workflow, start.version)
+        if program is None or isinstance(program, GraphProgram | GoalProgram):
+            return start
+        raw = bytes(start.input)
+        found = program.defaults(None if values.is_ref(raw) else values.unseal(raw))
+        return msgspec.structs.replace(start, defaults=self.keep(found)) if found else start
 
     def _is_under_way(self, key: KeyRow) -> bool:
         rows = (row for draft in self._undurable() for row in draft.keys)

@@ -41,7 +41,11 @@ class Program(Protocol):
     name: str
     version: str
 
-    def begin(self, driver: CodeDriver, given: bytes) -> Coroutine[Any, Any, Any]:
+    def defaults(self, given: bytes | None) -> bytes:
+        """The defaults of the parameters that this input (None: not known) leaves out, as JSON; empty: none."""
+        ...
+
+    def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
         """The call of the function with its recorded arguments."""
         ...
 
@@ -139,14 +143,16 @@ class CodeDriver:
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
     def _begin(self) -> bool:
-        given = self.peek(self.machine.state.input)
-        if given is None:
+        state = self.machine.state
+        given = self.peek(state.input)
+        defaults = self.peek(state.defaults) if bytes(state.defaults) else b""
+        if given is None or defaults is None:
             return False
         try:
-            code = self.program.begin(self, given)
+            code = self.program.begin(self, given, defaults)
         except BadValue as misfit:
             # What the log holds was right when it was recorded, so it is the function that has changed.
-            self._hold(diverged(self.machine.state.run_id, "its input", misfit.message, "other parameters"))
+            self._hold(diverged(state.run_id, "its input", misfit.message, "other parameters"))
             return False
         self._main = self.loop.spawn(code, Scope(self, ""))
         return True

@@ -1,7 +1,7 @@
 """A function's parameters and its JSON input: bind a call, check it, unpack it where the function runs.
 
-The input is one JSON object of the arguments that were GIVEN, in the order of the parameters. Defaults stay with the
-function: they are applied where it runs and are no part of the recorded input.
+The input is one JSON object of the arguments that were GIVEN, in the order of the parameters. Defaults are no part of
+it: a run records those of its workflow beside it, a step takes those of the function that runs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 import sys
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
@@ -69,6 +70,10 @@ class Signature:
         self._adapted = {p.name: p.codec for p in parameters if not p.codec.is_native}
         self._decode = _decoder_for(parameters)
 
+    @cached_property
+    def _defaults(self) -> dict[str, msgspec.Raw]:
+        return {p.name: raw for p in self.parameters if not p.required and (raw := _storable(p)) is not None}
+
     @staticmethod
     def of(fn: Callable[..., object], *, context_type: type | None = None) -> Signature:
         """Read a function's signature. A first parameter of `context_type`, or called ctx, is injected and left out.
@@ -113,13 +118,32 @@ class Signature:
         """`bind` for arguments that come by name: a document's or the command line's."""
         return self.bind((), mapping, what=what)
 
-    def unpack(self, raw: bytes, *, what: str = "The recorded call") -> dict[str, Any]:
-        """The keyword arguments for the function, typed; what was not given is left to its defaults.
+    def unpack(self, raw: bytes, defaults: bytes = b"", *, what: str = "The recorded call") -> dict[str, Any]:
+        """The keyword arguments for the function, typed. What was not given is in `defaults`, or left to the function.
 
         Raises:
             BadValue: the recorded input is not one for this signature: the code has changed since.
         """
-        return self._read(raw, what, "")
+        arguments = self._read(raw, what, "")
+        if not defaults:
+            return arguments
+        recorded = {name: value for name, value in _objects(defaults).items() if name in self._names}
+        try:
+            kept = {name: self._names[name].codec.read(bytes(value)) for name, value in recorded.items()}
+        except Misfit as misfit:
+            raise _wrong(f"{what} does not fit the function: a default: {misfit.clause()}.", "") from misfit.__cause__
+        return {**kept, **arguments}
+
+    def defaults(self, given: bytes | None) -> bytes:
+        """The defaults of the parameters that an input leaves out, as JSON; empty: there are none.
+
+        A default that does not come back from JSON as it is stays with the function.
+        """
+        known = self._defaults
+        if known and given is not None:
+            named = _objects(given)
+            known = {name: value for name, value in known.items() if name not in named}
+        return msgspec.json.encode(known) if known else b""
 
     def schema(self) -> dict[str, object]:
         """JSON Schema of the input."""
@@ -175,6 +199,20 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_same, a, b))
     return bool(a == b) and isinstance(a, bool) is isinstance(b, bool)
+
+
+_objects = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def _storable(parameter: Parameter) -> msgspec.Raw | None:
+    """A default as JSON, if it comes back from there as it is."""
+    try:
+        raw = parameter.codec.encode(parameter.default)
+        back = parameter.codec.read(raw)
+        same = type(back) is type(parameter.default) and bool(back == parameter.default)
+    except Exception:  # noqa: BLE001  # comparing runs the user's code
+        return None
+    return msgspec.Raw(raw) if same else None
 
 
 def _decoder_for(parameters: Iterable[Parameter]) -> Callable[[bytes], Any]:
