@@ -203,3 +203,16 @@ def test_an_item_added_while_the_run_was_down_is_done_too() -> None:
     status, places = desk.play(end, app=second)
     assert status in {"running", "held"}
     assert "items/~2/work" in places
+
+
+def test_a_failure_counts_the_branches_of_the_whole_map() -> None:
+    mill = Mill()
+
+    @mill.app.workflow
+    async def flow(ctx: weft.Context) -> list[int]:
+        return await ctx.map("squares", mill.grind, [1, -9, 3], width=1)
+
+    failure = Desk(mill.app).fail(flow())
+    assert failure.message.startswith("squares: 1 of 3 branches failed: ~1: StepFailed: grind failed")
+    assert "Try again" not in failure.message
+    assert ".." not in failure.message

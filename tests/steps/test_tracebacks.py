@@ -64,6 +64,7 @@ def test_wefts_own_frames_are_left_out_and_those_of_libraries_stay() -> None:
     text = failed.value.failure.traceback
     assert "in parse\n" in text
     assert "json/decoder.py" in text
+    assert "concurrent/futures" not in text
     assert "weft/runtime" not in text
     assert "weft/steps" not in text
     assert "in flow\n" in text
@@ -198,3 +199,10 @@ def test_an_attempt_that_takes_too_long_shows_where_it_hung() -> None:
         return "?"
 
     assert "in slow\n    await asyncio.sleep(60)" in app.run(flow())
+
+
+def test_an_exception_raised_by_weft_itself_keeps_its_frames() -> None:
+    text = traceback_of(caught(weft.App("memory://").workflow, divide))
+
+    assert "NotAsync" in text
+    assert 'File "' in text

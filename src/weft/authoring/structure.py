@@ -18,7 +18,7 @@ from weft.authoring.results import Again, Done, Err, Ok, Winner
 from weft.core import commands as c
 from weft.core.code.locations import check_name
 from weft.core.state import Entry
-from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError
+from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError, WeftError
 from weft.runtime.private_loop import ScopedTask
 from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.codec import Codec
@@ -117,7 +117,7 @@ def _close(calls: Iterable[Any]) -> None:
             close()
 
 
-def _raise_failures(name: str, tasks: Mapping[str, ScopedTask]) -> None:
+def _raise_failures(name: str, tasks: Mapping[str, ScopedTask], total: int) -> None:
     ended = {key: asyncio.CancelledError() if task.cancelled() else task.exception() for key, task in tasks.items()}
     errors = {key: error for key, error in ended.items() if error is not None}
     for error in errors.values():
@@ -125,9 +125,14 @@ def _raise_failures(name: str, tasks: Mapping[str, ScopedTask]) -> None:
             raise error
     if errors:
         failed = {key: error for key, error in errors.items() if isinstance(error, Exception)}
-        count = f"{len(failed)} of {len(tasks)} branches"
-        listed = "; ".join(f"{key}: {type(error).__name__}: {error}" for key, error in list(failed.items())[:3])
-        raise BranchesFailed(f"{name}: {count} failed: {listed}", failed)
+        listed = "; ".join(f"{key}: {_brief(error)}" for key, error in list(failed.items())[:3])
+        raise BranchesFailed(f"{name}: {len(failed)} of {total} branches failed: {listed}", failed)
+
+
+def _brief(error: Exception) -> str:
+    """An error in one line, without its hint: that stands at the end of what is raised, once."""
+    text = error.message if isinstance(error, WeftError) else str(error)
+    return f"{type(error).__name__}: {text.rstrip('. ')}" if text else type(error).__name__
 
 
 async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout_ms: int) -> dict[str, Any]:
@@ -142,7 +147,7 @@ async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
         await _end(tasks.values())
     if not in_time:
         raise TimedOut(f"{name} did not finish in time", code="wait.timed_out")
-    _raise_failures(name, tasks)
+    _raise_failures(name, tasks, len(tasks))
     return {key: task.result() for key, task in tasks.items()}
 
 
@@ -163,7 +168,7 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
     finally:
         await _end(tasks.values())
     if winner is None and in_time:
-        _raise_failures(name, tasks)
+        _raise_failures(name, tasks, len(tasks))
     losers = [key for key in tasks if key != winner]
     entry = scope.driver.ask(c.DecideRace(scope.prefix, name, n, winner or "", losers))
     await scope.driver.outcome(entry)
@@ -230,7 +235,7 @@ async def map_items(
     finally:
         await _end(running)
     if failed:
-        _raise_failures(name, failed)
+        _raise_failures(name, failed, len(todo))
     return results
 
 

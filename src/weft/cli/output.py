@@ -105,7 +105,7 @@ def document(raw: bytes) -> Any:
 def failure_text(failure: Failure) -> str:
     """A failure in one line."""
     where = f" ({failure.where})" if failure.where else ""
-    message = failure.message.partition("\n")[0]
+    message = failure.message.partition("\n")[0].rstrip(". ")
     cause = f", caused by {failure.cause}" if failure.cause else ""
     return f"{failure.type}: {message}{where}{cause}" if message else f"{failure.type}{where}{cause}"
 

@@ -5,7 +5,7 @@ Weft's own frames are left out. What is too long loses the frames of libraries f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from traceback import FrameSummary, StackSummary, TracebackException
 
 from weft.errors import RecordedTraceback
@@ -32,13 +32,28 @@ def traceback_of(error: BaseException) -> str:
 def _formatted(found: TracebackException) -> str:
     parts = list(_parts(found))
     for part in parts:
-        part.stack = _kept(part.stack, lambda frame: is_outside(frame.filename))
+        _keep(part, _from_users(part.stack))
     text = _text(found)
     if len(text.encode()) > BYTES_MAX:
         for part in parts:
-            part.stack = _kept(part.stack, lambda frame: is_users(frame.filename))
+            _keep(part, [frame for frame in part.stack or () if is_users(frame.filename)])
         text = _text(found)
     return _shortened(text)
+
+
+def _from_users(stack: StackSummary) -> list[FrameSummary]:
+    """The frames that are not Weft's, from the first of the user on: before it are those that call it."""
+    outside = [frame for frame in stack if is_outside(frame.filename)]
+    first = next((index for index, frame in enumerate(outside) if is_users(frame.filename)), 0)
+    return outside[first:]
+
+
+def _keep(part: TracebackException, frames: list[FrameSummary]) -> None:
+    """Leave only these frames. If there are none, the exception keeps its own, unless its cause has some."""
+    if frames:
+        part.stack = StackSummary.from_list(frames)
+    elif part.__cause__ is not None:
+        part.stack = None  # type: ignore[assignment]  # it is then shown without frames and without a heading
 
 
 def _parts(found: TracebackException) -> Iterator[TracebackException]:
@@ -51,11 +66,6 @@ def _parts(found: TracebackException) -> Iterator[TracebackException]:
         seen.add(id(part))
         yield part
         todo += [other for other in (part.__cause__, part.__context__, *(part.exceptions or ())) if other is not None]
-
-
-def _kept(stack: StackSummary, wanted: Callable[[FrameSummary], bool]) -> StackSummary:
-    """The wanted frames; all of them if none is wanted."""
-    return StackSummary.from_list([frame for frame in stack if wanted(frame)] or list(stack))
 
 
 def _text(found: TracebackException) -> str:
