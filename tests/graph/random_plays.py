@@ -18,7 +18,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.decider import Env
-from weft.core.effects import ArmTimer, DisarmTimer, PerformTask, StopTask
+from weft.core.effects import ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import GraphState, Seg, innermost_branch
@@ -92,6 +92,7 @@ class Play:
         self.watched = watched
         self.log: list[e.AnyEvent] = []
         self.open: dict[int, PerformTask | ArmTimer] = {}
+        self.handed_out: list[PerformTask] = []
         self.gone: set[str] = set()
         self.live: set[str] = set()
         self.snapshots: list[tuple[int, bytes]] = []
@@ -119,8 +120,12 @@ class Play:
             match effect:
                 case PerformTask(task=number) | ArmTimer(entry=number):
                     self.open[number] = effect
+                    if isinstance(effect, PerformTask):
+                        self.handed_out.append(effect)
                 case StopTask(task=number) | DisarmTimer(entry=number):
                     self.open.pop(number, None)
+                case EndRun():
+                    self.open.clear()
         if self.watched:
             self._check_tokens()
 
@@ -139,6 +144,15 @@ class Play:
 
     def numbers(self) -> list[int]:
         return sorted(self.open)
+
+    def node_of(self, number: int) -> str:
+        """Where a task stands."""
+        return self.state.tokens[self.state.by_task[number]].node
+
+    def reply_at(self, node: str) -> None:
+        """Answer the one task of a node."""
+        (number,) = (number for number in self.numbers() if self.node_of(number) == node)
+        self.reply(number)
 
     def reply(self, number: int) -> None:
         """Answer one task, or let one timer fire."""

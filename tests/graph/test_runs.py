@@ -128,6 +128,80 @@ def test_a_failed_run_is_tried_again_where_it_failed_also_after_a_restart() -> N
     assert [call.args for call in world.calls("double")] == [{"n": 3}]
 
 
+def fork(app: weft.App) -> weft.Graph:
+    """Two branches that meet: ``double`` and ``check``, which the test lets fail."""
+    return app.graph(
+        {
+            "weft": "graph/1",
+            "name": "fork",
+            "nodes": {
+                "begin": {"pass": True, "next": [{"to": ["left", "later"]}]},
+                "later": {"wait": "1m", "next": "right"},
+                "left": {"step": "double", "with": {"n": 1}, "next": "meet"},
+                "right": {"step": "check", "with": {"n": 2}, "next": "meet"},
+                "meet": {"join": "all", "merge": {"into": "state.got", "how": "append"}},
+            },
+        }
+    )
+
+
+def test_retry_after_a_failed_branch_repeats_that_branch_and_joins_what_never_failed() -> None:
+    app = shop()
+    graph = fork(app)
+    world = World(app)
+    world.fake("check", ValueError("not yet"))
+    run = world.start(graph, {}, id="f-1")
+    world.advance("2m")
+    assert run.status == "failed"
+    world.fake("check", 7)
+
+    world.restart()
+    world.perform(lambda: app.get("f-1").retry())
+    world.settle()
+
+    assert run.result() == {"got": [2, 7]}
+    assert len(world.calls("double")) == 1
+    assert letters(world) == []
+
+
+def test_work_that_may_run_once_and_outlives_the_failure_is_not_repeated_by_a_retry() -> None:
+    app = shop()
+    charged: list[int] = []
+
+    @app.step(effect="irreversible")
+    async def charge(n: int) -> int:
+        await asyncio.sleep(60)
+        charged.append(n)
+        return n
+
+    graph = app.graph(
+        {
+            "weft": "graph/1",
+            "name": "paying",
+            "nodes": {
+                "begin": {"pass": True, "next": [{"to": ["pay", "right"]}]},
+                "pay": {"step": "charge", "with": {"n": 5}, "next": "meet"},
+                "right": {"step": "check", "with": {"n": 2}, "next": "meet"},
+                "meet": {"join": "all", "merge": {"into": "state.got", "how": "append"}},
+            },
+        }
+    )
+    world = World(app)
+    world.fake("check", ValueError("not yet"))
+    run = world.start(graph, {}, id="p-1")
+    world.settle()
+    assert run.status == "rolling_back"
+    world.advance("2m")
+    assert run.status == "failed"
+    world.fake("check", 7)
+
+    world.perform(lambda: app.get("p-1").retry())
+    world.settle()
+
+    assert run.result() == {"got": [5, 7]}
+    assert charged == [5]
+
+
 def test_what_was_undone_cannot_be_gone_on_from() -> None:
     app = shop()
     graph = app.graph(

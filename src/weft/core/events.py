@@ -384,11 +384,17 @@ class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
 
 
 class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):
-    """No edge takes a failure: it ends its branch, or the run. A dead letter."""
+    """No edge of its node takes a failure: a dead letter. It goes along the path, inside out.
+
+    ``taker``: the frame that goes on without the branch, or whose fan-in has an edge for it; "": nobody, the run fails.
+    ``raised``: the failure that the taker or the run sees, if that is another one.
+    """
 
     node: str = ""
     token: str
     failure: Failure
+    taker: str = ""
+    raised: Failure | None = None
 
 
 class LetterDiscarded(Event, frozen=True, kw_only=True, tag="letter_discarded"):

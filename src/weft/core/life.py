@@ -31,7 +31,7 @@ from weft.core.events import (
 from weft.core.ids import EntryId
 from weft.core.questions import STARTED_BY
 from weft.core.state import State
-from weft.core.tasks import remember_undo
+from weft.core.tasks import must_end, remember_undo
 from weft.core.waits import finished, refuse_unless
 from weft.errors import Failure
 
@@ -207,7 +207,7 @@ def evolve_cancelled_entry(state: State, event: EntryCancelled, location: str) -
     number = event.entry
     task = state.tasks.get(number)
     if task is not None:
-        if task.undo is not None and task.due <= state.at:
+        if must_end(task) and task.due <= state.at:
             task.draining = True
             return False
         del state.tasks[number]

@@ -24,7 +24,7 @@ OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 
 
 class Task(msgspec.Struct, omit_defaults=True):
-    """A piece of outside work that is open. ``draining``: nobody reads its answer, but its undo depends on it."""
+    """A piece of outside work that is open. ``draining``: nobody reads its answer, but its end is waited for."""
 
     step: str
     input: Raw

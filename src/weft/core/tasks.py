@@ -113,6 +113,11 @@ def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None
     return task
 
 
+def must_end(task: Task) -> bool:
+    """Whether a task that is under way is waited for even if nobody reads its answer."""
+    return task.undo is not None or task.policy.effect == "irreversible"
+
+
 def remember_undo(state: State, number: int, task: Task, output: Raw, location: str) -> None:
     """What can be taken back goes onto the stack, newest last."""
     if task.undo is not None:

@@ -263,7 +263,7 @@ class Items:
         under_way = task is not None and task.due <= at
         if task is None and number in state.accepted:
             task, under_way = state.parked[number], True
-        if task is None or not under_way or (task.undo is None and task.policy.effect != "irreversible"):
+        if task is None or not under_way or not tasks.must_end(task):
             return False
         task.draining = True
         return True

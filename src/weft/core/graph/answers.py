@@ -68,7 +68,7 @@ def _task_of(state: GraphState, answer: c.AnswerWork) -> EntryId:
     token = state.tokens.get(answer.token)
     if token is not None and token.task and token.node == answer.step:
         return EntryId(token.task)
-    # Nobody waits for it there any more, but it is waited for because it can be undone.
+    # Nobody waits for it there any more, but its outcome matters.
     place = f"{answer.step}/{answer.token}"
     return EntryId(next((number for number, task in state.parked.items() if task.place == place), 0))
 
@@ -89,8 +89,8 @@ def unpark(state: GraphState, number: int) -> None:
 
 
 def evolve_given_up(state: GraphState, number: int) -> bool:
-    """Nobody waits for an answer any more; False: it is waited for all the same, because it can be undone."""
-    if state.parked[number].undo is not None:
+    """Nobody waits for an answer any more; False: it is waited for all the same, as its outcome matters."""
+    if tasks.must_end(state.parked[number]):
         state.parked[number].draining = True
         return False
     del state.parked[number], state.timers[number]

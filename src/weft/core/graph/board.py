@@ -14,6 +14,11 @@ from weft.core.ids import EntryId
 from weft.core.life import evolve_cancelled_entry
 
 
+def is_open(state: GraphState, number: int) -> bool:
+    """Whether a task or child has not ended, even if it was told to stop."""
+    return number in state.tasks or number in state.parked or number in state.children
+
+
 class Board:
     """Makes and takes away tokens, keeps the counts right, and notes which scopes may have run empty."""
 
@@ -49,12 +54,17 @@ class Board:
         self._stop(number)
 
     def let_go(self, token: Token) -> None:
-        """The run is over: what a token waits for is stopped. It keeps its place, in case the run is tried again."""
-        number, token.task = token.task, 0
-        if number:
-            token.mode = "ready"
+        """Stop what a token waits for, as the run is over. The token keeps its place for a retry.
+
+        What cannot be stopped at once keeps its token too: if it succeeds after all, a retry does not repeat it.
+        """
+        number = token.task
+        if not number:
+            return
+        self._stop(number)
+        if not is_open(self.state, number):
+            token.task, token.mode = 0, "ready"
             self.state.by_task.pop(number, None)
-            self._stop(number)
 
     def _stop(self, number: int) -> None:
         """Nobody waits for it any more. Work that can be undone is waited for, and nobody reads its answer."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from weft.core import life, questions, tasks, waits
 from weft.core.decider import Env
 from weft.core.graph import answers
 from weft.core.graph.binding import View
+from weft.core.graph.board import is_open
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
@@ -58,9 +59,17 @@ def _failed(state: GraphState, number: int, failure: Failure) -> None:
     token = _token_of(state, number)
     if token is not None:
         token.task = 0
-        token.error = msgspec.structs.replace(failure, step=failure.step or token.node)
+        token.failure = msgspec.structs.replace(failure, step=failure.step or token.node)
         token.mode = "failing"
         state.agenda.append(token.id)
+
+
+def _stopped(state: GraphState, number: int) -> None:
+    """What a token waited for was stopped before it had a result: a retry begins it anew."""
+    token = _token_of(state, number)
+    if token is not None:
+        token.task = 0
+        token.mode = "ready"
 
 
 # --- life --------------------------------------------------------------------------------------------------------
@@ -144,6 +153,7 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
     output = event.output or token.output
     if event.caught:
         output = token.value
+        token.error = token.failure
     else:
         token.error = None
         if event.output:
@@ -168,7 +178,7 @@ def _node_failed(graph: Graph, state: GraphState, event: e.NodeFailed, at: int) 
         game = Game(graph, state)
         for write in event.writes:
             game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
-    token.error = event.failure
+    token.failure = event.failure
     token.mode = "failing"
     state.agenda.append(token.id)
 
@@ -179,19 +189,21 @@ def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) ->
     leave_agenda(state, token.id)
     given = token.input if bytes(token.input) != b"null" else token.value
     state.letters[token.id] = Letter(node=token.node, input=given, failure=event.failure, at=at)
-    final = game.raise_failure(token, event.failure)
-    if final is None:
+    raised = event.raised or event.failure
+    if event.taker:
+        index = next(seg.n for seg in token.path if seg.id == event.taker)
+        game.take_failure(state.frames[event.taker], index, raised)
         game.settle()
         return
     state.ended = True
-    state.failure = final
+    state.failure = raised
     state.status = "rolling_back"
     for other in list(state.tokens.values()):
         game.let_go(other)
 
 
 def _retried(_: Graph, state: GraphState, event: e.RunRetried, at: int) -> None:
-    """The failed tokens work again, and with them all that stood still when the run ended."""
+    """The failed tokens work again, and with them all that was stopped when the run ended."""
     state.status = "running"
     state.ended = False
     state.timed_out = False
@@ -201,10 +213,29 @@ def _retried(_: Graph, state: GraphState, event: e.RunRetried, at: int) -> None:
     state.not_undone = []
     for token_id in event.tokens:
         state.letters.pop(token_id, None)
-        token = state.tokens[token_id]
-        token.mode = "ready"
-        token.error = None
-    state.agenda = [token.id for token in state.tokens.values() if token.mode in ("ready", "routing", "failing")]
+    failed = []
+    moving = []
+    for token in state.tokens.values():
+        if token.mode == "failing" and _works_again(token, event.tokens):
+            token.mode = "ready"
+            token.failure = None
+        if token.mode == "failing":
+            failed.append(token.id)
+        elif token.mode in ("ready", "routing"):
+            moving.append(token.id)
+    state.agenda = [*failed, *moving]
+
+
+def _works_again(token: Token, asked: Sequence[str]) -> bool:
+    """Whether a failed token repeats its work.
+
+    A fan-in that too few branches can reach has nothing to work with. Work that may not be performed twice and whose
+    outcome is unknown is repeated only if that was asked for.
+    """
+    if token.frame:
+        return False
+    unknown = token.failure is not None and token.failure.code == tasks.UNKNOWN
+    return token.id in asked or not unknown
 
 
 def _discarded(_: Graph, state: GraphState, event: e.LetterDiscarded, at: int) -> None:
@@ -290,6 +321,9 @@ def _child_ended(graph: Graph, state: GraphState, event: e.ChildEnded, at: int) 
     if event.status == "completed":
         _done(state, event.child, event.output)
         return
+    if child.cancelled:
+        _stopped(state, event.child)
+        return
     failure = event.failure or Failure(
         type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled"
     )
@@ -306,10 +340,8 @@ def _entry_cancelled(graph: Graph, state: GraphState, event: e.EntryCancelled, a
         answers.evolve_given_up(state, event.entry)
     else:
         life.evolve_cancelled_entry(state, event, _place(state, event.entry))
-    token = _token_of(state, event.entry)
-    if token is not None:
-        token.task = 0
-        token.mode = "ready"
+    if not is_open(state, event.entry):
+        _stopped(state, event.entry)
 
 
 def _place(state: GraphState, number: int) -> str:

@@ -218,37 +218,47 @@ class Game(Moves):
     # --- failing and dropping -------------------------------------------------------------------------------------
 
     def _not_enough(self, frame: Frame, wanted: int) -> None:
-        failure = Failure(
-            type="not_enough",
-            message=f"{frame.fan_in} needs {wanted} of {frame.total} branches, {len(frame.arrived)} arrived",
-            code="not_enough",
-            step=frame.fan_in,
-        )
-        self._fail_fan_in(frame, failure)
+        """Too few branches can still arrive: the fan-in fails. The frame stays until somebody takes that."""
+        if derive("failed", frame.id) not in self.state.tokens:
+            self._fail_fan_in(frame, not_enough(frame, wanted))
 
     def _fail_fan_in(self, frame: Frame, failure: Failure) -> None:
-        """The frame is over, and its fan-in node fails in the opener's scope."""
+        """The fan-in node fails in the opener's scope. It is looked at before anything else."""
         failed = Token(
-            id=derive("failed", frame.id), node=frame.fan_in, path=list(frame.path), seen=frame.seen, error=failure
+            id=derive("failed", frame.id),
+            node=frame.fan_in,
+            path=list(frame.path),
+            seen=frame.seen,
+            failure=failure,
+            mode="failing",
+            frame=frame.id,
         )
         self.make(failed)
-        self._weigh(frame.path, -1)
-        self.drop_frame(frame)
         self._enter_loops(failed, self.graph.nodes[frame.fan_in])
-        self._wake(failed, "failing")
+        self.state.agenda.insert(0, failed.id)
+
+    def _give_up(self, frame_id: str) -> None:
+        frame = self.state.frames.get(frame_id)
+        if frame is not None:
+            self._weigh(frame.path, -1)
+            self.drop_frame(frame)
 
     def raise_failure(self, token: Token, failure: Failure) -> Failure | None:
-        """An unrouted failure goes along the path, inside out; the answer fails the run."""
+        """An unrouted failure goes to the next frame around it; the answer fails the run."""
         for seg in reversed(token.path):
             frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
-            if frame is None or (not frame.fan_in and not frame.fired):
-                continue
-            if not frame.fired and self.graph.nodes[frame.fan_in].fan_in.need.kind == "all":  # type: ignore[union-attr]
-                self._fail_fan_in(frame, failure)
+            if frame is not None and (frame.fan_in or frame.fired):
+                self.take_failure(frame, seg.n, failure)
                 return None
-            self._drop_branch(frame, seg.n, failure)
-            return None
         return failure
+
+    def take_failure(self, frame: Frame, index: int, failure: Failure) -> None:
+        """A branch has failed: its frame goes on without it, or its fan-in fails."""
+        if not frame.fired and self.graph.nodes[frame.fan_in].fan_in.need.kind == "all":  # type: ignore[union-attr]
+            self._fail_fan_in(frame, failure)
+            self._give_up(frame.id)
+        else:
+            self._drop_branch(frame, index, failure)
 
     def _drop_branch(self, frame: Frame, index: int, failure: Failure) -> None:
         branch = frame.branches[index]
@@ -335,6 +345,16 @@ class Game(Moves):
         holder = self._branch_around(frame.path)
         if holder is not None:
             holder.frames.pop(frame.id, None)
+
+
+def not_enough(frame: Frame, wanted: int) -> Failure:
+    """The failure of a fan-in that too few branches can reach."""
+    return Failure(
+        type="not_enough",
+        message=f"{frame.fan_in} needs {wanted} of {frame.total} branches, {len(frame.arrived)} arrived",
+        code="not_enough",
+        step=frame.fan_in,
+    )
 
 
 def _data_of(holder: GraphState | Branch) -> dict[str, Any]:

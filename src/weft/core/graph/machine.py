@@ -20,10 +20,11 @@ from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph import answers, fold, starting
 from weft.core.graph.binding import View
+from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, AskWork, Graph
 from weft.core.graph.opening import is_plain, items, leaf, open_raw
 from weft.core.graph.routing import Reader, route, route_failure
-from weft.core.graph.tokens import GraphState, Token
+from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.ids import CANCEL, EntryId
 from weft.errors import Failure, NotAllowed, NotFound, WeftError
 
@@ -148,11 +149,42 @@ class GraphMachine:
         return (event,)
 
     def _route_failure(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
-        view = self.view(token, token.value, env, error=token.error)
+        view = self.view(token, token.value, env, error=token.failure)
         found = route_failure(self.graph, view, self.program.reader)
-        if found.failure is not None:
-            return (e.FailureRaised(node=token.node, token=token.id, failure=found.failure),)
-        return (e.NodeRouted(node=token.node, token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True),)
+        if found.failure is None:
+            caught = e.NodeRouted(
+                node=token.node, token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True
+            )
+            return (caught,)
+        taker, raised = self._who_takes(token.path, found.failure, env)
+        other = None if raised == found.failure else raised
+        return (e.FailureRaised(node=token.node, token=token.id, failure=found.failure, taker=taker, raised=other),)
+
+    def _who_takes(self, path: Path, failure: Failure, env: Env) -> tuple[str, Failure]:
+        """The frame that takes a failure which goes along a path, inside out, and the failure as it gets there.
+
+        Nothing has changed yet: if nobody takes it ("") the run keeps all that it has.
+        """
+        for seg in reversed(path):
+            frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
+            if frame is None or not frame.fan_in:
+                continue
+            node = self.graph.nodes[frame.fan_in]
+            assert node.fan_in is not None
+            need = node.fan_in.need
+            if frame.fired:
+                return frame.id, failure
+            if need.kind != "all":
+                wanted = need.of(frame.total)
+                if len(frame.arrived) + frame.total - frame.settled - 1 >= wanted:
+                    return frame.id, failure
+                failure = not_enough(frame, wanted)
+            asked = Token(id="", node=node.id, path=frame.path, seen=frame.seen)
+            found = route_failure(self.graph, self.view(asked, e.NULL, env, error=failure), self.program.reader)
+            if found.failure is None:
+                return frame.id, failure
+            failure = found.failure
+        return "", failure
 
     def _undo(self, env: Env) -> Sequence[e.AnyEvent]:
         """The newest undo, where the document says what it is given."""

@@ -51,11 +51,16 @@ class Token(msgspec.Struct, omit_defaults=True):
     mode: Mode = "ready"
     seen: dict[str, Seen] = {}
     error: Failure | None = None
+    """The failure that it was sent on with: a handler sees it."""
+    failure: Failure | None = None
+    """Its own, while it is failing."""
     output: Raw = NULL
     task: int = 0
     input: Raw = NULL
     missing: int = 0
     """Behind a fan-in: how many branches failed or ended without arriving."""
+    frame: str = ""
+    """A fan-in that failed: its frame, which is dropped as soon as somebody takes the failure."""
 
 
 class Branch(msgspec.Struct, omit_defaults=True):
