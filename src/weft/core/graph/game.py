@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Raw
 
+from weft.core.events import Taken
 from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
 from weft.core.graph.model import Node
 from weft.core.graph.moves import Moves
@@ -22,6 +23,11 @@ from weft.errors import Failure
 
 class Game(Moves):
     """Moves and their consequences over one state. Lives as long as one event is taken in."""
+
+    def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
+        """Leave a node by these edges. If it is a fan-in that failed, its frame is over."""
+        self._give_up(token.frame)
+        super().emit(token, node, taken, output, skips=skips)
 
     # --- settling -------------------------------------------------------------------------------------------------
 

@@ -33,8 +33,6 @@ class Moves(Board):
 
     def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
         """Leave a node by these edges; the token is consumed once all that it sends is there."""
-        if token.frame:
-            self._give_up(token.frame)
         moves: list[tuple[Token, Edge]] = []
         frame: Frame | None = None
         for taking in sorted(taken, key=lambda one: one.edge) if len(taken) > 1 else taken:
@@ -57,10 +55,6 @@ class Moves(Board):
             self._skip_others(token.path, node, {taking.edge for taking in taken}, opened=frame is not None)
         if frame is not None:
             self._opened.append(frame)
-
-    def _give_up(self, frame_id: str) -> None:
-        """Somebody has taken the failure of a fan-in: its frame is over."""
-        raise NotImplementedError
 
     def _leave(self, path: Path, edge: Edge) -> Path:
         """The path behind an edge: loops that it leaves are popped, a back edge goes round once more."""
