@@ -298,6 +298,8 @@ def grouped(name: str, how: str, step: str = "charge") -> Build:
         act = getattr(s, step)
         if how == "join":
             await ctx.join(name, {"a": act(), "b": s.look()})
+        elif how == "branches":
+            await ctx.join(name, {"c": act(), "b": s.look()})
         elif how == "map":
             await ctx.map(name, act, [1, 2])
         elif how == "race":
@@ -309,6 +311,15 @@ def grouped(name: str, how: str, step: str = "charge") -> Build:
             await s.look()
         await ctx.receive("go")
         await s.ship()
+
+    return code(body)
+
+
+def joined(*branches: str) -> Build:
+    async def body(ctx: weft.Context, s: Any) -> Any:
+        await ctx.join("both", {branch: s.look() for branch in branches})
+        await s.charge()
+        await ctx.receive("go")
 
     return code(body)
 
@@ -439,6 +450,13 @@ ROWS: dict[str, tuple[Build, Build, str, list[str]]] = {
     "rename a pure step": (code(_pure, **PURE), code(_renamed_pure, **PURE), "completed", ["charge_card"]),
     "rename a child workflow": (child("inner"), child("other"), "held", []),
     "rename a `join`, `race`, `map` or `loop`": (grouped("both", "join"), grouped("pair", "join"), "held", []),
+    "rename a branch of a `join` or `race`": (grouped("both", "join"), grouped("both", "branches"), "held", []),
+    "add a branch to a `join` with a recorded step after it": (
+        joined("a", "b"),
+        joined("a", "b", "c"),
+        "held",
+        [],
+    ),
     "move a step into or out of a `join` or an asyncio task": (
         grouped("both", "plain"),
         grouped("both", "gather"),

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 class Scope:
     """A place below which names are counted. ``prefix`` is readable and ends in a slash, or is empty at the root."""
 
-    __slots__ = ("counts", "driver", "kinds", "outer", "prefix", "tasks")
+    __slots__ = ("counts", "driver", "holds_branches", "kinds", "outer", "prefix", "tasks")
 
     def __init__(self, driver: CodeDriver, prefix: str, outer: Scope | None = None) -> None:
         self.driver = driver
         self.prefix = prefix
         self.outer = outer
+        self.holds_branches = False
         self.counts: dict[str, int] = {}
         self.kinds: dict[str, str] = {}
         self.tasks = 0
@@ -60,7 +61,9 @@ class Scope:
 
     def branch(self, key: str) -> Scope:
         """The scope of one branch or round of the operation whose scope this is."""
-        return Scope(self.driver, f"{self.prefix}{key}/", self.outer)
+        self.counts[key] = 1
+        self.holds_branches = True
+        return Scope(self.driver, f"{self.prefix}{key}/", self)
 
 
 CURRENT: ContextVar[Scope] = ContextVar("weft_scope")

@@ -37,6 +37,9 @@ class Missed(NamedTuple):
         removed = f'Removed: await ctx.removed("{name}", "{self.kind}")'
         if self.kind == "task":
             renamed, removed = "Moved out of an asyncio task: move it back", "Removed: create the task as before"
+        elif self.kind == "branch":
+            renamed = f'Renamed: give the branch its name "{name}" back'
+            removed = "Removed: keep the branch behind ctx.version"
         elif self.place != self.entry.key:
             renamed = f'Renamed: give the {self.kind} its name "{name}" back'
         return Diverged(
@@ -89,9 +92,9 @@ def _missed_in(scope: Scope, entry: Entry, state: CodeState) -> Missed | None:
     place = scope.prefix + first
     if not rest:
         return Missed(entry, place, entry.kind)
-    if scope.has_entered(first):
+    if first[0] == "~" or scope.has_entered(first):
         return None
-    return Missed(entry, place, _operation(place, rest, state))
+    return Missed(entry, place, "branch" if scope.holds_branches else _operation(place, rest, state))
 
 
 def _operation(place: str, rest: str, state: CodeState) -> str:
