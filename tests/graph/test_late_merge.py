@@ -151,3 +151,56 @@ def test_a_late_branch_costs_the_same_among_many(how: str) -> None:
     few, many = cpu_per_branch(how, 150), cpu_per_branch(how, 900)
 
     assert many < few * 2
+
+
+def looping(rounds: int) -> Document:
+    """A loop around a fan-out of two, of which one is enough."""
+    document = late("append")
+    document["nodes"]["j"] |= {
+        "step": "s",
+        "with": {},
+        "repeat": {"while": "output.again", "at_most": rounds + 1, "back_to": "a"},
+    }
+    del document["nodes"]["j"]["pass"]
+    return document
+
+
+def at(table: Table, node: str) -> int:
+    return next(number for number in table.open if table.place(number)[0] == node)
+
+
+def test_a_branch_that_comes_after_its_loop_has_ended_is_merged() -> None:
+    table = Table(load_graph(looping(1)).graph, [1, 2])
+    first, second = branches(table).values()
+    answer(table, first, "a")
+    answer(table, at(table, "j"), {"again": False})
+
+    answer(table, second, "b")
+
+    assert held(table) == ["a", "b"]
+
+
+def test_a_late_branch_of_an_earlier_round_does_not_overwrite_a_later_one() -> None:
+    table = Table(load_graph(looping(2)).graph, [1, 2])
+    old = branches(table)
+    answer(table, old[0], "old 0")
+    answer(table, at(table, "j"), {"again": True})
+    new = [number for number in table.open if table.place(number)[0] == "b" and number != old[1]]
+    answer(table, new[0], "new 0")
+
+    answer(table, old[1], "old 1")
+    assert held(table) == ["new 0"]
+    answer(table, new[1], "new 1")
+
+    assert held(table) == ["new 0", "new 1"]
+
+
+def test_a_late_branch_of_an_earlier_round_is_merged_until_a_later_round_has_merged() -> None:
+    table = Table(load_graph(looping(2)).graph, [1, 2])
+    first, second = branches(table).values()
+    answer(table, first, "old 0")
+    answer(table, at(table, "j"), {"again": True})
+
+    answer(table, second, "old 1")
+
+    assert held(table) == ["old 0", "old 1"]

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from weft.core.events import Taken
 from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
-from weft.core.graph.model import Node
+from weft.core.graph.model import Merge, Node
 from weft.core.graph.moves import Moves
 from weft.core.graph.opening import composed, has_marks, leaf
 from weft.core.graph.tokens import Branch, Frame, GraphState, Path, Seg, Token, derive, innermost_branch, path_key
@@ -158,13 +158,15 @@ class Game(Moves):
             return composed([value for _, value in outputs])
         value = merged(merge, outputs)
         raw = composed(value)
+        if node.fan_in.early == "late_merge":
+            self._target(frame, merge).newest[node.id] = frame.made
         self.write_here(frame.path, merge.into.path, leaf(raw), anywhere=merge.into.scope == "state")
         return raw
 
     def _arrive_late(self, frame: Frame, just: int) -> None:
         """A branch has come to its end after the fan-in fired.
 
-        ``late_merge``: all that arrived is merged again, while the target's scope is open.
+        ``late_merge``: all that arrived is merged again, while the target's scope is open and holds nothing newer.
         """
         branch = frame.branches[just]
         if branch.status == "arrived" and self._early(frame) == "late_merge" and self._is_open(frame.path):
@@ -180,7 +182,9 @@ class Game(Moves):
         if merge is None:
             return
         path = merge.into.path
-        holder = self._holder(frame.path, anywhere=merge.into.scope == "state")
+        holder = self._target(frame, merge)
+        if holder.newest.get(node.id, 0) > frame.made:
+            return  # a later round has written the target
         if holder.merging.get(path[0]) == frame.id:
             data = _data_of(holder)
             added = add_late(merge, frame, read(data, path), just)
@@ -199,14 +203,24 @@ class Game(Moves):
         merge = node.fan_in.merge if node is not None and node.fan_in is not None else None
         if node is None or merge is None or not frame.order or not self._is_open(frame.path):
             return
-        holder = self._holder(frame.path, anywhere=merge.into.scope == "state")
+        holder = self._target(frame, merge)
         if holder.merging.get(merge.into.path[0]) == frame.id:
             del holder.merging[merge.into.path[0]]
             if merge.how != "append":
                 self._merge(frame, node)
 
     def _is_open(self, path: Path) -> bool:
-        return all((seg.id in (self.state.frames if seg.kind == "f" else self.state.loops)) for seg in path)
+        """Whether all branches on a path are open. Loops do not count: what they write outlives their rounds."""
+        for seg in path:
+            if seg.kind == "f":
+                frame = self.state.frames.get(seg.id)
+                if frame is None or frame.branches[seg.n].status != "open":
+                    return False
+        return True
+
+    def _target(self, frame: Frame, merge: Merge) -> GraphState | Branch:
+        """Where a frame's merged value is written."""
+        return self._holder(frame.path, anywhere=merge.into.scope == "state")
 
     def write_here(self, path: Path, to: Sequence[str], value: Any, *, anywhere: bool) -> None:
         """Write to the innermost branch's output if there is one, else to the state."""

@@ -73,6 +73,8 @@ class Branch(msgspec.Struct, omit_defaults=True):
     writes: dict[str, Any] | None = None
     merging: dict[str, str] = {}
     """Fields of the writes that hold what a frame has merged, and nobody has touched since."""
+    newest: dict[str, int] = {}
+    """By fan-in with late branches: the newest frame that has merged into the writes."""
     parked: list[str] = []
     result: Raw = NULL
     """What it gave, once it has arrived."""
@@ -142,6 +144,8 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     """Something in the data is not just JSON."""
     merging: dict[str, str] = {}
     """Fields of the data that hold what a frame has merged, and nobody has touched since."""
+    newest: dict[str, int] = {}
+    """By fan-in with late branches: the newest frame that has merged into the data."""
     tokens: dict[str, Token] = {}
     frames: dict[str, Frame] = {}
     loops: dict[str, LoopRun] = {}
