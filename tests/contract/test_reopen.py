@@ -120,3 +120,26 @@ def test_an_opened_run_may_end_again(store: Store) -> None:
     finish(store, seq=2, epoch=2)
 
     assert (row(store).status, row(store).wake_at, row(store).owner) == ("completed", None, None)
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_the_log_of_a_run_that_is_over_is_added_to_and_it_stays_as_it_ended(store: Store, status: str) -> None:
+    start(store)
+    finish(store, status=status)
+    before = row(store)
+    added = append(seq=1, status=status, reopen=Millis(9_000), attributes={"seen": True})
+
+    assert commit(store, added, host=THERE) == [Outcome.ACCEPTED]
+
+    after = row(store)
+    assert (after.status, after.ended_at, after.wake_at) == (status, before.ended_at, None)
+    assert (after.seq, after.attributes["seen"]) == (2, True)
+    assert claimable(store, 9_000) == []
+    assert send(store, mail()) == ["over"]
+
+
+def test_a_run_that_completed_is_not_written_to_as_if_it_had_failed(store: Store) -> None:
+    start(store)
+    finish(store, status="completed")
+
+    assert commit(store, append(seq=1, status="failed", reopen=Millis(9_000)), host=THERE) == [Outcome.STALE_SEQ]

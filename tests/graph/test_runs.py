@@ -253,8 +253,8 @@ def test_an_undo_without_words_is_given_the_input_and_the_result_by_name() -> No
     assert [call.args for call in world.calls("take_back")] == [{"n": 4, "result": 8}]
 
 
-def test_the_letter_of_a_branch_whose_join_went_on_cannot_be_requeued() -> None:
-    app = shop()
+def raced(app: weft.App) -> tuple[World, Any]:
+    """A run of two branches, of which one fails and the other is enough. It takes about an hour."""
     graph = app.graph(
         {
             "weft": "graph/1",
@@ -270,13 +270,36 @@ def test_the_letter_of_a_branch_whose_join_went_on_cannot_be_requeued() -> None:
     )
     world = World(app)
     world.fake("check", lambda n: 5 if n == 2 else 1 // 0)
-    run = world.start(graph, {}, id="r-1")
+    return world, world.start(graph, {}, id="r-1")
+
+
+def test_the_letter_of_a_branch_whose_join_went_on_cannot_be_requeued() -> None:
+    world, run = raced(shop())
     world.advance("5m")
     ((_, token, _),) = letters(world)
 
     with pytest.raises(weft.NotAllowed, match="went on without it"):
         reopen(world, "r-1", c.RequeueLetter, token)
     assert run.result() == {"got": [5]}
+
+
+@pytest.mark.parametrize(
+    ("passed", "status"),
+    [("10s", "running"), ("20m", "running"), ("3h", "completed")],
+    ids=["awake", "at rest", "over"],
+)
+def test_a_letter_is_discarded_while_its_run_goes_on_and_after_its_end(passed: str, status: str) -> None:
+    world, run = raced(shop())
+    world.advance(passed)
+    assert run.status == status
+    ((_, token, _),) = letters(world)
+
+    reopen(world, "r-1", c.DiscardLetter, token)
+
+    assert letters(world) == []
+    assert run.result() == {"got": [5]}
+    with pytest.raises(weft.NotFound, match="no dead letter"):
+        reopen(world, "r-1", c.DiscardLetter, token)
 
 
 def test_a_node_has_a_deadline_for_all_its_attempts() -> None:

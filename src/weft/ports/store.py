@@ -124,7 +124,7 @@ class Append(msgspec.Struct, kw_only=True):
     reopen: Millis | None = None
     """Open a failed or held run again that nobody owns, without owning it: it is woken at this time.
 
-    With a status that is over, the run is only written to, and stays over.
+    With the status of a run that is over, its log is only added to: the run stays as it ended.
     """
     mail_taken: int = 0
     """How many pieces of mail the writer has taken in, over the whole life of the run.

@@ -22,6 +22,7 @@ from weft.core.state import FOLD, OVER, State
 from weft.errors import IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
+    OVER_STATUSES,
     Append,
     KeyRow,
     Mail,
@@ -236,7 +237,7 @@ class Door:
             raise NotAllowed(
                 f"{run_id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
             )
-        if row.owner is not None:
+        if row.owner is not None or row.status not in (*OVER_STATUSES, "held"):
             digest = token.digest if token is not None else ""
             body = c.encode(command)
             mail = Mail(id=self.ids.new(), to=row.uid, body=body, at=self.clock.now_ms(), key=key, digest=digest)

@@ -12,7 +12,7 @@ import msgspec
 
 from weft.core.ids import Millis, RunId, RunUid
 from weft.errors import Conflict, UsageError
-from weft.ports.store import Append, Mail, NewRun
+from weft.ports.store import OVER_STATUSES, REOPENED_STATUSES, Append, Mail, NewRun
 
 START_MAIL = "start"
 """The id of the mail that a run is made with."""
@@ -30,6 +30,16 @@ def check_numbering(batch: Sequence[Append]) -> None:
                     uid=append.uid,
                     seq=event.seq,
                 )
+
+
+def may_reopen(append: Append, status: str) -> bool:
+    """Whether a run that nobody owns is written to: it failed or is held, or it is over and stays as it is."""
+    return status in REOPENED_STATUSES or stays_over(append, status)
+
+
+def stays_over(append: Append, status: str) -> bool:
+    """Whether an append only adds to the log of a run that is over."""
+    return append.reopen is not None and status in OVER_STATUSES and append.status == status
 
 
 def is_plain(append: Append) -> bool:

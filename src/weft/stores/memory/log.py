@@ -10,7 +10,6 @@ from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.errors import Corrupt
 from weft.ports.store import (
     OVER_STATUSES,
-    REOPENED_STATUSES,
     Append,
     KeyRow,
     Loaded,
@@ -24,7 +23,7 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.stores.memory.content import Content, Run
-from weft.stores.rules import check_numbering, free_id, merge_attributes
+from weft.stores.rules import check_numbering, free_id, may_reopen, merge_attributes, stays_over
 
 
 class MemoryLog:
@@ -123,10 +122,11 @@ class MemoryLog:
             run.attributes = merge_attributes(run.attributes, append.attributes)
         _keep(run, append.snapshot)
         self._content.refer(append.uid, append.refs)
-        if append.reopen is not None:
+        only_added = stays_over(append, run.status)
+        if append.reopen is not None and not only_added:
             run.wake_at, run.ended_at = append.reopen, None
             self._content.open[append.uid] = run
-        if append.status is not None:
+        if append.status is not None and not only_added:
             run.status = append.status
             if append.status in OVER_STATUSES:
                 run.owner, run.wake_at, run.ended_at = None, None, run.updated_at
@@ -142,7 +142,7 @@ def _judge(run: Run | None, append: Append, host: HostId) -> Outcome:
     owner = host if append.reopen is None else None
     if run is None or run.epoch != append.epoch or run.owner != owner:
         return Outcome.STALE_EPOCH
-    if run.seq != append.seq or (append.reopen is not None and run.status not in REOPENED_STATUSES):
+    if run.seq != append.seq or (append.reopen is not None and not may_reopen(append, run.status)):
         return Outcome.STALE_SEQ
     if any(_is_taken(run, key, append) for key in append.keys):
         return Outcome.KEY_TAKEN

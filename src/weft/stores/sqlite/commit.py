@@ -14,9 +14,9 @@ import apsw
 import msgspec
 
 from weft.core.ids import HostId, RunId, RunUid
-from weft.ports.store import OVER_STATUSES, REOPENED_STATUSES, Append, NewRun, Outcome, Snapshot
+from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
-from weft.stores.rules import free_id, is_lean, merge_attributes
+from weft.stores.rules import free_id, is_lean, may_reopen, merge_attributes, stays_over
 from weft.stores.sqlite.mail import Taken, deliver, is_key_taken, read_taken, take, write_key
 from weft.stores.sqlite.rows import index_attributes, insert_run, json_text, unindex_attributes
 
@@ -39,6 +39,7 @@ class _Head(msgspec.Struct):
     updated_at: int
     attributes: str
     taken: list[Taken] = []
+    stays_over: bool = False
 
 
 class Batch:
@@ -135,7 +136,7 @@ class Batch:
         if row is None or row[1:3] != (append.epoch, owner):
             return Outcome.STALE_EPOCH
         num, _, _, seq, mail, updated_at, attributes, status = row
-        if append.reopen is not None and status not in REOPENED_STATUSES:
+        if append.reopen is not None and not may_reopen(append, status):
             return Outcome.STALE_SEQ
         if seq != append.seq:
             return Outcome.STALE_SEQ
@@ -144,7 +145,8 @@ class Batch:
             return Outcome.KEY_TAKEN
         if append.status in OVER_STATUSES and mail != append.mail_taken:
             return Outcome.MAIL_WAITING
-        return _Head(num, self._remember(append.uid, num)[1], updated_at, attributes, taken)
+        of_uid = self._remember(append.uid, num)[1]
+        return _Head(num, of_uid, updated_at, attributes, taken, stays_over=stays_over(append, status))
 
     def _create(self, new: NewRun) -> _Head | Outcome:
         num = insert_run(self._connection, new, new.id)
@@ -163,9 +165,9 @@ class Batch:
             changes["mail_at"] = take(self._connection, head.num, head.taken, append.keys)
         if append.attributes is not None:
             changes["attributes"] = self._change_attributes(append, head)
-        if append.reopen is not None:
+        if append.reopen is not None and not head.stays_over:
             changes |= {"wake_at": append.reopen, "ended_at": None}
-        if append.status is not None:
+        if append.status is not None and not head.stays_over:
             changes["status"] = append.status
             if append.status in OVER_STATUSES:
                 changes |= {"owner": None, "wake_at": None, "ended_at": updated_at}

@@ -218,7 +218,8 @@ BEGIN
             WHEN h.num IS NULL OR h.epoch <> a.epoch THEN 'stale_epoch'
             WHEN a.reopen IS NULL AND h.owner IS DISTINCT FROM host THEN 'stale_epoch'
             WHEN a.reopen IS NOT NULL AND h.owner IS NOT NULL THEN 'stale_epoch'
-            WHEN a.reopen IS NOT NULL AND h.status NOT IN ('failed', 'held') THEN 'stale_seq'
+            WHEN a.reopen IS NOT NULL AND h.status NOT IN ('failed', 'held')
+                AND NOT (is_over(h.status) AND a.status IS NOT DISTINCT FROM h.status) THEN 'stale_seq'
             WHEN h.seq <> a.seq THEN 'stale_seq'
             WHEN is_over(a.status) AND h.mail <> a.mail THEN 'mail_waiting'
             ELSE 'accepted'
@@ -246,6 +247,7 @@ BEGIN
         owner = CASE WHEN is_over(a.status) THEN NULL ELSE r.owner END,
         wake_at = CASE WHEN is_over(a.status) THEN NULL ELSE coalesce(a.reopen, r.wake_at) END,
         ended_at = CASE
+            WHEN is_over(a.status) AND a.reopen IS NOT NULL THEN r.ended_at
             WHEN is_over(a.status) THEN coalesce(a.at, r.updated_at)
             WHEN a.reopen IS NOT NULL THEN NULL
             ELSE r.ended_at
