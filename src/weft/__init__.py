@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from weft.authoring.graphs import Graph, GraphNode
     from weft.authoring.group import Group
     from weft.authoring.handles import ChildHandle, Event, Handle
+    from weft.authoring.messages import Message
     from weft.authoring.policies import Duration, Retry
-    from weft.authoring.results import Again, Answer, Done, Err, Message, Ok, Turn, Winner, again, done
+    from weft.authoring.results import Again, Answer, Done, Err, Ok, Turn, Winner, again, done
     from weft.authoring.steps import Step
     from weft.authoring.workflows import Workflow
     from weft.core.graph.findings import Finding
@@ -166,6 +167,7 @@ if not TYPE_CHECKING:
         "authoring.graphs",
         "authoring.group",
         "authoring.handles",
+        "authoring.messages",
         "authoring.policies",
         "authoring.results",
         "authoring.steps",

@@ -11,11 +11,12 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
-from weft.authoring import structure
+from weft.authoring import messages, structure
 from weft.authoring.asking import OnTimeout, check_quorum, read_on_timeout
 from weft.authoring.facts import Facts
+from weft.authoring.messages import MISSING, Message, Wanted
 from weft.authoring.policies import Duration, Retry, policy_of
-from weft.authoring.results import Answer, Err, Message, Ok, Turn, Winner
+from weft.authoring.results import Answer, Err, Ok, Turn, Winner
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.steps import Step
 from weft.authoring.workflows import child_failed, child_result, start_child
@@ -24,7 +25,6 @@ from weft.core import values
 from weft.core.code.locations import check_name, key_of
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, UndoPlan
-from weft.core.state import Entry
 from weft.errors import BadValue, NoContext, UsageError
 from weft.runtime.code_driver import current_scope
 from weft.runtime.inline import InlineBody
@@ -45,17 +45,7 @@ R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
 Call = Coroutine[Any, Any, R]
-_MISSING: Any = object()
-KINDS = tuple("step sleep receive ask join race map loop child now random uuid version set".split())  # noqa: SIM905
-
-
-class _Arrived(msgspec.Struct):
-    n: int
-    id: str
-    name: str
-    at: int
-    body: Raw = Raw(b"null")
-    sender: str = ""
+KINDS = tuple("step sleep receive ask join race map loop child now random uuid version set answer".split())  # noqa: SIM905
 
 
 class _Answered(msgspec.Struct):
@@ -66,7 +56,6 @@ class _Answered(msgspec.Struct):
     at: int
 
 
-_arrived = msgspec.json.Decoder(list[_Arrived]).decode
 _answered = msgspec.json.Decoder(_Answered).decode
 
 
@@ -194,65 +183,67 @@ class Context:
     # --- messages and people --------------------------------------------------------------------------------------
 
     @overload
-    async def receive(self, name: str, type: type[T], *, timeout: Duration | None = None) -> T: ...
-    @overload
-    async def receive(self, name: str, type: type[T], *, timeout: Duration | None = None, default: D) -> T | D: ...
-    @overload
-    async def receive(self, name: str, *, timeout: Duration | None = None, default: Any = ...) -> Any: ...
     async def receive(
-        self, name: str, type: Any = Any, *, timeout: Duration | None = None, default: Any = _MISSING
+        self, name: str, type: type[T], *, timeout: Duration | None = None, answer: Literal[False] = False
+    ) -> T: ...
+    @overload
+    async def receive(
+        self, name: str, type: type[T], *, timeout: Duration | None = None, default: D, answer: Literal[False] = False
+    ) -> T | D: ...
+    @overload
+    async def receive(
+        self, name: str, *, timeout: Duration | None = None, default: Any = ..., answer: Literal[False] = False
+    ) -> Any: ...
+    @overload
+    async def receive(
+        self, name: str, type: type[T], *, timeout: Duration | None = None, answer: Literal[True]
+    ) -> Message[T]: ...
+    @overload
+    async def receive(
+        self, name: str, type: type[T], *, timeout: Duration | None = None, default: D, answer: Literal[True]
+    ) -> Message[T] | D: ...
+    @overload
+    async def receive(self, name: str, *, timeout: Duration | None = None, answer: Literal[True]) -> Message[Any]: ...
+    @overload
+    async def receive(
+        self, name: str, *, timeout: Duration | None = None, default: D, answer: Literal[True]
+    ) -> Message[Any] | D: ...
+    async def receive(
+        self,
+        name: str,
+        type: Any = Any,
+        *,
+        timeout: Duration | None = None,
+        default: Any = MISSING,
+        answer: bool = False,
     ) -> Any:
-        """The next message of this name.
+        """Return the body of the next message of this name.
 
-        One that does not fit the type is refused and recorded, and the wait goes on.
+        One that does not fit the type is refused and recorded, and the wait goes on. ``answer=True`` returns the
+        message itself, to be answered with ``await message.answer(value)``.
         """
-        codec: Codec[Any] = Codec.of(type)
-        check_name(name)
-        due = 0
-        tries = 0
-        while True:
-            place = name if not tries else f"{name}!{tries}"
-            entry, due = await self._await_messages(place, [name], 1, timeout, due)
-            if entry.failure is not None:
-                if default is not _MISSING:
-                    return default
-                raise rebuild(entry.failure, run_id=self.run_id)
-            driver = _scope().driver
-            message = _arrived(await driver.value(entry.output))[0]
-            try:
-                return codec.decode(await driver.value(message.body), what=f'the message "{name}" has')
-            except BadValue as wrong:
-                tries += 1
-                if not entry.round:
-                    driver.outside.issue(c.RefuseMessage(entry.id, message.id, wrong.message))
+        wanted = Wanted([check_name(name)], timeout=timeout, answer=answer)
+        found = await messages.receive(_scope(), wanted, Codec.of(type), default)
+        return found.body if isinstance(found, Message) and not answer else found
 
-    async def messages(self, *names: str, most: int = 1, timeout: Duration | None = None) -> list[Message]:
-        """One to ``most`` messages of these names (none given: any), in order of arrival; none when the time is up."""
+    async def messages(self, *names: str, most: int = 1, timeout: Duration | None = None) -> list[Message[Any]]:
+        """Return 1 to ``most`` messages of these names (none given: any) in order of arrival; none at the timeout."""
         if most < 1:
             raise BadValue(f"messages(most={most}) must be at least 1.", code="value.bad_policy")
         place = "+".join(check_name(name) for name in names) if names else "messages"
-        entry, _ = await self._await_messages(place, list(names), most, timeout, 0)
-        if entry.failure is not None:
-            return []
-        driver = _scope().driver
-        found = _arrived(await driver.value(entry.output))
-        return [
-            Message(m.id, m.name, values.decode(await driver.value(m.body)), datetime.fromtimestamp(m.at / 1000, UTC))
-            for m in found
-        ]
+        return await messages.take(_scope(), place, Wanted(list(names), most, timeout, answer=True))
 
-    async def _await_messages(
-        self, place: str, names: list[str], most: int, timeout: Duration | None, due: int
-    ) -> tuple[Entry, int]:
-        scope = _scope()
-        driver = scope.driver
-        n, entry = driver.find(scope, place, "receive")
-        if entry is None:
-            if timeout is not None and not due:
-                due = driver.outside.now() + duration_ms(timeout)
-            entry = driver.ask(c.AwaitMessages(scope.prefix, place, n, names, most, due))
-        await driver.outcome(entry)
-        return entry, entry.due
+    async def send(self, run_id: str, name: str, body: Any = None) -> None:
+        """Deliver a message to another run, once. Raises NotFound, and RunFinished if that run is over."""
+        program = _scope().driver.program
+        sender = self.run_id
+
+        async def deliver() -> messages.Refusal | None:
+            return await messages.send(program.door(), sender, run_id, (name, body))
+
+        refusal = await self.step(f"send {check_name(name)}", deliver)
+        if refusal is not None:
+            raise refusal.error()
 
     @overload
     async def ask(

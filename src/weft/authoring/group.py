@@ -36,6 +36,7 @@ from weft.steps.signature import Signature
 if TYPE_CHECKING:
     from weft.goals import Loaded
     from weft.graphs.load import Surroundings
+    from weft.runtime.door import Door
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -450,6 +451,11 @@ class Group:
     def root(self) -> Group:
         """The app, if this group is included in one."""
         return self._parent.root() if self._parent is not None else self
+
+    @property
+    def door(self) -> Door:
+        """The way to runs. Raises NotRunning."""
+        raise NotRunning("This group is not included in an app, so it reaches no runs.", hint="app.include(group)")
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
         """What awaiting a workflow's call outside a workflow means."""

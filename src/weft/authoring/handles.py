@@ -21,6 +21,7 @@ from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
 from weft.runtime.explain import Explanation, explain
+from weft.runtime.requests import answer_of, send_request
 from weft.steps.base import away
 from weft.steps.codec import Codec
 from weft.steps.failures import told_hint
@@ -93,6 +94,24 @@ class Handle(Generic[R]):
         message = c.DeliverMessage(self._door.ids.new(), name, msgspec.Raw(raw))
         await self._door.tell(RunId(self.id), message, key=key)
 
+    async def request(
+        self, name: str, body: Any = None, *, timeout: Duration | None = None, key: str | None = None
+    ) -> Any:
+        """Deliver a message and wait for the run's answer to it. The same key twice is one request, with one answer.
+
+        Raises TimedOut (the request stands, and its key finds the answer later), RunFinished if the run ends without
+        an answer, BadValue if the message does not fit what the run waits for.
+        """
+        raw = await self._door.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+        request = await send_request(self._door, RunId(self.id), name, raw, key=key)
+        seconds = duration_ms(timeout) / 1000 if timeout is not None else None
+        try:
+            with away():
+                answer = await answer_of(self._door, RunId(self.id), request, timeout=seconds)
+        except TimeoutError as error:
+            raise unanswered(self.id, name) from error
+        return values.decode(answer)
+
     async def decide(
         self,
         ask: str,
@@ -139,6 +158,11 @@ class Handle(Generic[R]):
         """What it waits for, since when, and what would help."""
         row = await self._door.row(RunId(self.id))
         return await explain(self._door, row)
+
+
+def unanswered(run_id: str, name: str) -> TimedOut:
+    """The error of a request whose time is up."""
+    return TimedOut(f'{run_id} did not answer "{name}" in time; the request stands.', code="wait.timed_out")
 
 
 def _described(failure: Failure) -> str:

@@ -20,7 +20,7 @@ import msgspec
 
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
-from weft.authoring.handles import Event, Handle
+from weft.authoring.handles import Event, Handle, unanswered
 from weft.authoring.policies import Duration
 from weft.core import values
 from weft.core.code.locations import check_name
@@ -91,6 +91,14 @@ class _Result(msgspec.Struct):
     output: msgspec.Raw = msgspec.Raw(b"null")
     failure: Failure | None = None
     reason: str | None = None
+
+
+class _Answered(msgspec.Struct):
+    """The answer to a request, as it was sent, or that there is none yet."""
+
+    id: str
+    status: str
+    answer: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class Remote:
@@ -257,6 +265,22 @@ class RemoteHandle(Handle[R]):
         """Deliver a message. The same key twice is one message."""
         raw = values.encode(body, what=f'the message "{check_name(name)}" has')
         await self._tell("messages", {"name": name, "body": msgspec.Raw(raw)}, key)
+
+    async def request(
+        self, name: str, body: Any = None, *, timeout: Duration | None = None, key: str | None = None
+    ) -> Any:
+        """Deliver a message and wait for the run's answer to it. The same key twice is one request, with one answer."""
+        raw = values.encode(body, what=f'the message "{check_name(name)}" has')
+        deadline = time.monotonic() + duration_ms(timeout) / 1000 if timeout is not None else None
+        sent = {"name": name, "body": msgspec.Raw(raw)}
+        path = f"{self._path}/requests"
+        found = await self._remote.tell(path, sent, _Answered, key=key)
+        while found.status == "waiting":
+            left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
+            if left <= 0:
+                raise unanswered(self.id, name)
+            found = await self._remote.look(f"{path}/{found.id}", _Answered, [("wait", f"{left:.3f}")], wait=left)
+        return values.decode(bytes(found.answer))
 
     async def decide(
         self,

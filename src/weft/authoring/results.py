@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from weft.errors import Failure
 
@@ -34,16 +34,6 @@ class Winner(Generic[T_co]):
 
     name: str
     value: T_co
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message, as it arrived."""
-
-    id: str
-    name: str
-    body: Any
-    sent_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

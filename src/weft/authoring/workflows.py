@@ -20,6 +20,7 @@ from weft.steps.signature import Signature
 if TYPE_CHECKING:
     from weft.authoring.context import Context
     from weft.authoring.group import Group
+    from weft.runtime.door import Door
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -112,6 +113,10 @@ class WorkflowProgram:
     def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
         """What ``ctx.achieve`` stands for: a run of goals that need no name."""
         return self._workflow.group.root().achievement(goals, given)
+
+    def door(self) -> Door:
+        """The way to other runs, through the app that hosts this one."""
+        return self._workflow.group.root().door
 
     def encode(self, value: Any) -> bytes:
         return self._workflow.signature.result.encode(value, what=f"{self.name} returned")

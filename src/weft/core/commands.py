@@ -74,6 +74,8 @@ class DeliverMessage(Command, frozen=True, tag="deliver_message"):
     name: str
     body: Raw = NULL
     sender: str = ""
+    answer: bool = False
+    """The sender waits for an answer."""
 
 
 class DecideAsk(Command, frozen=True, tag="decide_ask"):
@@ -161,6 +163,13 @@ class AwaitMessages(Ask, frozen=True):
     names: list[str]
     most: int = 1
     due: int = 0
+    answer: bool = False
+    """The code will answer what it takes; otherwise a sender who waits for an answer gets null at once."""
+
+
+class AnswerMessage(Ask, frozen=True):
+    message: str
+    output: Raw
 
 
 class OpenAsk(Ask, frozen=True):

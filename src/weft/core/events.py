@@ -190,6 +190,8 @@ class MessageReceived(Event, frozen=True, kw_only=True, tag="message_received"):
     name: str
     body: Raw = NULL
     sender: str = ""
+    answer: bool = False
+    """The sender waits for an answer."""
 
 
 class MessageAwaited(Event, frozen=True, kw_only=True, tag="message_awaited"):
@@ -198,6 +200,8 @@ class MessageAwaited(Event, frozen=True, kw_only=True, tag="message_awaited"):
     most: int = 1
     due: int = 0
     add: list[str] = []
+    answer: bool = False
+    """Whoever waits will answer what it takes."""
 
 
 class MessagesTaken(Event, frozen=True, kw_only=True, tag="messages_taken"):
@@ -211,6 +215,18 @@ class MessageRefused(Event, frozen=True, kw_only=True, tag="message_refused"):
     wait: EntryId
     id: str
     error: str
+
+
+class MessageAnswered(Event, frozen=True, kw_only=True, tag="message_answered"):
+    """The answer to a message whose sender waits for one. ``error``: why it was refused instead."""
+
+    message: str
+    output: Raw = NULL
+    error: str = ""
+    at: Path = []
+    add: list[str] = []
+    repeated: bool = False
+    """Nobody waits for it: the message was answered before, or was sent without asking for an answer."""
 
 
 class WaitTimedOut(Event, frozen=True, kw_only=True, tag="wait_timed_out"):
@@ -531,6 +547,7 @@ AnyEvent = (
     | MessageAwaited
     | MessagesTaken
     | MessageRefused
+    | MessageAnswered
     | WaitTimedOut
     | AskOpened
     | AskEscalated

@@ -29,5 +29,19 @@ def tenant_prefix(run_id: str) -> str:
     return f"{name}/" if slash and len(name) > 1 and name.startswith(TENANT_MARK) else ""
 
 
+RESERVED_KEYS = "weft/"
+"""What the keys of users may not begin with."""
+
+
+def request_key(message: str) -> str:
+    """The key of a message whose sender waits for an answer."""
+    return f"{RESERVED_KEYS}request/{message}"
+
+
+def answer_key(message: str) -> str:
+    """The key under which the answer to a message is found."""
+    return f"{RESERVED_KEYS}answer/{message}"
+
+
 CANCEL = EntryId(0)
 """Stands in the list of facts where a request to end the code (cancel, run deadline) takes effect."""

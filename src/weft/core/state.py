@@ -57,6 +57,7 @@ class Wait(msgspec.Struct, omit_defaults=True):
     since: int
     most: int = 1
     due: int = 0
+    answer: bool = False
 
 
 class Question(msgspec.Struct, omit_defaults=True):
@@ -104,6 +105,7 @@ class Message(msgspec.Struct, omit_defaults=True):
     at: int
     body: Raw = NULL
     sender: str = ""
+    answer: bool = False
 
 
 class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -151,6 +153,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     asks: dict[int, Question] = {}
     children: dict[int, Child] = {}
     messages: dict[str, list[Message]] = {}
+    requests: dict[str, int] = {}
+    """Messages whose senders wait for an answer, with the time they arrived."""
     arrived: int = 0
     undo: list[Undo] = []
     undoing: int = 0

@@ -13,6 +13,7 @@ from weft.core.commands import DeliverMessage, FireTimer
 from weft.core.decider import Env
 from weft.core.events import (
     AnyEvent,
+    MessageAnswered,
     MessageReceived,
     MessagesTaken,
     RunTimedOut,
@@ -29,11 +30,29 @@ def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
     """The message is the run's; if somebody waits for it, it is taken at once."""
     if state.over:
         raise finished(state, f'the message "{command.name}" was not delivered')
-    received = MessageReceived(id=command.id, name=command.name, body=command.body, sender=command.sender)
+    received = MessageReceived(
+        id=command.id, name=command.name, body=command.body, sender=command.sender, answer=command.answer
+    )
     for number, wait in state.waits.items():
         if not wait.names or command.name in wait.names:
-            return (received, MessagesTaken(wait=EntryId(number), ids=[command.id]))
+            taken = MessagesTaken(wait=EntryId(number), ids=[command.id])
+            if command.answer and not wait.answer:
+                return (received, taken, MessageAnswered(message=command.id))
+            return (received, taken)
     return (received,)
+
+
+def decide_taken(number: EntryId, found: Sequence[Message], *, answer: bool) -> Sequence[AnyEvent]:
+    """Take these messages out of the buffer. Unless the code will answer them, senders who wait get null."""
+    taken = MessagesTaken(wait=number, ids=[message.id for message in found])
+    if answer:
+        return (taken,)
+    return (taken, *(MessageAnswered(message=message.id) for message in found if message.answer))
+
+
+def refusal(state: State, message: str, error: str) -> Sequence[AnyEvent]:
+    """Tell a sender who waits for an answer that the message did not fit."""
+    return (MessageAnswered(message=message, error=error),) if message in state.requests else ()
 
 
 def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Message]:
@@ -47,8 +66,18 @@ def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Mess
 def evolve_message(state: State, event: MessageReceived, at: int) -> None:
     """Into the buffer, at the end."""
     state.arrived += 1
-    message = Message(n=state.arrived, id=event.id, name=event.name, at=at, body=event.body, sender=event.sender)
+    message = Message(
+        n=state.arrived,
+        id=event.id,
+        name=event.name,
+        at=at,
+        body=event.body,
+        sender=event.sender,
+        answer=event.answer,
+    )
     state.messages.setdefault(event.name, []).append(message)
+    if event.answer:
+        state.requests[event.id] = at
 
 
 def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[Message]:

@@ -24,7 +24,7 @@ from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env, Letter, Machine, Wanting
 from weft.core.effects import PerformTask
 from weft.core.graph.tokens import GraphState
-from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
+from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
 from weft.core.state import FOLD
 from weft.errors import KeyReused, NotAllowed, WeftError
 from weft.ports.boundary import boundary
@@ -59,6 +59,8 @@ DEAD_LETTERS = "weft.dead_letters"
 ASKING = "weft.asking"
 """The attribute of runs that have open questions."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
+_INDEXED = (*_MARKING, e.MessageAnswered)
+"""Events that are found without reading the log: by an attribute of the run, or by a key."""
 _IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "failed", "cancelled"})
 
 
@@ -385,14 +387,20 @@ class Actor:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
                 self._enclose(draft, letter)
-            if isinstance(event, _MARKING):
-                draft.attributes = {**(draft.attributes or {}), **self._marks(event)}
+            if isinstance(event, _INDEXED):
+                self._index(draft, event)
         if asking is not bool(machine.state.asks):
             draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
         if machine.state.status != before or draft.create is not None:
             draft.status = machine.state.status
         if machine.state.status == "held" and self.driver is not None:
             self.driver = None
+
+    def _index(self, draft: Draft, event: e.AnyEvent) -> None:
+        if isinstance(event, _MARKING):
+            draft.attributes = {**(draft.attributes or {}), **self._marks(event)}
+        elif isinstance(event, e.MessageAnswered) and not event.repeated:
+            draft.keys.append(KeyRow(answer_key(event.message), "", Seq(self.machine.state.seq)))
 
     def _marks(self, event: e.AnyEvent) -> dict[str, object]:
         """What the run's row shows of this event, so that the run is found by it."""

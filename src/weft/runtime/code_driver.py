@@ -61,6 +61,10 @@ class Program(Protocol):
         """What a run of goals without a name stands for."""
         ...
 
+    def door(self) -> Any:
+        """The way to other runs."""
+        ...
+
 
 class Outside(Protocol):
     """What the driver needs of the actor that owns it."""

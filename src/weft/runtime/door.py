@@ -17,9 +17,9 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.decider import Env, Machine
 from weft.core.graph.tokens import GraphState, Letter
-from weft.core.ids import HostId, Millis, RunId, RunUid, Seq
+from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD, OVER, State
-from weft.errors import IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
+from weft.errors import BadValue, IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     OVER_STATUSES,
@@ -442,6 +442,8 @@ def ago(ms: int) -> str:
 
 
 def _token(row: RunRow, command: c.Mailed, key: str | None) -> KeyRow | None:
+    if key is not None and key.startswith(RESERVED_KEYS) and not getattr(command, "answer", False):
+        raise BadValue(f"A key may not begin with {RESERVED_KEYS!r}.", code="value.bad_name")
     return KeyRow(key, values.digest(c.encode(_without_id(command))), Seq(row.seq + 1)) if key is not None else None
 
 

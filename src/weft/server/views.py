@@ -171,6 +171,14 @@ class NewMessage(Form, frozen=True, kw_only=True):
     body: Any = None
 
 
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A message that the run answers, or (202) has not answered yet."""
+
+    id: str
+    status: Literal["answered", "waiting"]
+    answer: Raw | None = None
+
+
 class Reason(Form, frozen=True, kw_only=True):
     reason: Text = ""
 

@@ -14,7 +14,7 @@ from weft.core import events as e
 from weft.core.code.locations import compact, key_of, registered
 from weft.core.ids import EntryId, tenant_prefix
 from weft.core.state import CodeIndex, CodeState
-from weft.core.waits import refuse_unless, waiting_messages
+from weft.core.waits import decide_taken, refuse_unless, waiting_messages
 from weft.errors import NotFound
 
 
@@ -64,11 +64,18 @@ def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str]) -> Se
 
 
 def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
-    awaited = e.MessageAwaited(at=path, add=add, names=ask.names, most=ask.most, due=ask.due)
+    awaited = e.MessageAwaited(at=path, add=add, names=ask.names, most=ask.most, due=ask.due, answer=ask.answer)
     found = waiting_messages(state, ask.names, ask.most)
     if not found:
         return (awaited,)
-    return (awaited, e.MessagesTaken(wait=EntryId(state.seq + 1), ids=[message.id for message in found]))
+    return (awaited, *decide_taken(EntryId(state.seq + 1), found, answer=ask.answer))
+
+
+def _answer(state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+    event = e.MessageAnswered(
+        at=path, add=add, message=ask.message, output=ask.output, repeated=ask.message not in state.requests
+    )
+    return (event,)
 
 
 def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
@@ -119,6 +126,7 @@ _ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str]], Sequence[e.AnyEv
     c.ScheduleTask: _task,
     c.SetTimer: lambda _, ask, path, add: (e.TimerSet(at=path, add=add, due=ask.due),),
     c.AwaitMessages: _messages,
+    c.AnswerMessage: _answer,
     c.OpenAsk: _open_ask,
     c.StartChild: _child,
     c.RecordValue: lambda _, ask, path, add: (e.ValueRecorded(at=path, add=add, of=ask.of, value=ask.value),),

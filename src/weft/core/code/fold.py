@@ -17,7 +17,7 @@ from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
 TIMED_OUT = "wait.timed_out"
-_SILENT = ("now", "random", "uuid", "version", "set")
+_SILENT = ("now", "random", "uuid", "version", "set", "answer")
 """What is recorded and done at once: the code is not told of it, so it is no fact."""
 
 
@@ -209,7 +209,7 @@ def _message_received(state: CodeState, _: CodeIndex, event: e.MessageReceived, 
 
 def _message_awaited(state: CodeState, index: CodeIndex, event: e.MessageAwaited, at: int) -> None:
     _open(state, index, event, "receive").due = event.due
-    state.waits[state.seq] = Wait(names=event.names, since=at, most=event.most, due=event.due)
+    state.waits[state.seq] = Wait(names=event.names, since=at, most=event.most, due=event.due, answer=event.answer)
 
 
 def _messages_taken(state: CodeState, _: CodeIndex, event: e.MessagesTaken, at: int) -> None:
@@ -222,6 +222,12 @@ def _message_refused(state: CodeState, _: CodeIndex, event: e.MessageRefused, at
     entry = state.entries.get(event.wait)
     if entry is not None:
         entry.round = 1
+
+
+def _message_answered(state: CodeState, index: CodeIndex, event: e.MessageAnswered, at: int) -> None:
+    state.requests.pop(event.message, None)
+    if event.at:
+        _open(state, index, event, "answer").status = "done"
 
 
 def _wait_timed_out(state: CodeState, _: CodeIndex, event: e.WaitTimedOut, at: int) -> None:
@@ -364,6 +370,7 @@ EVOLVE: dict[type, Evolve] = {
     e.MessageAwaited: _message_awaited,
     e.MessagesTaken: _messages_taken,
     e.MessageRefused: _message_refused,
+    e.MessageAnswered: _message_answered,
     e.WaitTimedOut: _wait_timed_out,
     e.AskOpened: _ask_opened,
     e.AskAnswered: _ask_answered,

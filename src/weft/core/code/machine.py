@@ -166,7 +166,8 @@ def _decide_hold(machine: CodeMachine, command: c.HoldRun, _: Env) -> Sequence[e
 
 
 def _decide_refusal(machine: CodeMachine, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
-    return (e.MessageRefused(wait=command.wait, id=command.id, error=command.error),)
+    refused = e.MessageRefused(wait=command.wait, id=command.id, error=command.error)
+    return (refused, *waits.refusal(machine.state, command.id, command.error))
 
 
 def _decide_cancel_entry(machine: CodeMachine, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:

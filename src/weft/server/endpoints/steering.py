@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import msgspec
 
 from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RunId
+from weft.runtime.requests import answer_of, send_request
 from weft.server import views
-from weft.server.request import Call
+from weft.server.request import Call, Reply
+from weft.server.routing import API
 
 
 async def send(call: Call) -> views.Accepted:
@@ -18,6 +22,30 @@ async def send(call: Call) -> views.Accepted:
     door = call.door
     raw = await door.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
     return await _tell(call, c.DeliverMessage(door.ids.new(), message.name, msgspec.Raw(raw)))
+
+
+async def request(call: Call) -> Reply:
+    """Deliver a message and wait for its answer; 202: not yet, ask again at the address in ``Location``."""
+    message = call.given(views.NewMessage)
+    door = call.door
+    run_id = RunId(call.parameters["id"])
+    raw = await door.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
+    return await _answered(call, run_id, await send_request(door, run_id, message.name, raw, key=call.key))
+
+
+async def answer(call: Call) -> Reply:
+    """The answer to a request, waiting for it if that is asked for; 202: not yet."""
+    return await _answered(call, RunId(call.parameters["id"]), call.parameters["request"])
+
+
+async def _answered(call: Call, run_id: RunId, request: str) -> Reply:
+    wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
+    try:
+        raw = await answer_of(call.door, run_id, request, timeout=max(wait, 0.1))
+    except TimeoutError:
+        place = f"{API}/runs/{quote(run_id, safe='')}/requests/{quote(request, safe='')}"
+        return Reply(views.Request(id=request, status="waiting"), 202, {"location": place})
+    return Reply(views.Request(id=request, status="answered", answer=msgspec.Raw(raw)))
 
 
 async def cancel(call: Call) -> views.Accepted:

@@ -1,0 +1,154 @@
+"""Messages in a workflow: take them, answer them, send them to other runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Generic
+
+import msgspec
+from msgspec import Raw
+from typing_extensions import TypeVar
+
+from weft.authoring.policies import Duration
+from weft.core import commands as c
+from weft.core import values
+from weft.core.code.locations import check_name
+from weft.core.durations import duration_ms
+from weft.core.ids import RunId, tenant_prefix
+from weft.core.state import Entry
+from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
+from weft.runtime.code_driver import current_scope
+from weft.runtime.door import Door
+from weft.runtime.scopes import Scope
+from weft.steps.base import task
+from weft.steps.codec import Codec
+from weft.steps.failures import rebuild
+
+T = TypeVar("T", default=Any)
+MISSING: Any = object()
+
+
+class _Arrived(msgspec.Struct):
+    n: int
+    id: str
+    name: str
+    at: int
+    body: Raw = Raw(b"null")
+    sender: str = ""
+
+
+_arrived = msgspec.json.Decoder(list[_Arrived]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Message(Generic[T]):
+    """A message, as it arrived."""
+
+    id: str
+    name: str
+    body: T
+    sent_at: datetime
+    _answers: list[None] = field(default_factory=list, repr=False, compare=False)
+
+    async def answer(self, value: Any = None) -> None:
+        """Answer the message, once. Whoever sent it with ``request`` gets this value."""
+        scope = current_scope()
+        if scope is None:
+            raise UsageError(
+                f'The message "{self.name}" was answered outside its workflow.',
+                hint="Answer it in the workflow's own code.",
+            )
+        if self._answers:
+            raise UsageError(f'The message "{self.name}" was answered before.', hint="A message has one answer.")
+        self._answers.append(None)
+        place = f"answer {self.name}"
+        n, entry = scope.driver.find(scope, place, "answer")
+        if entry is None:
+            raw = scope.driver.outside.keep(values.encode(value, what=f'the answer to "{self.name}" has'))
+            scope.driver.ask(c.AnswerMessage(scope.prefix, place, n, self.id, raw))
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which messages are waited for, and how long."""
+
+    names: list[str]
+    most: int = 1
+    timeout: Duration | None = None
+    answer: bool = False
+
+
+async def receive(scope: Scope, wanted: Wanted, codec: Codec[T], default: Any) -> Message[T] | Any:
+    """The next message that fits. One that does not is refused and recorded, and the wait goes on."""
+    (name,) = wanted.names
+    driver = scope.driver
+    due = 0
+    tries = 0
+    while True:
+        place = name if not tries else f"{name}!{tries}"
+        entry, due = await _wait(scope, place, wanted, due)
+        if entry.failure is not None:
+            if default is not MISSING:
+                return default
+            raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+        found = _arrived(await driver.value(entry.output))[0]
+        try:
+            body = codec.decode(await driver.value(found.body), what=f'the message "{name}" has')
+        except BadValue as wrong:
+            tries += 1
+            if not entry.round:
+                driver.outside.issue(c.RefuseMessage(entry.id, found.id, wrong.message))
+        else:
+            return Message(found.id, found.name, body, _time(found.at))
+
+
+async def take(scope: Scope, place: str, wanted: Wanted) -> list[Message[Any]]:
+    """Messages in order of arrival; none when the time is up."""
+    entry, _ = await _wait(scope, place, wanted, 0)
+    if entry.failure is not None:
+        return []
+    driver = scope.driver
+    found = _arrived(await driver.value(entry.output))
+    return [Message(m.id, m.name, values.decode(await driver.value(m.body)), _time(m.at)) for m in found]
+
+
+async def _wait(scope: Scope, place: str, wanted: Wanted, due: int) -> tuple[Entry, int]:
+    driver = scope.driver
+    n, entry = driver.find(scope, place, "receive")
+    if entry is None:
+        if wanted.timeout is not None and not due:
+            due = driver.outside.now() + duration_ms(wanted.timeout)
+        ask = c.AwaitMessages(scope.prefix, place, n, wanted.names, wanted.most, due, wanted.answer)
+        entry = driver.ask(ask)
+    await driver.outcome(entry)
+    return entry, entry.due
+
+
+class Refusal(msgspec.Struct):
+    """Why a run did not take a message."""
+
+    code: str
+    message: str
+    hint: str
+
+    def error(self) -> Refused:
+        cls = RunFinished if self.code == RunFinished.code else NotFound
+        return cls(self.message, hint=self.hint)
+
+
+async def send(door: Door, sender: str, to: str, message: tuple[str, Any]) -> Refusal | None:
+    """The body of a step that sends a message to another run of the same tenant, once, whatever fails in between."""
+    name, body = message
+    prefix = tenant_prefix(sender)
+    target = RunId(to if to.startswith(prefix) else f"{prefix}{to}")
+    raw = await door.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+    key = task().key
+    try:
+        await door.tell(target, c.DeliverMessage(key, name, Raw(raw), sender), key=key)
+    except (NotFound, RunFinished) as error:
+        return Refusal(error.code, error.message, error.hint)
+    return None
+
+
+def _time(at: int) -> datetime:
+    return datetime.fromtimestamp(at / 1000, UTC)

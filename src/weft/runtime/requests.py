@@ -1,0 +1,68 @@
+"""Messages that are answered: send one, and wait for what the run answers.
+
+The answer is an event of the run, found by a key row. So it can be asked for again, by anybody who knows the request,
+from any process and also after the run's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import nullcontext
+from hashlib import blake2b
+
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.ids import RunId, Seq, answer_key, request_key
+from weft.errors import BadValue, NotFound, RunFinished
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+
+POLL_SECONDS_FIRST = 0.05
+POLL_SECONDS_MAX = 1.0
+
+
+async def send_request(door: Door, run_id: RunId, name: str, body: bytes, *, key: str | None = None) -> str:
+    """Send a message whose sender waits for an answer. Returns the request's id, the same for the same key."""
+    row = await door.row(run_id)
+    request = door.ids.new() if key is None else blake2b(f"{row.uid}/{key}".encode(), digest_size=16).hexdigest()
+    message = c.DeliverMessage(request, name, Raw(body), answer=True)
+    await door.tell(run_id, message, key=request_key(request))
+    return request
+
+
+async def answer_of(door: Door, run_id: RunId, request: str, *, timeout: float | None = None) -> bytes:
+    """Wait for the answer of a request.
+
+    Raises TimeoutError, NotFound for a request that was never made, RunFinished if the run ended without an answer,
+    BadValue if it refused the message.
+    """
+    row = await door.row(run_id)
+    if await door.store.directory.key(row.uid, request_key(request)) is None:
+        raise NotFound(f"{row.id} knows no request {request!r}.")
+    engine = door.engine
+    pause = POLL_SECONDS_FIRST
+    async with asyncio.timeout(timeout):
+        with engine.changes(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
+            while True:
+                changed.clear()
+                now = await door.store.directory.row(row.uid)
+                found = await door.store.directory.key(row.uid, answer_key(request))
+                if found is not None and found.seq:
+                    return await _read(door, row, found.seq)
+                if now is None or now.ended_at is not None:
+                    raise RunFinished(f"{row.id} ended without an answer to this request.", run_id=row.id)
+                try:
+                    await asyncio.wait_for(changed.wait(), pause)
+                except TimeoutError:
+                    pause = min(pause * 2, POLL_SECONDS_MAX)
+
+
+async def _read(door: Door, row: RunRow, seq: Seq) -> bytes:
+    (stored,) = await door.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
+    event = e.decode(stored.body)
+    assert isinstance(event, e.MessageAnswered)
+    if event.error:
+        raise BadValue(f"{row.id} refused the message: {event.error}", code="value.wrong_type")
+    return await door.load(bytes(event.output))
