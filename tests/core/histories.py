@@ -153,7 +153,12 @@ def ask_sleep(history: History, tape: Tape) -> None:
 def ask_messages(history: History, tape: Tape) -> None:
     names = tape.one([["m"], ["m", "k"], []])
     due = tape.one([0, history.now + 100])
-    history.give(c.AwaitMessages(*_place(history, tape, "w"), names, tape.one([1, 2]), due))
+    history.give(c.AwaitMessages(*_place(history, tape, "w"), names, tape.one([1, 2]), due, bool(tape.pick(2))))
+
+
+def answer_message(history: History, tape: Tape) -> None:
+    messages = [*history.state.requests, "m1"]
+    history.give(c.AnswerMessage(*_place(history, tape, "answer"), tape.one(messages), Raw(b'"ok"')))
 
 
 def ask_person(history: History, tape: Tape) -> None:
@@ -262,7 +267,9 @@ def fire(history: History, tape: Tape) -> None:
 
 def send(history: History, tape: Tape) -> None:
     history.messages += 1
-    history.give(c.DeliverMessage(f"m{history.messages}", tape.one(["m", "k", "other"]), Raw(b"1")))
+    history.give(
+        c.DeliverMessage(f"m{history.messages}", tape.one(["m", "k", "other"]), Raw(b"1"), answer=not tape.pick(3))
+    )
 
 
 def answer(history: History, tape: Tape) -> None:
@@ -291,8 +298,8 @@ def steer(history: History, tape: Tape) -> None:
 
 
 CODE_MOVES: list[Any] = [
-    ask_step, ask_sleep, ask_messages, ask_person, ask_child, ask_value, ask_attributes, ask_turn, ask_finish,
-    ask_race, cancel_entry, refuse_message, end_code,
+    ask_step, ask_sleep, ask_messages, answer_message, ask_person, ask_child, ask_value, ask_attributes, ask_turn,
+    ask_finish, ask_race, cancel_entry, refuse_message, end_code,
 ]  # fmt: skip
 WORLD_MOVES: list[Any] = [report_task, report_task, fire, send, answer, tell_of_question, end_child, steer]
 MOVES: list[Any] = [ask_step, ask_step, *CODE_MOVES, *WORLD_MOVES, *WORLD_MOVES]

@@ -317,6 +317,7 @@ Asked = (
     ScheduleTask
     | SetTimer
     | AwaitMessages
+    | AnswerMessage
     | OpenAsk
     | StartChild
     | RecordValue

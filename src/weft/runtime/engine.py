@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -42,6 +41,7 @@ from weft.runtime.actor import Actor
 from weft.runtime.blob_cache import BlobCache
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
+from weft.runtime.changes import Changes
 from weft.runtime.clock import StoreClock
 from weft.runtime.committer import Committer
 from weft.runtime.draft import Draft, Posted
@@ -136,7 +136,7 @@ class Engine:
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
         self._observers: list[Observer] = []
-        self._changes: dict[RunUid, list[asyncio.Event]] = {}
+        self.changes = Changes()
         self._side: set[asyncio.Task[Any]] = set()
 
     # --- life -----------------------------------------------------------------------------------------------------
@@ -318,19 +318,6 @@ class Engine:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
-    @contextmanager
-    def changes(self, uid: RunUid) -> Iterator[asyncio.Event]:
-        """An event that is set whenever a commit of this run is seen here."""
-        changed = asyncio.Event()
-        self._changes.setdefault(uid, []).append(changed)
-        try:
-            yield changed
-        finally:
-            waiting = self._changes[uid]
-            waiting.remove(changed)
-            if not waiting:
-                del self._changes[uid]
-
     def observe(self, observer: Observer) -> Callable[[], None]:
         """Call back with a run and what it has just committed, after every commit here; the answer ends it."""
         self._observers.append(observer)
@@ -339,8 +326,7 @@ class Engine:
     def published(self, actor: Actor, draft: Draft) -> None:
         for observer in self._observers:
             observer(actor, draft)
-        for change in self._changes.get(actor.uid, ()):
-            change.set()
+        self.changes.notify(actor.uid)
         for watcher in self._watchers:
             watcher(actor.uid, actor.committed_seq, actor.machine.state.status)
 

@@ -44,7 +44,7 @@ async def answer_of(door: Door, run_id: RunId, request: str, *, timeout: float |
     engine = door.engine
     pause = POLL_SECONDS_FIRST
     async with asyncio.timeout(timeout):
-        with engine.changes(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
+        with engine.changes.of(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
             while True:
                 changed.clear()
                 now = await door.store.directory.row(row.uid)

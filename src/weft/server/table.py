@@ -6,7 +6,6 @@ import msgspec
 
 from weft.errors import (
     AlreadyDecided,
-    IdTaken,
     NameTaken,
     NotAllowed,
     NotFound,
@@ -17,7 +16,6 @@ from weft.errors import (
     UnknownWorkflow,
     UsageError,
 )
-from weft.runtime.explain import Explanation
 from weft.server import views
 from weft.server.approvals import clicking, inbox
 from weft.server.approvals.links import PATH
@@ -28,187 +26,18 @@ from weft.server.endpoints import (
     letters,
     live,
     pages,
-    runs,
-    starting,
-    steering,
     streams,
     tasks,
-    trees,
     webhooks,
 )
 from weft.server.identity import Scope
 from weft.server.metrics import MEDIA
 from weft.server.request import FORM_TYPE
 from weft.server.routing import API, Route
+from weft.server.run_routes import RUNS, STEERING
 
 SSE = "text/event-stream"
 HTML = "text/html; charset=utf-8"
-
-RUNS = (
-    Route(
-        name="startRun",
-        method="POST",
-        path=f"{API}/runs",
-        summary="Start a run, or find the one that this start made before",
-        endpoint=starting.start,
-        scope=Scope.START,
-        body=views.NewRun,
-        answer=views.Started,
-        statuses=(201, 200),
-        errors=(UnknownWorkflow, IdTaken, UsageError),
-    ),
-    Route(
-        name="listRuns",
-        method="GET",
-        path=f"{API}/runs",
-        summary="Find runs, newest first",
-        endpoint=runs.list_runs,
-        scope=Scope.READ,
-        query=views.RunsQuery,
-        answer=views.Runs,
-        errors=(NotFound, UsageError),
-    ),
-    Route(
-        name="getRun",
-        method="GET",
-        path=f"{API}/runs/{{id}}",
-        summary="One run: where it stands, what it was given, what came of it",
-        endpoint=runs.show_run,
-        scope=Scope.READ,
-        answer=views.RunDetail,
-        errors=(NotFound, UnknownWorkflow),
-    ),
-    Route(
-        name="listEvents",
-        method="GET",
-        path=f"{API}/runs/{{id}}/events",
-        summary="The log of a run",
-        endpoint=runs.list_events,
-        scope=Scope.READ,
-        query=views.EventsQuery,
-        answer=views.Events,
-        errors=(NotFound,),
-    ),
-    Route(
-        name="getTree",
-        method="GET",
-        path=f"{API}/runs/{{id}}/tree",
-        summary="What a run and its child runs recorded, place by place",
-        endpoint=trees.show_tree,
-        scope=Scope.READ,
-        query=views.TreeQuery,
-        answer=views.Tree,
-        errors=(NotFound,),
-    ),
-    Route(
-        name="getResult",
-        method="GET",
-        path=f"{API}/runs/{{id}}/result",
-        summary="How a run ended, waiting for it if asked to; 202 while it has not",
-        endpoint=runs.result,
-        scope=Scope.READ,
-        query=views.ResultQuery,
-        answer=views.Result,
-        statuses=(200, 202),
-        errors=(NotFound,),
-        kind="wait",
-    ),
-    Route(
-        name="explainRun",
-        method="GET",
-        path=f"{API}/runs/{{id}}/explain",
-        summary="What a run waits for, since when, and what would unblock it",
-        endpoint=runs.explain_run,
-        scope=Scope.READ,
-        answer=Explanation,
-        errors=(NotFound, UnknownWorkflow),
-    ),
-)
-
-STEERING = (
-    Route(
-        name="sendMessage",
-        method="POST",
-        path=f"{API}/runs/{{id}}/messages",
-        summary="Deliver a message to a run",
-        endpoint=steering.send,
-        scope=Scope.START,
-        body=views.NewMessage,
-        answer=views.Accepted,
-        errors=(NotFound, RunFinished, UsageError),
-    ),
-    Route(
-        name="sendRequest",
-        method="POST",
-        path=f"{API}/runs/{{id}}/requests",
-        summary="Deliver a message and wait for its answer; 202 while there is none",
-        endpoint=steering.request,
-        scope=Scope.START,
-        query=views.ResultQuery,
-        body=views.NewMessage,
-        answer=views.Request,
-        statuses=(200, 202),
-        errors=(NotFound, RunFinished, UsageError),
-        kind="wait",
-    ),
-    Route(
-        name="getAnswer",
-        method="GET",
-        path=f"{API}/runs/{{id}}/requests/{{request}}",
-        summary="The answer to a request, waiting for it if asked to; 202 while there is none",
-        endpoint=steering.answer,
-        scope=Scope.START,
-        query=views.ResultQuery,
-        answer=views.Request,
-        statuses=(200, 202),
-        errors=(NotFound, RunFinished, UsageError),
-        kind="wait",
-    ),
-    Route(
-        name="cancelRun",
-        method="POST",
-        path=f"{API}/runs/{{id}}/cancel",
-        summary="Stop a run; what it did is undone, newest first",
-        endpoint=steering.cancel,
-        scope=Scope.OPERATE,
-        body=views.Reason,
-        answer=views.Accepted,
-        errors=(NotFound, RunFinished, UsageError),
-    ),
-    Route(
-        name="pauseRun",
-        method="POST",
-        path=f"{API}/runs/{{id}}/pause",
-        summary="No new work until it is resumed",
-        endpoint=steering.pause,
-        scope=Scope.OPERATE,
-        body=views.Nothing,
-        answer=views.Accepted,
-        errors=(NotFound, RunFinished),
-    ),
-    Route(
-        name="resumeRun",
-        method="POST",
-        path=f"{API}/runs/{{id}}/resume",
-        summary="Release a paused run, or one that was held for a person",
-        endpoint=steering.resume,
-        scope=Scope.OPERATE,
-        body=views.Nothing,
-        answer=views.Accepted,
-        errors=(NotFound, RunFinished),
-    ),
-    Route(
-        name="retryRun",
-        method="POST",
-        path=f"{API}/runs/{{id}}/retry",
-        summary="Try a failed run again; what it has recorded is not repeated",
-        endpoint=steering.retry,
-        scope=Scope.OPERATE,
-        body=views.RetryFrom,
-        answer=views.Accepted,
-        errors=(NotFound, Refused, UsageError, UnknownWorkflow),
-    ),
-)
 
 DEFINITIONS = (
     Route(

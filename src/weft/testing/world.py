@@ -293,6 +293,11 @@ class SimRun(Generic[R]):
         key = key or self.world.new_key()
         self.world.perform(lambda: self._handle().send(name, body, key=key))
 
+    def request(self, name: str, body: Any = None, *, key: str | None = None) -> Any:
+        """Deliver a message and skip time until the run answers it."""
+        key = key or self.world.new_key()
+        return self.world.perform(lambda: self._handle().request(name, body, key=key))
+
     def answer(self, name: str, *, approved: bool = True, form: Any = None, by: str = "", reason: str = "") -> None:
         """Answer an open question."""
         self.world.settle()
