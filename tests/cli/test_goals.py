@@ -1,8 +1,11 @@
 """Goals on the command line: plans with their reasons, the catalogue, goal runs as trees, frozen graphs."""
 
+import os
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -271,3 +274,36 @@ def test_a_tree_of_all_three_styles_is_drawn_to_its_leaves(weft: Weft, folder: P
     indents = [len(line) - len(line.lstrip()) for line in lines]
     assert indents[0] < indents[1] < indents[2] < indents[3]
     assert indents[4] == indents[1]
+
+
+def test_start_hands_over_a_run_for_goals(folder: Path, weft: Weft) -> None:
+    (folder / "steps.yaml").write_text(STEPS)
+    (folder / "goals.py").write_text(APP)
+    assert weft("steps", "register", "steps.yaml").code == 0
+
+    started = weft("start", "--goal", "send,lookup", "user=17", "--id", "s-1")
+    assert (started.code, started.out.strip()) == (0, "s-1")
+    assert weft("start", "--goal", "send", "--goal", "lookup", "user=17", "--id", "s-1").code == 0
+    assert "goals" in weft("start", "--goal", "send", "user=17", "--id", "s-1").err
+    assert "user" in weft("start", "--goal", "send,lookup", "--id", "s-1").err
+
+    planned = weft(
+        "start", "--app", "goals.py", "--goal", "note", "user=bob", "--id", "s-2", "--url", "sqlite:///weft.db"
+    )
+    assert planned.code == 0, planned.err
+    lacking = weft("start", "--app", "goals.py", "--goal", "note", "--url", "sqlite:///weft.db")
+    assert lacking.code != 0
+    assert "user" in lacking.err
+
+    host = "import asyncio, goals\nasync def main():\n    async with goals.app:\n        for id in ('s-1', 's-2'):\n"
+    host += "            await goals.app.get(id).result(timeout=20)\nasyncio.run(main())"
+    environment = {**os.environ, "WEFT_URL": "sqlite:///weft.db"}
+    subprocess.run([sys.executable, "-c", host], check=True, timeout=60, env=environment)
+    shown = cast("dict[str, Any]", weft("show", "s-1", "--json").json())
+    assert shown["status"] == "completed"
+    assert "to 17@example.com" in str(shown)  # the fact is declared as text, so 17 is text
+
+
+def test_start_names_a_workflow_or_goals(folder: Path, weft: Weft) -> None:
+    assert weft("start").code == 2
+    assert weft("start", "--goal", ",").code == 2

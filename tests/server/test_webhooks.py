@@ -35,6 +35,8 @@ class FarSide:
                 self.send_response(202)
                 self.end_headers()
 
+            do_PUT = do_POST  # noqa: N815
+
             def log_message(self, *_: Any) -> None:
                 pass
 
@@ -68,11 +70,17 @@ def server(far: FarSide, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
                     "http": {"url": far.url, "answer": "later"},
                     "needs": {"video": "string"},
                     "gives": {"link": "string"},
-                }
+                },
+                "print": {
+                    "http": {"url": far.url, "method": "PUT", "answer": "later", "body": "bare", "webhook": "url"},
+                    "needs": {"video": "string"},
+                    "gives": {"page": "string"},
+                },
             },
         }
     )
     app.goal("rendered", "render")
+    app.goal("printed", "print")
     node = {"url": far.url, "method": "POST", "body": {"video": "${input.video}"}, "answer": "later"}
     app.graph(
         {
@@ -132,6 +140,45 @@ def test_what_is_not_signed_for_this_call_now_is_refused_and_writes_nothing(
     assert len(server.get(f"/api/v1/runs/{run}/events").json["events"]) == before
     assert answer(server, call, b'{"link": "https://cdn.example/3"}').status == 200
     assert server.result(run)["status"] == "completed"
+
+
+@pytest.mark.parametrize("body", [b'{"link": ', b"", b"[1]", b'"text"', b'{"success": true, "outputs": 3}', b"\xff"])
+def test_a_signed_body_that_is_no_answer_is_refused_and_the_item_stays_open(
+    server: Server, far: FarSide, body: bytes
+) -> None:
+    run = server.start("rendered", video="v-5")
+    call = far.calls.get(timeout=WAIT)
+    before = server.until(run, "work_accepted")
+
+    refused = answer(server, call, body)
+
+    if body:  # nothing at all is an answer without outputs
+        assert (refused.status, refused.code) == (400, "request.malformed")
+        assert len(server.get(f"/api/v1/runs/{run}/events").json["events"]) == before
+        assert answer(server, call, b'{"link": "https://cdn.example/5"}').status == 200
+    assert server.result(run)["status"] == "completed"
+
+
+def test_a_service_that_cannot_sign_answers_with_the_key_in_its_address(server: Server, far: FarSide) -> None:
+    run = server.start("printed", video="v-9")
+    call = far.calls.get(timeout=WAIT)
+    assert call["video"] == "v-9"  # the arguments alone
+    path = call["metadata"]["webhook_url"].removeprefix("https://weft.example")
+    kind = {"content-type": "application/json"}
+
+    bare, _, key = path.partition("?key=")
+    for wrong in (bare, f"{bare}?key={'0' * 64}", f"{bare}?key=", f"{bare}?key=%C3%A9", f"{bare}x?key={key}"):
+        assert server.ask("POST", wrong, raw=b'{"page": "evil"}', **kind).status == 403
+    assert server.ask("POST", path, raw=b'{"page": "p-9", "success": true}', **kind).status == 200
+    assert server.result(run)["output"]["result"] == {"page": "p-9"}
+
+
+def test_the_key_in_an_address_does_not_answer_for_a_step_that_wants_a_signature(server: Server, far: FarSide) -> None:
+    server.start("rendered", video="v-10")
+    metadata = far.calls.get(timeout=WAIT)["metadata"]
+    path = metadata["webhook_url"].removeprefix("https://weft.example")
+
+    assert server.ask("POST", f"{path}?key={metadata['webhook_key']}", raw=b'{"link": "b"}').status == 403
 
 
 def test_a_signature_over_other_bytes_or_none_is_refused(server: Server, far: FarSide) -> None:

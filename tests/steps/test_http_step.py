@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 
 from tests.steps.http_kit import FixedClock, answering, calling, go, serving, task
-from weft.errors import BadValue, UsageError
+from weft.errors import BadValue, NotAllowed, UsageError
 from weft.steps.base import StepBody
+from weft.steps.http.compensating import Compensation
 from weft.steps.http.failures import AnsweredLater, HttpFailed, HttpUnavailable, is_final
 from weft.steps.http.health import health
 from weft.steps.http.signing import Receipt, Webhooks, sign
@@ -220,7 +221,6 @@ def test_an_address_with_a_place_where_none_may_be_is_refused_at_once(url: str) 
     [
         {"method": "BREW"},
         {"method": "HEAD"},
-        {"answer": "later", "method": "GET"},
         {"health": "https://x/{a}"},
         {"health": "x"},
     ],
@@ -242,6 +242,85 @@ def test_an_answer_that_comes_later_is_asked_for_with_an_address_and_a_key() -> 
     receipt = WEBHOOKS.open(token, body, sign(metadata["webhook_key"], body, now_s=1000), now_s=1000)
     assert receipt == Receipt("order-1", "price", "u1/price", 2)
     assert not isinstance(accepted.value, HttpFailed)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+def test_any_method_may_be_answered_later_and_is_told_where_in_its_headers(method: str) -> None:
+    seen: list[dict[str, Any]] = []
+    with pytest.raises(AnsweredLater) as accepted:
+        go(perform(noting(seen, status=202), {"a": 1}, answer="later", method=method))
+
+    headers = seen[0]["headers"]
+    token = accepted.value.token
+    assert headers["weft-webhook-url"] == f"https://weft.example/api/v1/webhook/{token}"
+    body = b"{}"
+    signature = sign(headers["weft-webhook-key"], body, now_s=1000)
+    assert WEBHOOKS.open(token, body, signature, now_s=1000).attempt == 2
+
+
+def test_a_bare_body_is_the_arguments_alone_and_the_metadata_are_in_headers() -> None:
+    seen: list[dict[str, Any]] = []
+    assert go(perform(noting(seen), {"order_id": "o-1"}, body="bare")) == {"total": 5}
+
+    assert seen[0]["json"] == {"order_id": "o-1"}
+    told = {name: seen[0]["headers"].get(name) for name in ("weft-run", "weft-step", "weft-key", "weft-webhook-url")}
+    assert told == {
+        "weft-run": "order-1",
+        "weft-step": "price",
+        "weft-key": "u1/price",
+        "weft-webhook-url": None,
+    }
+
+
+def test_a_bare_answer_is_the_outputs_whatever_they_are_called() -> None:
+    kind = {"Content-Type": "application/json"}
+    answer = answering(body=b'{"success": false, "error": "none"}', headers=kind)
+
+    assert go(perform(answer, {}, body="bare")) == {"success": False, "error": "none"}
+    problem = answering(body=b'{"detail": "no"}', headers={"Content-Type": "application/problem+json"})
+    with pytest.raises(HttpFailed, match="failed: no"):
+        go(perform(problem, {}, body="bare"))
+
+
+def test_the_key_is_in_the_address_of_a_service_that_cannot_sign() -> None:
+    seen: list[dict[str, Any]] = []
+    with pytest.raises(AnsweredLater) as accepted:
+        go(perform(noting(seen, status=202), {}, answer="later", webhook="url"))
+
+    url, _, key = seen[0]["json"]["metadata"]["webhook_url"].partition("?key=")
+    assert url.endswith(accepted.value.token)
+    assert WEBHOOKS.open(accepted.value.token, b"{}", "", now_s=1000, key=key).by_url
+    with pytest.raises(NotAllowed):
+        WEBHOOKS.open(accepted.value.token, b"{}", "", now_s=1000, key="é" + key[1:])
+
+
+def test_the_key_in_the_address_is_no_proof_where_the_step_did_not_ask_for_it() -> None:
+    token = WEBHOOKS.token(Receipt("order-1", "price", "u1/price", 2))
+    with pytest.raises(NotAllowed):
+        WEBHOOKS.open(token, b"{}", "", now_s=1000, key=WEBHOOKS.key(token))
+
+
+@pytest.mark.parametrize(
+    ("output", "path"), [({"charge_id": "c/7"}, "/undo/o-1/c%2F7"), (None, "")], ids=["known", "unknown"]
+)
+def test_a_call_is_taken_back_by_a_post_of_its_input_and_output(output: Any, path: str) -> None:
+    seen: list[dict[str, Any]] = []
+
+    async def scenario() -> bytes:
+        async with serving(noting(seen)) as base, calling() as client:
+            call = HttpCall(url=base + "/undo/{order_id}/{charge_id}", headers={"X-Shop": "7"})
+            body = Compensation("charge", call, client, FixedClock())
+            with task("u1/charge!undo"):
+                return await body.perform(json.dumps({"order_id": "o-1", "result": output}).encode(), NOWHERE)
+
+    if not path:  # an address that needs what nobody knows cannot be called
+        with pytest.raises(BadValue, match="needs charge_id"):
+            go(scenario())
+        return
+    assert go(scenario()) == b"null"
+    assert (seen[0]["method"], seen[0]["path"]) == ("POST", path)
+    assert seen[0]["json"] == {"input": {"order_id": "o-1"}, "output": output}
+    assert (seen[0]["headers"]["weft-key"], seen[0]["headers"]["x-shop"]) == ("u1/charge!undo", "7")
 
 
 def test_what_the_first_answer_says_is_ignored_when_the_real_one_comes_later() -> None:

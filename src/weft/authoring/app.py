@@ -311,7 +311,8 @@ class App(Group):
     ) -> tuple[Handle[Any], Started]:
         """Start what a call stands for; its handle, and whether it was there already."""
         workflow = invocation.workflow
-        if self.known(workflow.name, workflow.version) is None:
+        own = isinstance(workflow, Goal) and workflow.group is self
+        if not own and self.known(workflow.name, workflow.version) is None:
             raise UsageError(f"The workflow {workflow.name} belongs to another app.", hint="app.include(group)")
         if isinstance(workflow, Graph):
             workflow.refuse_unknown(self)
@@ -426,12 +427,17 @@ class AppCatalogue:
         if definition.style == "graph" and key not in self._programs and self._app.known(*key) is None:
             self._programs[key] = GraphProgram(read_graph(definition).graph, definition.version, self)
 
-    def learn_other(self, definition: Definition) -> None:
+    def learn_other(self, definition: Definition) -> bool:
         if definition.style == "graph" and not unknown_work(read_graph(definition).graph, self._app):
             self.learn(definition)
+            return True
+        return False
 
     def planned(self) -> list[StepDef]:
         return self._app.planned()
+
+    def planned_step(self, name: str) -> StepDef | None:
+        return self._app.planned_step(name)
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         return self._app.learn_steps(steps)

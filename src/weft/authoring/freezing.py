@@ -278,6 +278,8 @@ def _refuse_unsayable(definition: StepDef) -> None:
             raise _cannot(step, f"{fact} is made by a mapping")
         if not _FIELD.fullmatch(fact):
             raise _cannot(step, f"{fact} cannot name a field of a branch")
+    if definition.undo is not None and isinstance(definition.way, HttpWay | ScriptWay):
+        raise _cannot(step, "its undo is given what only a goal run keeps")
     if definition.when is not None and definition.when.lang != "cel":
         raise _cannot(step, f"its predicate is {definition.when.lang.capitalize()}, and conditions of graphs are CEL")
 

@@ -22,13 +22,14 @@ from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, Policy, UndoPlan
 from weft.core.goal.catalogue import Catalogue
-from weft.core.goal.definitions import StepDef
+from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.plan import Plan as CorePlan
 from weft.core.goal.plan import make_plan
 from weft.core.graph.starting import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.steps.catalogued import names_of, why_planned
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
@@ -370,6 +371,10 @@ class Group:
         """The steps that take part in planning."""
         return [entry.definition for entry in self.planner.entries.values()]
 
+    def planned_step(self, name: str) -> StepDef | None:
+        """One of the steps that take part in planning."""
+        return self.planner.step(name) if name in self.planner else None
+
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         """Plan with the steps of a store too, and no longer with those that left it; what stands against some."""
         return merge(self.planner, steps, self._adopted, GOAL_LANGUAGES)
@@ -380,19 +385,31 @@ class Group:
         return self._steps.get(name)
 
     def step_policy(self, step: str) -> Policy | None:
-        found = self._steps.get(step)
+        found = self._steps.get(step) or self.planned_step(step)
         return found.policy if found is not None else None
 
     def step_undo(self, step: str) -> UndoPlan | None:
         found = self._steps.get(step)
-        return found.undo_plan if found is not None else None
+        if found is not None:
+            return found.undo_plan
+        planned = self.planned_step(step)
+        return planned.undo if planned is not None else None
 
     def step_takes(self, step: str) -> list[str] | None:
         found = self._steps.get(step)
-        return [parameter.name for parameter in found.signature.parameters] if found is not None else None
+        if found is not None:
+            return [parameter.name for parameter in found.signature.parameters]
+        planned = self.planned_step(step)
+        return names_of(planned) if planned is not None else None
 
     def step_names(self) -> list[str]:
+        """Functions that are registered as steps."""
         return list(self._steps)
+
+    def callable_names(self) -> list[str]:
+        """What a node of a graph may name: functions, and requests and scripts of the catalogue."""
+        plain = [step.id for step in self.planned() if not isinstance(step.way, StepWay) and not why_planned(step)]
+        return [*self._steps, *plain]
 
     def queue_names(self) -> list[str]:
         return sorted({"default", *(step.policy.queue for step in self._steps.values())})

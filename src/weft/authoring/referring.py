@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.graph.findings import Finding
 from weft.core.graph.model import Graph, Node, StepWork, WorkflowWork
+from weft.steps.catalogued import why_planned
 from weft.steps.definition import DEFINED
 from weft.steps.signature import Signature
 
@@ -23,7 +24,7 @@ def unknown_work(graph: Graph, group: Group) -> list[Finding]:
         if isinstance(work, StepWork) and not node.queue and work.step != DEFINED:
             found += _step(node, work.step, group)
         if node.undo is not None:
-            found += _known(node, "undo", node.undo.step, group.step_names(), "step")
+            found += _known(node, "undo", node.undo.step, group.callable_names(), "step")
         if isinstance(work, WorkflowWork):
             found += _known(node, "workflow", work.workflow, group.runnable_names(), "workflow")
     return found
@@ -40,14 +41,23 @@ def _known(node: Node, field: str, name: str, names: Iterable[str], kind: str) -
 
 
 def _step(node: Node, name: str, group: Group) -> list[Finding]:
-    unknown = _known(node, "step", name, group.step_names(), "step")
     step = group.find_step(name)
     if step is None:
-        return unknown
+        return _planned(node, name, group) or _known(node, "step", name, group.callable_names(), "step")
     given = node.input.source if node.input is not None else None
     if not isinstance(given, dict) or (isinstance(node.work, StepWork) and node.work.config_ref):
         return []
     return _arguments(node, name, given, step.signature)
+
+
+def _planned(node: Node, name: str, group: Group) -> list[Finding]:
+    """A step of the catalogue that only a plan can perform."""
+    definition = group.planned_step(name)
+    why = why_planned(definition) if definition is not None else ""
+    if not why:
+        return []
+    hint = f"Write goal: {name}"
+    return [Finding("graph.unknown_step", f"{name} takes a plan: {why}.", f"nodes.{node.id}.step", suggestion=hint)]
 
 
 def _arguments(node: Node, name: str, given: dict[str, object], signature: Signature) -> list[Finding]:

@@ -16,7 +16,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.goal.plan import Plan
 from weft.core.ids import Millis
-from weft.errors import BadValue, UnknownWorkflow
+from weft.errors import BadPlan, BadValue, UnknownStep, UnknownWorkflow
 from weft.ports.store import Definition
 from weft.runtime.door import Door, Started
 from weft.runtime.programs import read_graph
@@ -48,6 +48,8 @@ class Served:
 
     async def launch_named(self, order: Order) -> Started:
         app = self._app
+        if order.goals:
+            return await self._achieve(order)
         if order.version is None:
             return await self._launch(app.runnable_named(order.workflow), order)
         stored = await app.door.store.definitions.get(order.workflow, order.version)
@@ -57,6 +59,17 @@ class Served:
         if stored is None or stored.style != "graph":
             raise UnknownWorkflow(f'No version "{order.version}" of "{order.workflow}" is known here.')
         return await self._launch_stored(stored, order)
+
+    async def _achieve(self, order: Order) -> Started:
+        """Plan with what is known here; if that is not enough, with what was registered in the store meanwhile."""
+        goal = self._app.achievement(order.goals, order.input).workflow
+        try:
+            return await self._launch(goal, order)
+        except (UnknownStep, BadPlan):
+            engine = self._app.door.engine
+            if engine is None or not await engine.steps.refresh():
+                raise
+        return await self._launch(goal, order)
 
     async def _launch(self, workflow: Runnable[Any], order: Order) -> Started:
         invocation = Invocation(workflow, workflow.given(order.input))

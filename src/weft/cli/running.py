@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Raw
+
+from weft.authoring.app import App
 from weft.authoring.client import Client
 from weft.authoring.runnable import Runnable
-from weft.authoring.workflows import Workflow
-from weft.cli.arguments import given
+from weft.authoring.workflows import Workflow, check_run_id
+from weft.cli.arguments import given, pairs, plain, read_object
 from weft.cli.entry import say
 from weft.cli.loading import Loaded, load_app
 from weft.cli.login import login
 from weft.cli.output import pretty, print_json
 from weft.cli.place import opened, project_settings, url_of
+from weft.cli.planning import known_steps
 from weft.cli.steering import NOBODY, is_taken_up
+from weft.core import commands as c
 from weft.core import values
+from weft.core.graph.starting import GOAL
 from weft.core.ids import RunId
 from weft.core.questions import STARTED_BY
+from weft.errors import UsageError
 from weft.steps.signature import Signature
 
 
@@ -73,6 +80,39 @@ async def _start(url: str, workflow: str, arguments: dict[str, Any], id: str | N
             return (await loaded.app.start(workflow, arguments, id=id, attributes=who)).id
         finally:
             loaded.app.bind(None)
+
+
+async def start_goals(
+    goals: Sequence[str], *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
+) -> None:
+    """Put a run for goals into the store. With an app it is planned here, else where it runs."""
+    async with known_steps(url, app, "weft start", create=True) as known:
+        if known.door is None:
+            raise UsageError(f"{known.address} keeps nothing, so nobody would see the run.", hint="Name a store: --url")
+        given = {} if source is None else dict(read_object(source))
+        for fact, text in pairs(words).items():
+            given[fact] = text if known.group.planner.fact_type(fact) == "string" else plain(text)
+        attributes = {STARTED_BY: name} if (name := login()) else {}
+        if isinstance(known.group, App):
+            known.group.bind(known.door)
+            try:
+                wanted = known.group.achievement(goals, given)
+                run_id = (await known.group.launch(wanted, id, attributes=attributes))[1].id
+            finally:
+                known.group.bind(None)
+        else:
+            start = c.StartGoal(
+                run_id=check_run_id(id) if id is not None else f"{GOAL}-{known.door.ids.new()}",
+                workflow=GOAL,
+                style="goal",
+                input=Raw(values.encode(given, what="the goals got")),
+                goals=list(goals),
+                attributes=attributes,
+            )
+            run_id = (await known.door.start(start, chosen=id is not None)).id
+        print(run_id, flush=True)
+        if not await is_taken_up(known.door, await known.door.row(RunId(run_id))):
+            say(NOBODY)
 
 
 def _signature(found: Runnable[Any]) -> Signature | None:

@@ -129,18 +129,29 @@ def run(
 
 @verb(RUNNING)
 def start(
-    workflow: WorkflowName,
+    workflow: Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name; not with --goal.")] = "",
     arguments: Arguments = None,
     *,
+    goal: Annotated[
+        list[str] | None, typer.Option(metavar="STEP[,STEP]...", help="Start a run for these goals instead.")
+    ] = None,
     id: Id = None,
     input: Input = None,
     url: Url = None,
     app: AppFile = None,
 ) -> None:
-    """Hand a run to the process that hosts the workflow, print its id."""
-    from weft.cli.running import start_elsewhere
+    """Hand a run to the process that hosts the workflow or can reach the goals, print its id."""
+    from weft.cli.running import start_elsewhere, start_goals
 
-    _wait(start_elsewhere(workflow, words=arguments or [], source=input, id=id, url=url, app=app))
+    words = arguments or []
+    goals = [name for names in goal or [] for name in names.split(",") if name]
+    if goals:
+        words = [workflow, *words] if workflow else words
+        _wait(start_goals(goals, words=words, source=input, id=id, url=url, app=app))
+        return
+    if not workflow:
+        raise typer.BadParameter("Name a workflow, or --goal.", param_hint="WORKFLOW")
+    _wait(start_elsewhere(workflow, words=words, source=input, id=id, url=url, app=app))
 
 
 Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE[:NAME]]...", help="The files with the apps.")]

@@ -256,9 +256,13 @@ class HoldRun(msgspec.Struct, frozen=True):
 
 
 class StartGoal(StartRun, frozen=True, kw_only=True, tag="start_goal"):
-    """Start a goal run: ``input`` is what is given, by fact; ``plan`` was made from these names."""
+    """Start a goal run: ``input`` is what is given, by fact; ``plan`` was made from these names.
 
-    plan: Raw
+    Without a plan the host makes it, for ``goals``, or for those that the workflow stands for.
+    """
+
+    plan: Raw = ABSENT
+    goals: list[str] = []
 
 
 class ReportWorkAccepted(Command, frozen=True, tag="report_work_accepted"):

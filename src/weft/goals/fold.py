@@ -6,12 +6,13 @@ Nothing is changed in the source. Whatever is wrong is noted and left out, so th
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
 
 from weft.core.goal.checks import Languages, findings
-from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, inner_name
+from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key, inner_name
 from weft.core.graph.findings import At, Problems
 from weft.errors import BadValue
 from weft.goals.facts import Facts
@@ -102,10 +103,11 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
     when = read_script(step, step.spelling("when", "predicate"))
     inner = sorted(inner_name(fact, need) for fact, need in needs.items())
     policy, width = policies.policy(ways.timeout_ms), policies.width()
-    cache, undo = policies.cache(), policies.undo(inner)
+    cache, undo = policies.cache(), policies.undo(step_id, inner, policy)
     title, labels = step.text(step.spelling("title", "name")), texts_by_name(step, "labels")
     if isinstance(way, HttpWay):
         _check_places(way, needs, ways.at, step.problems)
+        _check_compensate(way, {*inner, *(give_key(*give) for give in facts.gives.items())}, ways.at, step.problems)
     definition = StepDef(
         id=step_id,
         # A stand-in, so that the rest of a step without a way is looked at too.
@@ -155,3 +157,15 @@ def _check_places(way: HttpWay, needs: dict[str, Need], at: At, problems: Proble
             why = "may be absent" if name in known else "is none of its needs"
             hint = "Make it required, or give it a default." if name in known else ""
             problems.add("bad_way", (*at, "url"), f"the address has {{{name}}}, which {why}.", hint)
+
+
+def _check_compensate(way: HttpWay, known: AbstractSet[str], at: At, problems: Problems) -> None:
+    """The address of an undo may also have what the call returned."""
+    try:
+        names = url_names(way.compensate) if way.compensate else []
+    except BadValue:  # told where the address is read
+        return
+    for name in names:
+        if name not in known:
+            message = f"the address has {{{name}}}, which is none of its needs and gives."
+            problems.add("bad_way", (*at, "compensate"), message)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.core.events import DEFAULT_POLICY, Effect, Policy, UndoPlan
-from weft.core.goal.definitions import AskWay, Cache, GoalWay, StepWay, Way, WorkflowWay
+from weft.core.goal.definitions import COMPENSATE, AskWay, Cache, GoalWay, HttpWay, StepWay, Way, WorkflowWay
 from weft.goals.words import read_ms
 from weft.graphs.fields import WHOLE_MAX, Fields
 from weft.graphs.policies import BACKOFFS, fold_retry
@@ -17,6 +17,7 @@ WORK_CONFIG = (
     "max_retries", "backoff_ms", "init_backoff", "max_backoff_ms", "max_backoff", "backoff_type", "parallelism",
 )  # fmt: skip
 UNDO = ("step", "takes")
+RESULT = "result"
 EFFECTS: dict[str, Effect] = {"pure": "pure", "idempotent": "idempotent", "irreversible": "irreversible"}
 
 
@@ -122,10 +123,22 @@ class Policies:
             return None
         return Cache() if raw is True else Cache(step.duration(key))
 
-    def undo(self, names: Sequence[str]) -> UndoPlan | None:
-        """The step that takes it back; without words it is given what it asks for, of ``names`` and ``result``."""
+    def undo(self, step_id: str, names: Sequence[str], policy: Policy) -> UndoPlan | None:
+        """What takes it back: `undo` names a step, `compensate` an address.
+
+        A step without words is given what it asks for, of ``names`` and ``result``. A request is tried as the step is.
+        """
         step = self.step
         raw = step.raw.get("undo")
+        if isinstance(self.way, HttpWay) and self.way.compensate:
+            if raw is not None:
+                step.problems.add("two_spellings", step.place("undo"), "undo and http.compensate both take it back.")
+            if RESULT in names:
+                hint = "Give the need another inner name."
+                step.problems.add("bad_way", step.place("http"), f"compensate is sent the result as {RESULT}.", hint)
+            attempts = policy.attempts_max if policy.effect != "irreversible" else DEFAULT_POLICY.attempts_max
+            tried = msgspec.structs.replace(policy, effect="idempotent", attempts_max=attempts)
+            return UndoPlan(f"{step_id}{COMPENSATE}", [*names, RESULT], tried)
         if raw is None:
             return self.steps.step_undo(self.way.step) if isinstance(self.way, StepWay) else None
         undo = Fields({"step": raw} if isinstance(raw, str) else raw, step.place("undo"), step.problems, UNDO)
@@ -135,5 +148,5 @@ class Policies:
         if not name:
             return None
         known = self.steps.step_takes(name)
-        takes = undo.texts("takes") if "takes" in undo else known if known is not None else [*names, "result"]
+        takes = undo.texts("takes") if "takes" in undo else known if known is not None else [*names, RESULT]
         return UndoPlan(name, takes, self.steps.step_policy(name) or DEFAULT_POLICY)

@@ -105,6 +105,7 @@ def _parts() -> Schema:
     attribute |= {"deadline": {"anyOf": [{"const": "wait"}, _MS]}}
     http = {**dict.fromkeys(ways.HTTP, _TEXT), "method": {"enum": list(ways.METHODS)}, "headers": _TEXT_MAP}
     http |= {"answer": {"enum": list(ways.ANSWERS)}, "timeout": _MS}
+    http |= {"body": {"enum": list(ways.BODIES)}, "webhook": {"enum": list(ways.WEBHOOKS)}}
     ask = {
         **dict.fromkeys(ways.ASK, _ANY),
         "title": _TEXT,

@@ -20,7 +20,12 @@ Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
 METHODS: dict[str, Method] = {"GET": "GET", "POST": "POST", "PUT": "PUT", "DELETE": "DELETE", "PATCH": "PATCH"}
 ANSWERS: dict[str, Literal["now", "later"]] = {"now": "now", "later": "later"}
 TYPES = {"sync": "http", "async": "http", "script": "script", "flow": "flow"}
-HTTP = ("url", "method", "answer", "headers", "health", "endpoint", "timeout", "health_check")
+BODIES: dict[str, Literal["envelope", "bare"]] = {"envelope": "envelope", "bare": "bare"}
+WEBHOOKS: dict[str, Literal["signature", "url"]] = {"signature": "signature", "url": "url"}
+HTTP = (
+    "url", "method", "answer", "body", "webhook", "headers", "health", "compensate", "endpoint", "timeout",
+    "health_check",
+)  # fmt: skip
 FLOW = ("goals", "input_map", "output_map")
 ASK = ("title", "form", "of", "quorum", "on_timeout", "four_eyes", "remind")
 WORKFLOW = ("name", "version")
@@ -67,8 +72,9 @@ class StepWays:
         url = self._url(call, address)
         method = call.choice("method", METHODS, METHODS["POST"])
         answer = call.choice("answer", ANSWERS, "later" if self.step.raw.get("type") == "async" else "now")
-        if answer == "later" and method != "POST":
-            call.problems.add("bad_way", call.place("method"), "what is answered later is called by POST.")
+        webhook = call.choice("webhook", WEBHOOKS, WEBHOOKS["signature"])
+        if "webhook" in call and answer == "now":
+            call.problems.add("bad_way", call.place("webhook"), "an answer that comes at once needs no webhook.")
         if "timeout" in call:
             self.timeout_ms = read_ms(call, "timeout")
         check = self._url(call, health)
@@ -76,7 +82,16 @@ class StepWays:
             call.problems.add("bad_way", call.place(health), "a health check takes no arguments: it has no run.")
         if not url:
             return None
-        return HttpWay(url=url, method=method, answer=answer, headers=texts_by_name(call, "headers"), health=check)
+        return HttpWay(
+            url=url,
+            method=method,
+            answer=answer,
+            body=call.choice("body", BODIES, "envelope"),
+            webhook=webhook,
+            headers=texts_by_name(call, "headers"),
+            health=check,
+            compensate=self._url(call, "compensate"),
+        )
 
     def _url(self, call: Fields, key: str) -> str:
         url = call.text(key)

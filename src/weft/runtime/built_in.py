@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from weft.core.goal.definitions import HttpWay, ScriptWay, StepDef, digest
+from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, digest
 from weft.core.graph.starting import HTTP, TYPE
 from weft.runtime.insist import insist
 from weft.steps.base import StepBody
+from weft.steps.catalogued import CataloguedStep, why_planned
 from weft.steps.definition import DEFINED, DefinedStep
 from weft.steps.node_types import NodeTypeBody, node_types
 
@@ -46,6 +47,30 @@ class BuiltIn:
         node_type = node_types().get(name.removeprefix(TYPE)) if name.startswith(TYPE) else None
         return NodeTypeBody(node_type) if node_type is not None else None
 
+    def named(self, name: str) -> StepBody | None:
+        """What performs a request or script of the catalogue, or takes a request back; it may change at any time."""
+        find = self._engine.catalogue.planned_step
+        definition, make = find(name), self.work
+        if definition is None and name.endswith(COMPENSATE):
+            definition, make = find(name.removesuffix(COMPENSATE)), self.compensation
+        if definition is None or why_planned(definition):
+            return None
+        body = make(definition)
+        return CataloguedStep(definition, body) if body is not None else None
+
+    def compensation(self, definition: StepDef) -> StepBody | None:
+        """What takes a request back."""
+        way = definition.way
+        if not isinstance(way, HttpWay) or not way.compensate:
+            return None
+        from weft.steps.http.compensating import Compensation  # noqa: PLC0415
+        from weft.steps.http.step import HttpCall  # noqa: PLC0415
+
+        call = HttpCall(url=way.compensate, headers=way.headers)
+        if definition.policy.timeout_ms and way.answer == "now":
+            call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
+        return Compensation(definition.id, call, self.client, self._engine.clock)
+
     def work(self, definition: StepDef) -> StepBody | None:
         """What performs a step of a goal that is a request or a script."""
         key = f"{definition.id}:{digest(definition)}"
@@ -64,7 +89,15 @@ class BuiltIn:
         from weft.steps.http.signing import webhooks_here  # noqa: PLC0415
         from weft.steps.http.step import HttpCall, HttpStep  # noqa: PLC0415
 
-        call = HttpCall(url=way.url, method=way.method, answer=way.answer, headers=way.headers, health=way.health)
+        call = HttpCall(
+            url=way.url,
+            method=way.method,
+            answer=way.answer,
+            body=way.body,
+            webhook=way.webhook,
+            headers=way.headers,
+            health=way.health,
+        )
         if definition.policy.timeout_ms and way.answer == "now":
             call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
         return HttpStep(definition.id, call, self.client, self._engine.clock, webhooks=webhooks_here())

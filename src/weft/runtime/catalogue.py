@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from weft.core.events import Policy, UndoPlan
 from weft.core.goal.definitions import StepDef
 from weft.core.ids import Millis
 from weft.errors import WeftError
@@ -17,6 +18,12 @@ class Catalogue(Protocol):
     """Read at every hand-out, so that what is registered later is found too."""
 
     def step(self, name: str) -> StepBody | None: ...
+
+    def step_policy(self, step: str) -> Policy | None: ...
+
+    def step_undo(self, step: str) -> UndoPlan | None: ...
+
+    def step_takes(self, step: str) -> list[str] | None: ...
 
     def steps(self) -> Sequence[str]:
         """The names of all steps it can perform."""
@@ -40,12 +47,16 @@ class Catalogue(Protocol):
         """A version that was hosted before: runs that began with it can go on here."""
         ...
 
-    def learn_other(self, definition: Definition) -> None:
+    def learn_other(self, definition: Definition) -> bool:
         """A graph of the store that no program here names, such as a frozen plan: it runs here if all its steps do."""
         ...
 
     def planned(self) -> Sequence[StepDef]:
         """The steps that it plans goals with."""
+        ...
+
+    def planned_step(self, name: str) -> StepDef | None:
+        """One of them."""
         ...
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> Sequence[WeftError]:

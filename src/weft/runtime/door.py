@@ -16,6 +16,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.decider import Env, Machine
+from weft.core.goal.plan import decode_plan
 from weft.core.graph.tokens import GraphState, Letter
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD, OVER, State
@@ -42,7 +43,7 @@ from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
-from weft.steps.signature import same_inputs
+from weft.steps.signature import other_facts, same_inputs
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -131,13 +132,27 @@ class Door:
                 f"{row.id} exists as a run of {row.workflow}, not of {start.workflow}.", hint=hint, run_id=row.id
             )
         there = await self.load(bytes((await self.started_with(row)).input))
-        differences = same_inputs(there, await self.load(bytes(start.input)))
+        compare = other_facts if row.style == "goal" else same_inputs
+        differences = compare(there, await self.load(bytes(start.input)))
+        if isinstance(start, c.StartGoal):
+            goals, wanted = await self._goals_of(row), _goals(start)
+            if goals and wanted and goals != wanted:
+                differences = {"goals": (goals, wanted), **differences}
         if differences:
             shown = ", ".join(
                 f"{k}: {values.shown(a)} there, {values.shown(b)} here" for k, (a, b) in differences.items()
             )
             raise IdTaken(f"{row.id} exists with another input ({shown}).", hint=hint, run_id=row.id)
         return Started(row.uid, row.id, created=False)
+
+    async def _goals_of(self, row: RunRow) -> list[str]:
+        """What a goal run is for; nothing if only its host can tell."""
+        for stored in await self.store.log.events(row.uid, after=Seq(0), limit=2):
+            event = e.decode(stored.body)
+            if isinstance(event, e.GoalPlanned):
+                return decode_plan(event.plan).goals
+        start = await self.started_with(row)
+        return _goals(start) if isinstance(start, c.StartGoal) else []
 
     async def started_with(self, row: RunRow) -> c.StartRun | e.RunStarted:
         """How the run was started: its first event, or the mail that waits to become it."""
@@ -439,6 +454,10 @@ def ago(ms: int) -> str:
             count = seconds // size
             return f"{count} {name}{'s' if count > 1 else ''} ago"
     return "just now"
+
+
+def _goals(start: c.StartGoal) -> list[str]:
+    return start.goals or (decode_plan(start.plan).goals if bytes(start.plan) else [])
 
 
 def _token(row: RunRow, command: c.Mailed, key: str | None) -> KeyRow | None:

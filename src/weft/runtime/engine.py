@@ -397,10 +397,16 @@ class Engine:
 
     def _body(self, actor: Actor, effect: PerformTask) -> StepBody | None:
         """What performs a task, if anything here can."""
-        definition = actor.machine.definition(effect.task) if isinstance(actor.machine, GoalMachine) else None
-        if definition is not None and not isinstance(definition.way, StepWay):
-            return self.built_in.work(definition)
-        return self.catalogue.step(effect.step) or self.built_in.step(effect.step)
+        if isinstance(actor.machine, GoalMachine):
+            definition = actor.machine.definition(effect.task)
+            if definition is not None and not isinstance(definition.way, StepWay):
+                return self.built_in.work(definition)
+            undone = actor.machine.undone(effect.task)
+            compensation = self.built_in.compensation(undone) if undone is not None else None
+            if compensation is not None:
+                return compensation
+        found = self.catalogue.step(effect.step) or self.built_in.step(effect.step)
+        return found or self.built_in.named(effect.step)
 
     def _end(self, actor: Actor) -> None:
         self.worker.stop_all(actor.uid)

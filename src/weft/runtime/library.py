@@ -32,6 +32,9 @@ class Library:
         self._published: set[tuple[str, str]] = set()
         self._seen: set[tuple[str, str]] = set()
         self._look_at = 0.0
+        self._left_out: set[tuple[str, str]] = set()
+        """Graphs that name steps which nobody here has, yet."""
+        self._steps_known = 0
 
     async def publish(self) -> None:
         """Keep in the store what is data of the workflows here, and learn their other versions."""
@@ -52,6 +55,10 @@ class Library:
             return
         self._look_at = now + engine.settings.scan_seconds
         own = {name for name, _ in self._published}
+        if engine.steps.learned != self._steps_known:
+            self._steps_known = engine.steps.learned
+            self._seen -= self._left_out
+            self._left_out.clear()
         for key in await engine.store.definitions.names(STYLE):
             if key in self._seen:
                 continue
@@ -62,9 +69,11 @@ class Library:
 
     def _learn(self, definition: Definition, own: AbstractSet[str]) -> None:
         catalogue = self._engine.catalogue
-        learn = catalogue.learn if definition.name in own else catalogue.learn_other
         try:
-            learn(definition)
+            if definition.name in own:
+                catalogue.learn(definition)
+            elif not catalogue.learn_other(definition):
+                self._left_out.add((definition.name, definition.version))
         except WeftError as error:
             # Its runs wait for a host that can read it; all others go on.
             log.warning("weft: %s %s is left out here: %s", definition.name, definition.version, error)

@@ -162,8 +162,9 @@ class GoalProgram:
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return _callee(self._registry, workflow)
 
-    def plan(self, given: Sequence[str]) -> Plan | None:
-        return self._registry.plan(self.goals, given) if self.goals else None
+    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> Plan | None:
+        wanted = goals or self.goals
+        return self._registry.plan(wanted, given) if wanted else None
 
     def body(self, definition: StepDef) -> str:
         """A registered step by its name; of other ways the step's own, for people to read."""

@@ -48,7 +48,8 @@ class StepKeeper:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.stored = StoredCatalogue(engine.store.definitions, engine.clock)
-        self._learned = 0
+        self.learned = 0
+        """The last change of the store's steps that is known here."""
         self._busy = False
 
     async def start(self) -> None:
@@ -58,15 +59,17 @@ class StepKeeper:
         for fault in self._learn():
             raise fault
 
-    async def refresh(self) -> None:
-        """Plan with what the store has now. Under way, what does not fit is left out, and said."""
+    async def refresh(self) -> bool:
+        """Plan with what the store has now; whether that is new. What does not fit is left out, and said."""
         await self.stored.refresh()
-        if self.stored.number != self._learned:
-            for fault in self._learn():
-                log.warning("weft: a step of the store is left out here: %s", fault)
+        if self.stored.number == self.learned:
+            return False
+        for fault in self._learn():
+            log.warning("weft: a step of the store is left out here: %s", fault)
+        return True
 
     def _learn(self) -> Sequence[WeftError]:
-        self._learned = self.stored.number
+        self.learned = self.stored.number
         return self._engine.catalogue.learn_steps(self.stored.steps)
 
     def begin_round(self) -> None:

@@ -20,7 +20,7 @@ from weft.errors import Failure, NotAllowed, NotFound, RunFinished
 from weft.runtime.door import Door
 from weft.steps.failures import failure_of
 from weft.steps.http.envelope import read_outputs
-from weft.steps.http.failures import HttpFailed
+from weft.steps.http.failures import HttpFailed, NotAnAnswer
 from weft.steps.http.signing import Receipt, Webhooks
 
 _ITEM = re.compile(r"(?P<step>.+?)(?:\[(?P<index>\d{1,5})\])?")
@@ -29,11 +29,13 @@ _TOKEN = re.compile(r"(?P<step>.+)/(?P<token>[0-9a-f]+)(?:~\d+)?")
 
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook as it came: the end of its address, its body, and two of its headers."""
+    """A webhook as it came: the end of its address, its body, and what proves it."""
 
     token: str
     body: bytes
     signature: str
+    key: str = ""
+    """The one in its address."""
     content_type: str = "application/json"
 
 
@@ -42,10 +44,10 @@ async def take_webhook(door: Door, webhooks: Webhooks, arrived: Arrived) -> str:
 
     Raises:
         NotAllowed: the token or the signature is not ours, is too old, or is for another run.
-        HttpFailed: the body is no answer.
+        NotAnAnswer: the body is no answer; the item stays open.
     """
     now_s = door.clock.now_ms() // 1000
-    receipt = webhooks.open(arrived.token, arrived.body, arrived.signature, now_s=now_s)
+    receipt = webhooks.open(arrived.token, arrived.body, arrived.signature, now_s=now_s, key=arrived.key)
     uid, _, place = receipt.key.partition("/")
     try:
         row = await door.row(RunId(receipt.run_id))
@@ -88,8 +90,11 @@ def _item(style: str, uid: str, step: str, place: str) -> _Item | None:
 
 async def _read(door: Door, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:
     """The outputs, or with what the far side failed."""
+    what = f"the webhook of {receipt.step}"
     try:
-        outputs = read_outputs(arrived.body, arrived.content_type, what=f"the webhook of {receipt.step}")
+        outputs = read_outputs(arrived.body, arrived.content_type, what=what, bare=receipt.bare)
+    except NotAnAnswer:
+        raise
     except HttpFailed as error:
         return Raw(b"null"), failure_of(error, step=receipt.step, attempts=receipt.attempt)
     raw = values.encode(outputs, what=f"{receipt.step} answered with")

@@ -26,6 +26,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     workflow: str
     input: Mapping[str, Any] = {}
+    goals: Sequence[str] = ()
+    """Steps whose outcome is wanted; then ``workflow`` only names the run."""
     version: str | None = None
     """None: the newest that is registered."""
     id: str | None = None

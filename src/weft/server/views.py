@@ -95,9 +95,10 @@ class RunDetail(Run, frozen=True, kw_only=True):
 
 
 class NewRun(Form, frozen=True, kw_only=True):
-    """A run to be started."""
+    """A run to be started: of a workflow, or for goals, which are steps whose outcome is wanted."""
 
-    workflow: Name
+    workflow: Name | None = None
+    goals: Annotated[list[Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
     input: dict[str, Any] = msgspec.field(default_factory=dict)
     id: Id | None = None
     """The same id, workflow and input again is the same run."""

@@ -184,6 +184,17 @@ class Signature:
         return arguments
 
 
+def other_facts(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
+    """How two inputs of a goal differ, by fact: there are no defaults, so what only one has is a difference too."""
+    first, second = decode(a) or {}, decode(b) or {}
+    absent = "nothing"
+    return {
+        name: (first.get(name, absent), second.get(name, absent))
+        for name in {**first, **second}
+        if name not in first or name not in second or not _same(first[name], second[name])
+    }
+
+
 def same_inputs(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
     """How two inputs differ, by argument. One that is missing on either side was left to its default: not compared."""
     first, second = decode(a), decode(b)

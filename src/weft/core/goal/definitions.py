@@ -19,6 +19,9 @@ Role = Literal["required", "optional", "const"]
 Collect = Literal["first", "last", "some", "all", "none"]
 Language = Literal["cel", "lua", "ale"]
 
+COMPENSATE = ".compensate"
+"""The undo of an HTTP step is called like the step, with this behind."""
+
 ASYNC_MS = 24 * 3_600_000
 """How long asynchronous work may take to answer if its step does not say."""
 
@@ -89,8 +92,14 @@ class HttpWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     url: str
     method: Literal["GET", "POST", "PUT", "DELETE", "PATCH"] = "POST"
     answer: Literal["now", "later"] = "now"
+    body: Literal["envelope", "bare"] = "envelope"
+    """`bare`: the arguments are the body and the outputs are the answer; metadata travels in headers only."""
+    webhook: Literal["signature", "url"] = "signature"
+    """`url`: the webhook's address carries its key, for services that cannot sign."""
     headers: dict[str, str] = {}
     health: str = ""
+    compensate: str = ""
+    """Where a POST of `{input, output}` takes a call back."""
 
 
 class ScriptWay(msgspec.Struct, frozen=True, tag_field="way", tag="script"):

@@ -130,6 +130,14 @@ class GoalMachine:
         plan = self.plan
         return plan.steps.get(place.step) if place is not None and plan is not None else None
 
+    def undone(self, number: int) -> StepDef | None:
+        """What an open undo takes back."""
+        task = self.state.tasks.get(number)
+        plan = self.plan
+        if task is None or not task.undo_of or plan is None:
+            return None
+        return plan.steps.get(task.undoes.partition("[")[0])
+
     def location(self, number: int) -> str:
         """Where something stands: its step, with the item of a fan-out; an undo stands where its task did."""
         place = self.state.places.get(number)
@@ -149,6 +157,8 @@ class GoalMachine:
 
 def _decide_start(machine: GoalMachine, command: c.StartGoal, env: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
+    if not bytes(command.plan) and not state.started and not command.refused:
+        return _decide_plain_start(machine, command, env)
     command = msgspec.structs.replace(command, style="goal")
     started = life.decide_start(state, command, env.now)
     if not started or command.refused:
@@ -193,14 +203,15 @@ def _decide_plain_start(machine: GoalMachine, command: c.StartRun, env: Env) -> 
         return life.decide_start(machine.state, command, env.now)
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
-    plan = machine.program.plan(list(given_values(body))) if body is not None else None
+    goals = command.goals if isinstance(command, c.StartGoal) else ()
+    plan = machine.program.plan(list(given_values(body)), goals) if body is not None else None
     if plan is None:
         raise BadPlan(
             f"{command.run_id} is a goal run and comes without a plan.",
             hint="Start it with a plan.",
             code="goal.no_goal",
         )
-    fields = {field: getattr(command, field) for field in command.__struct_fields__}
+    fields = {field: getattr(command, field) for field in c.StartRun.__struct_fields__}
     return _decide_start(machine, c.StartGoal(**fields, plan=msgspec.Raw(encode_plan(plan))), env)
 
 

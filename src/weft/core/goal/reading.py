@@ -59,8 +59,8 @@ class GoalProgram(Protocol):
         """Which version of a child workflow is started, and its style."""
         ...
 
-    def plan(self, given: Sequence[str]) -> Plan | None:
-        """The plan for the goals that this program stands for, if it stands for some. Raises UnknownStep."""
+    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> Plan | None:
+        """The plan for these goals, or for those that this program stands for, if any. Raises UnknownStep."""
         ...
 
     def body(self, definition: StepDef) -> str:

@@ -113,7 +113,8 @@ async def _loaded(call: Call) -> Loaded:
     document = call.given(StepsDocument).document
     values.encode(document, what="the document has")
     # Scripts are compiled, which may take a while.
-    return await call.services.engine().in_thread(lambda: load_steps(document, GOAL_LANGUAGES))
+    engine = call.services.engine()
+    return await engine.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, engine.catalogue))
 
 
 async def _changed(call: Call, events: Sequence[AnyCatalogueEvent]) -> Changed:
@@ -125,7 +126,7 @@ async def preview(call: Call) -> PlanView:
     """What a start would take, by the very function that a start uses."""
     wanted = call.given(NewPlan)
     values.encode([*wanted.goals, *wanted.given], what="the plan has")
-    call.services.engine()
+    await call.services.engine().steps.refresh()
     plan: Plan = call.services.hosted.plan(wanted.goals, wanted.given)
     return PlanView(
         goals=plan.goals,

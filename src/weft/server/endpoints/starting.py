@@ -7,6 +7,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
+from weft.core.graph.starting import GOAL
 from weft.core.questions import STARTED_BY
 from weft.errors import BadValue, IdTaken, KeyReused
 from weft.server import views
@@ -22,14 +23,16 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 async def start(call: Call) -> Reply:
     """Start a run, or find the one that this very start made before."""
     new = call.given(views.NewRun)
+    workflow = _wanted(new)
     services = call.services
     engine = services.engine()
     await services.backlog.admit(engine, services.limits.backlog_seconds)
     by_key = call.key if new.id is None else None
     with services.burst as put_off_ms:
         order = Order(
-            workflow=new.workflow,
+            workflow=workflow,
             input=new.input,
+            goals=new.goals,
             version=new.version,
             id=new.id if by_key is None else _id_of(call, by_key),
             existing=new.existing if by_key is None else "attach",
@@ -47,6 +50,19 @@ async def start(call: Call) -> Reply:
     name = started.id if _PLAIN.fullmatch(started.id) else quote(started.id, safe="")
     where = f"{call.root}{API}/runs/{name}"
     return Reply(views.Started(started.id, started.created), 201 if started.created else 200, {"location": where})
+
+
+def _wanted(new: views.NewRun) -> str:
+    """The name of what is started. Raises BadValue unless it is one thing."""
+    if (new.workflow is None) is not bool(new.goals):
+        raise BadValue(
+            "A start names a workflow, or goals.",
+            hint='{"workflow": "order", "input": {…}}, or {"goals": ["price"], "input": {…}}',
+            code="value.wrong_type",
+        )
+    if new.goals and new.version is not None:
+        raise BadValue("Goals have no version: a run holds its plan.", hint="Leave it out.", code="value.wrong_type")
+    return new.workflow or GOAL
 
 
 def _attributes(call: Call, new: views.NewRun) -> dict[str, Any]:

@@ -33,12 +33,18 @@ def task_headers(task: Task | None) -> dict[str, str]:
         "idempotency-key": _header_text(task.key),
         "weft-run": _header_text(task.run_id),
         "weft-step": _header_text(task.step),
+        "weft-key": _header_text(task.key),
         "weft-attempt": str(task.attempt),
     }
 
 
-def later_for(task: Task | None, webhooks: Webhooks | None) -> Later:
-    """The webhook for this very attempt.
+def webhook_headers(later: Later | None) -> dict[str, str]:
+    """Where to answer, for who reads headers."""
+    return {} if later is None else {"weft-webhook-url": later.url, "weft-webhook-key": later.key}
+
+
+def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = False, bare: bool = False) -> Later:
+    """The webhook for this very attempt. ``by_url``: its address has the key; ``bare``: see `Receipt`.
 
     Raises:
         UsageError: this engine has no address at which it could be answered.
@@ -48,8 +54,8 @@ def later_for(task: Task | None, webhooks: Webhooks | None) -> Later:
             "answer: later needs an engine that can be answered.",
             hint="Set WEFT_WEBHOOK_URL (where others reach it) and WEFT_WEBHOOK_SECRET, and run `weft serve`.",
         )
-    token = webhooks.token(Receipt(task.run_id, task.step, task.key, task.attempt))
-    return Later(token, webhooks.url(token), webhooks.key(token))
+    token = webhooks.token(Receipt(task.run_id, task.step, task.key, task.attempt, by_url, bare))
+    return Later(token, webhooks.url(token, with_key=by_url), webhooks.key(token))
 
 
 def _header_text(text: str) -> str:

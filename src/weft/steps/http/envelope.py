@@ -5,26 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from weft.steps.http.content import media_type, parse_json
-from weft.steps.http.failures import HttpFailed
+from weft.steps.http.failures import HttpFailed, NotAnAnswer
 from weft.steps.http.outcome import one_line, problem_text
 
 _ENVELOPE = frozenset({"success", "outputs", "error"})
 
 
-def read_outputs(body: bytes, content_type: str, *, what: str) -> dict[str, Any]:
+def read_outputs(body: bytes, content_type: str, *, what: str, bare: bool = False) -> dict[str, Any]:
     """The outputs by name; an empty body gives none. `what` answered so begins the message of a failure.
 
+    ``bare``: the object is the outputs, even if it looks like an envelope.
+
     Raises:
-        HttpFailed: it says that it failed (`success: false`, or a problem document), or is no such answer.
+        NotAnAnswer: it is no JSON, or no object.
+        HttpFailed: it says that it failed: `success: false`, or a problem document.
     """
     if not body.strip():
         return {}
-    found = parse_json(body, what)
+    try:
+        found = parse_json(body, what)
+    except HttpFailed as error:
+        raise NotAnAnswer(error.message) from error
     if not isinstance(found, dict):
-        raise HttpFailed(f"{what} answered with {_kind(found)}; outputs are an object.")
+        raise NotAnAnswer(f"{what} answered with {_kind(found)}; outputs are an object.")
     if media_type(content_type) == "application/problem+json":
         raise HttpFailed(f"{what} failed: {one_line(problem_text(found)) or 'it does not say why'}.")
-    if isinstance(found.get("success"), bool) and found.keys() <= _ENVELOPE:
+    if not bare and isinstance(found.get("success"), bool) and found.keys() <= _ENVELOPE:
         return _opened(found, what)
     return found
 
@@ -38,7 +44,7 @@ def _opened(envelope: dict[str, Any], what: str) -> dict[str, Any]:
     if outputs is None:
         return {}
     if not isinstance(outputs, dict):
-        raise HttpFailed(f"{what} answered with {_kind(outputs)} as outputs; they are an object.")
+        raise NotAnAnswer(f"{what} answered with {_kind(outputs)} as outputs; they are an object.")
     return outputs
 
 

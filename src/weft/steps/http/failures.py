@@ -1,6 +1,7 @@
 """How an HTTP call goes wrong, split by what the engine should do about it.
 
     HttpFailed              an answer that settles it: a 4xx, garbage, a redirect to nowhere. Never tried again
+    ├── NotAnAnswer         the other side answered with what are no outputs
     └── HttpUnavailable     no answer, or "not now": tried again, not before `retry_after_ms`
     AddressRefused          the address is not one that may be called (a `NotAllowed`). Never tried again
 
@@ -46,6 +47,12 @@ class HttpUnavailable(HttpFailed):
         self.retry_after_ms = retry_after_ms
         """How long the other side asked to be left alone, if it did."""
         self.in_doubt = in_doubt
+
+
+class NotAnAnswer(HttpFailed):
+    """What came back cannot be read as outputs: no JSON, or no object."""
+
+    code = "http.failed"
 
 
 class AddressRefused(NotAllowed):

@@ -12,7 +12,7 @@ from weft.core.values import encode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
 from weft.steps.base import Executor
-from weft.steps.http.calling import current_task, later_for, task_headers
+from weft.steps.http.calling import current_task, later_for, task_headers, webhook_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.content import content
 from weft.steps.http.exchange import TIMEOUT_MS, Request
@@ -66,8 +66,7 @@ class HttpNode:
             raise BadValue(f"{self.name} was given no request: {error}.", code="value.wrong_type") from error
         headers = _headers(fields)
         later = later_for(current_task(), self._webhooks) if fields.answer == "later" else None
-        if later is not None:
-            headers |= {"weft-webhook-url": later.url, "weft-webhook-key": later.key}
+        headers |= webhook_headers(later)
         answer = await self._client.send(_request(fields, headers))
         check_status(answer, now_ms=self._clock.now_ms())
         if later is not None:

@@ -5,6 +5,9 @@ is given a key that belongs to this token alone: it is derived from the engine's
 so a callee can answer for what it was asked and for nothing else. It answers with a POST of JSON and one header:
 
     Weft-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA256(key, "<unix seconds>." + body)>
+
+A step that says `webhook: url` is for callees that cannot sign: its address ends in ``?key=<key>``, which is proof
+enough. The token says whether that is allowed, so nobody can choose it for another step.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ TOKEN_CHARS_MAX = 4_096
 _SIGNATURE = re.compile(r"t=([0-9]{1,12}),v1=([0-9a-f]{64})")
 
 
-class Receipt(msgspec.Struct, frozen=True, array_like=True):
+class Receipt(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """What an answer is for."""
 
     run_id: str
@@ -36,6 +39,10 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True):
     key: str
     """The task's, the same in every attempt."""
     attempt: int
+    by_url: bool = False
+    """The key in the address is proof enough."""
+    bare: bool = False
+    """The answer is the outputs, never an envelope."""
 
 
 def sign(key: str, body: bytes, *, now_s: int) -> str:
@@ -78,27 +85,34 @@ class Webhooks:
     def token(self, receipt: Receipt) -> str:
         return base64.urlsafe_b64encode(msgspec.json.encode(receipt)).decode().rstrip("=")
 
-    def url(self, token: str) -> str:
-        return f"{self._base}/{token}"
+    def url(self, token: str, *, with_key: bool = False) -> str:
+        return f"{self._base}/{token}?key={self.key(token)}" if with_key else f"{self._base}/{token}"
 
     def key(self, token: str) -> str:
         """The key that signs the answer for this token, and no other."""
         return hmac.new(self._secret, b"weft webhook 1\0" + token.encode(), hashlib.sha256).hexdigest()
 
-    def open(self, token: str, body: bytes, signature: str, *, now_s: int) -> Receipt:
-        """What a webhook that arrived is for.
+    def open(self, token: str, body: bytes, signature: str, *, now_s: int, key: str = "") -> Receipt:
+        """What a webhook that arrived is for. ``key``: the one in its address; only some steps accept it.
 
         Raises:
-            NotAllowed: its token or signature was not made by us, or it is too old.
+            NotAllowed: its token, key or signature was not made by us, or it is too old.
         """
         if len(token) > TOKEN_CHARS_MAX or not token.isascii():
             raise _refused()
-        verify(self.key(token), body, signature, now_s=now_s)
+        own = self.key(token)
+        if not key:
+            verify(own, body, signature, now_s=now_s)
+        elif not hmac.compare_digest(own.encode(), key.encode()):
+            raise _refused()
         try:
             padded = token + "=" * (-len(token) % 4)
-            return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Receipt)
+            receipt = msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Receipt)
         except (ValueError, msgspec.DecodeError) as error:
             raise _refused() from error
+        if key and not receipt.by_url:
+            raise _refused()
+        return receipt
 
 
 def webhooks_here() -> Webhooks | None:

@@ -3,7 +3,8 @@
 Sent is ``{arguments, metadata}`` (a GET has no body: arguments that are not in its address go into the query). The
 metadata name the run (`flow_id`), the step (`step_id`), the call (`receipt_token`, the same in every attempt: the
 idempotency key) and the attempt; for an answer that comes later also where to (`webhook_url`) and the key that
-signs it (`webhook_key`).
+signs it (`webhook_key`). The same is in headers, whatever the method: `Weft-Run`, `Weft-Step`, `Weft-Key`,
+`Weft-Attempt`, `Weft-Webhook-URL`, `Weft-Webhook-Key`. With ``body: bare`` the arguments alone are the body.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weft.core.values import encode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
 from weft.steps.base import Executor
-from weft.steps.http.calling import Later, current_task, later_for, task_headers
+from weft.steps.http.calling import Later, current_task, later_for, task_headers, webhook_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.envelope import read_outputs
 from weft.steps.http.exchange import TIMEOUT_MS, Request
@@ -36,6 +37,8 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     method: str = "POST"
     answer: Literal["now", "later"] = "now"
+    body: Literal["envelope", "bare"] = "envelope"
+    webhook: Literal["signature", "url"] = "signature"
     headers: dict[str, str] = {}
     """More headers than those that every call has."""
     health: str = ""
@@ -48,8 +51,6 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
             raise BadValue("The address of a health check takes no arguments.", hint="It is asked without a run.")
         if self.method not in METHODS:
             raise BadValue(f'A step cannot be called by "{self.method}".', hint=f"Methods: {', '.join(METHODS)}.")
-        if self.answer == "later" and self.method != "POST":
-            raise BadValue(f"answer: later with {self.method}.", hint="What is answered later is called by POST.")
 
     @property
     def names(self) -> list[str]:
@@ -76,12 +77,17 @@ class HttpStep:
             arguments = _arguments(given)
         except msgspec.ValidationError as error:
             raise BadValue(f"{self.name} was given no arguments: {error}.", code="value.wrong_type") from error
-        later = later_for(current_task(), self._webhooks) if self.call.answer == "later" else None
+        call = self.call
+        bare = call.body == "bare"
+        later = None
+        if call.answer == "later":
+            later = later_for(current_task(), self._webhooks, by_url=call.webhook == "url", bare=bare)
         answer = await self._client.send(self._request(arguments, later))
         check_status(answer, now_ms=self._clock.now_ms())
         if later is not None:
             raise AnsweredLater(later.token)
-        outputs = read_outputs(answer.body, answer.headers.get("content-type", ""), what=answer.request.shown())
+        kind = answer.headers.get("content-type", "")
+        outputs = read_outputs(answer.body, kind, what=answer.request.shown(), bare=bare)
         return encode(outputs, what=f"{self.name} answered with")
 
     def is_final(self, error: BaseException) -> bool:
@@ -90,12 +96,13 @@ class HttpStep:
     def _request(self, arguments: dict[str, Any], later: Later | None) -> Request:
         url = fill_url(self.call.url, arguments)
         own = {name.lower(): value for name, value in self.call.headers.items()}
-        headers = {"accept": "application/json", **own, **task_headers(current_task())}
+        headers = {"accept": "application/json", **own, **task_headers(current_task()), **webhook_headers(later)}
         if self.call.method == "GET":
             spare = {name: value for name, value in arguments.items() if name not in self.call.names}
             url = add_query(url, {name: _query_value(value) for name, value in spare.items()})
             return Request(method="GET", url=url, headers=headers, timeout_ms=self.call.timeout_ms)
-        body = encode({"arguments": arguments, "metadata": _metadata(later)}, what=f"{self.name} was given")
+        sent = arguments if self.call.body == "bare" else {"arguments": arguments, "metadata": _metadata(later)}
+        body = encode(sent, what=f"{self.name} was given")
         headers["content-type"] = "application/json"
         return Request(method=self.call.method, url=url, headers=headers, body=body, timeout_ms=self.call.timeout_ms)
 

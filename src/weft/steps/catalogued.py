@@ -1,0 +1,69 @@
+"""Requests and scripts of the catalogue that are called by name: by a node of a graph, or as an undo.
+
+What only a plan can do (gates, work items, predicates, other names inside) is left to goals: such a step is named
+as a goal instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.core.goal.definitions import HttpWay, Need, ScriptWay, StepDef
+from weft.core.values import encode
+from weft.errors import BadValue
+from weft.steps.base import Executor, StepBody
+
+_arguments = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def why_planned(definition: StepDef) -> str:
+    """Why a step cannot be called by name; empty if it can."""
+    if not isinstance(definition.way, HttpWay | ScriptWay):
+        return "it is neither a request nor a script"
+    if definition.when is not None:
+        return "it has a predicate"
+    for fact, need in definition.needs.items():
+        if need.each or need.is_gate or need.collect != "first":
+            return f"how {fact} is collected is decided by a plan"
+        if need.name:
+            return f"{fact} has another name inside"
+    for fact, give in definition.gives.items():
+        if give.key or give.mapping is not None:
+            return f"{fact} has another name inside"
+    return ""
+
+
+def names_of(definition: StepDef) -> list[str]:
+    """What it may be given, by name."""
+    return [fact for fact, need in definition.needs.items() if need.role in ("required", "optional")]
+
+
+class CataloguedStep:
+    """Completes what is given with constants and defaults, and hands it to what performs the step."""
+
+    __slots__ = ("_body", "_needs", "name")
+
+    def __init__(self, definition: StepDef, body: StepBody) -> None:
+        self.name = definition.id
+        self._needs: dict[str, Need] = definition.needs
+        self._body = body
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        try:
+            arguments = _arguments(given)
+        except msgspec.ValidationError as error:
+            raise BadValue(f"{self.name} was given no arguments: {error}.", code="value.wrong_type") from error
+        for fact, need in self._needs.items():
+            if need.role == "const":
+                arguments[fact] = need.value
+            elif fact not in arguments and need.default is not msgspec.UNSET:
+                arguments[fact] = need.default
+        lacking = [fact for fact, need in self._needs.items() if need.role == "required" and fact not in arguments]
+        if lacking:
+            raise BadValue(f"{self.name} needs {', '.join(lacking)}.", code="value.wrong_type")
+        return await self._body.perform(encode(arguments, what=f"{self.name} was given"), executor)
+
+    def is_final(self, error: BaseException) -> bool:
+        return self._body.is_final(error)
