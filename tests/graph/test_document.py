@@ -264,7 +264,11 @@ def test_the_source_stays_as_it_was_written() -> None:
             "merge belongs to a fan-in. Say which: join: all, any or at_least.",
         ),
         (nodes(a={"repeat": {"while": "output.x"}}), "nodes.a.repeat", "at_most is missing."),
-        (nodes(a={"repeat": {"at_most": 3}}), "nodes.a.repeat", "while or until is missing."),
+        (
+            nodes(a={"repeat": {"while": None, "at_most": 3}}),
+            "nodes.a.repeat.while",
+            "must be a condition, not empty. Leave while out to go round at_most times.",
+        ),
         (nodes(a={"on_failure": "route"}), "nodes.a.on_failure", "on_failure belongs to a workflow."),
         ({"nodes": {"a b": {"pass": True}}}, "nodes.a b", '"a b" cannot name a node. Use letters, digits, _ and -.'),
         (nodes(a={"next": [{"when": "output.x"}]}), "nodes.a.next[0]", "to is missing."),

@@ -86,7 +86,7 @@ def test_the_api_call_is_tried_until_it_succeeds() -> None:
     assert (node.repeat.condition.source, node.repeat.at_most) == ("output.status != 200", 5)
     assert [graph.edges[ordinal].to for ordinal in node.repeat.exhausted] == ["error_dlq"]
     assert [[graph.edges[ordinal].to for ordinal in tier] for tier in node.tiers] == [["process_response"]]
-    assert node.join == "edges"
+    assert node.join == "plain"
 
 
 def test_the_branch_by_score_takes_the_first_rule_that_matches() -> None:

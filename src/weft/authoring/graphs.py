@@ -209,16 +209,18 @@ class Graph(Runnable[dict[str, Any]]):
         self,
         node: GraphNode,
         *,
-        while_: Condition,
+        while_: Condition | None = None,
         at_most: int,
         back_to: GraphNode | None = None,
         exhausted: GraphNode | None = None,
     ) -> None:
-        """Go back while the condition holds, for at most so many executions of the node.
+        """Go back while the condition holds, for at most so many executions of the node; without one, for just as many.
 
         ``exhausted`` is where it leads when the condition still holds then; without it the node fails.
         """
-        fields: dict[str, Any] = {"while": copy.deepcopy(while_), "at_most": at_most}
+        fields: dict[str, Any] = {"at_most": at_most}
+        if while_ is not None:
+            fields["while"] = copy.deepcopy(while_)
         if back_to is not None:
             fields["back_to"] = self._own(back_to)
         if exhausted is not None:

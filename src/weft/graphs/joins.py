@@ -26,7 +26,7 @@ def fold_join(node: Fields) -> tuple[Join, FoldedJoin | None]:
     key = node.spelling("join", "fan_in")
     waits = node.flag("wait_for_all", default=False) if "wait_for_all" in node else None
     if key not in node:
-        listed = bool(node.raw.get("dependencies"))
+        listed = len(set(node.texts("dependencies"))) > 1
         joins: Join = "edges" if waits or (waits is None and listed) else "plain"
         _refuse_fan_in_fields(node)
         return joins, None

@@ -215,18 +215,26 @@ class NodeRoutes:
     def _repeat(self, fields: Fields, condition: str, most: str, back: str, exhausted: str) -> FoldedRepeat | None:
         if not fields.raw:
             return None
-        for key in (condition, most):
-            if key not in fields:
-                fields.needed("while or until" if key == "until" else key)
+        if most not in fields:
+            fields.needed(most)
         at_most = fields.whole(most)
-        if fields.raw.get(condition) is None or at_most is None:
+        if at_most is None:
+            return None
+        when = None
+        if fields.raw.get(condition) is not None:
+            when = self._condition(fields.raw[condition], fields.place(condition))
+        elif condition in fields:
+            fields.wrong(condition, "a condition", f"Leave {condition} out to go round {most} times.")
             return None
         timeouts = None
         if exhausted in fields:
             timeouts = [FoldedRoute(target, at) for target, at in _targets(fields, exhausted, empty=True)]
             self.targets.update(route.to for route in timeouts)
+            if when is None:
+                message = f"{exhausted} is never taken: without a condition the loop just ends after {at_most} rounds."
+                fields.problems.warn("never_taken", fields.place(exhausted), message)
         return FoldedRepeat(
-            self._condition(fields.raw[condition], fields.place(condition)),
+            when,
             at_most,
             fields.text(back) or self.name,
             fields.at,

@@ -147,6 +147,8 @@ def taking(graph: Graph, edge: Edge) -> str:
 
 
 def _again(repeat: Repeat) -> str:
+    if repeat.condition is None:
+        return f"{repeat.at_most} times"
     return f"{'until' if repeat.until else 'while'} {condition(repeat.condition.source)}, at most {repeat.at_most}"
 
 

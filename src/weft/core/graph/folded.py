@@ -38,9 +38,9 @@ class FoldedRoute:
 
 @dataclass(slots=True)
 class FoldedRepeat:
-    """`exhausted` None: no such key, the limit is a failure."""
+    """`condition` None: it goes round until its limit. `exhausted` None: no such key, the limit is a failure."""
 
-    condition: Source
+    condition: Source | None
     at_most: int
     back_to: str
     at: At

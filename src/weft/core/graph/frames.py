@@ -140,11 +140,12 @@ def _split(shape: Shape, node: int) -> int:
     arcs = shape.out[node]
     if any(arc.multiplies for arc in arcs):
         return _CERTAIN
-    if node > 0 and shape.node(node).fan_out == "all":
-        main = [arc for arc in arcs if arc.kind == "main"]
-        failing = sum(arc.mentions_error for arc in main)
-        if failing > 1 or len(main) - failing > 1:
-            return _CERTAIN
+    fan_out = shape.node(node).fan_out if node > 0 else "tiers"
+    arcs = [arc for arc in arcs if not arc.mentions_error]
+    if fan_out == "all" and sum(arc.kind == "main" for arc in arcs) > 1:
+        return _CERTAIN
+    if fan_out == "first_match":
+        arcs = [arc for arc in arcs if arc.kind != "main"]
     return max((_split_of(group) for group in _tiers(arcs)), default=0)
 
 
@@ -158,4 +159,4 @@ def _tiers(arcs: list[Arc]) -> list[list[Arc]]:
 def _split_of(tier: list[Arc]) -> int:
     if len({arc.same for arc in tier}) < len(tier):
         return _CERTAIN
-    return _POSSIBLE if sum(arc.conditional for arc in tier) > 1 else 0
+    return _POSSIBLE if len(tier) > 1 else 0

@@ -212,10 +212,11 @@ class Repeat(_Part, frozen=True, omit_defaults=True):
     """The loop that a node closes: it goes on while the condition holds (`until`: while it does not).
 
     `at_most` counts executions of the node within one instance of the loop. `exhausted`: its timeout edges, taken when
-    the limit is reached; `fails`: there is no such key, so that the limit is a failure.
+    the limit is reached; `fails`: there is no such key, so that the limit is a failure. Without a condition it goes
+    round until the limit and is then left as if the condition were false.
     """
 
-    condition: Expr
+    condition: Expr | None
     at_most: int
     loop: int
     back: int

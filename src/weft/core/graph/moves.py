@@ -246,8 +246,18 @@ class Moves(Board):
             others.sort()
         for ordinal in others:
             self._skip_edge(self.graph.edges[ordinal], path)
-        if node is not None and node.opening and node.closed_by and not opened:
+        if node is not None and not opened and self._closes_here(node, path):
             self._skip_node(self.graph.nodes[node.closed_by], path)
+
+    def _closes_here(self, node: Node, path: Path) -> bool:
+        """Whether the frame that a node opens would lie in this very scope, and not outside the loop on top of it."""
+        if not node.opening or not node.closed_by:
+            return False
+        return not self._leaves(self.graph.edges[node.opening[0]], path)
+
+    def _leaves(self, edge: Edge, path: Path) -> bool:
+        """Whether an edge leaves the loop on top of a path."""
+        return bool(path) and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits
 
     def _skip(self, things: Sequence[tuple[Edge | Node, Path]]) -> None:
         """Pass skips on, each with all that follows from it before the next; a graph may be longer than a stack."""
@@ -273,7 +283,7 @@ class Moves(Board):
         """A skip is sent along an edge; it enters no loop and no frame, and appears behind them."""
         if edge.kind == "back" or edge.opens:
             return
-        if path and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits:
+        if self._leaves(edge, path):
             return
         node = self.graph.nodes[edge.to]
         if node.fan_in is not None:
@@ -289,11 +299,18 @@ class Moves(Board):
             return
         edges = sorted(o for tier in node.tiers for o in tier)
         things: list[tuple[Edge | Node, Path]] = [(self.graph.edges[ordinal], path) for ordinal in edges]
-        if node.opening and node.closed_by:
+        if self._closes_here(node, path):
             things.append((self.graph.nodes[node.closed_by], path))
         self._skip(things)
 
     def _skip_exits(self, loop: int, taken: Sequence[int], path: Path) -> None:
         """The ways out of a loop that nobody took, as seen from around it."""
-        edges = [self.graph.edges[ordinal] for ordinal in self.graph.loops[loop].exits if ordinal not in taken]
-        self._skip([(edge, path) for edge in edges if edge.exits and edge.exits[-1] == loop])
+        edges = [self.graph.edges[ordinal] for ordinal in self.graph.loops[loop].exits]
+        edges = [edge for edge in edges if edge.exits and edge.exits[-1] == loop]
+        opened = {edge.source for edge in edges if edge.opens and edge.ordinal in taken}
+        things: list[tuple[Edge | Node, Path]] = [(edge, path) for edge in edges if edge.ordinal not in taken]
+        # A frame that would lie behind the loop is skipped with it, once for all edges that open it.
+        openers = dict.fromkeys(edge.source for edge in edges if edge.opens and edge.source not in opened)
+        closers = [self.graph.nodes[opener].closed_by for opener in openers]
+        things += [(self.graph.nodes[closer], path) for closer in closers if closer]
+        self._skip(things)

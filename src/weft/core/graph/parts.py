@@ -110,7 +110,8 @@ def node_part(node: FoldedNode, reader: Reader) -> Node:
     """What a node does and how, its expressions read; the rest is filled in when the graph is known."""
     repeat = None
     if node.repeat is not None:
-        condition = reader.read("condition", node.repeat.condition, node.id)[0]
+        source = node.repeat.condition
+        condition = reader.read("condition", source, node.id)[0] if source is not None else None
         fails = node.repeat.exhausted is None
         repeat = Repeat(condition, node.repeat.at_most, loop=-1, back=-1, until=node.repeat.until, fails=fails)
     return Node(

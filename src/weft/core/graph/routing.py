@@ -176,6 +176,10 @@ def _repeat(node: Node, view: View, reader: Reader) -> Route | None:
     """Round again, or the way for when the limit is reached; None: the loop is left."""
     repeat = node.repeat
     assert repeat is not None
+    if repeat.condition is None:
+        again = _executions(view, repeat.loop) < repeat.at_most
+        verdict = Verdict(repeat.back, again)
+        return Route(taken=[Taken(repeat.back)], verdicts=[verdict], skips=False) if again else None
     holds, seen = reader.condition(repeat.condition.source, view.bind(repeat.condition))
     verdicts = [Verdict(repeat.back, holds is not repeat.until, seen)]
     if holds is repeat.until:
@@ -219,7 +223,12 @@ def _judge(edge: Edge, view: View, reader: Reader) -> Verdict:
         return Verdict(edge.ordinal, taken=False)
     if edge.when is None:
         return Verdict(edge.ordinal, taken=True)
-    holds, seen = reader.condition(edge.when.source, view.bind(edge.when))
+    try:
+        holds, seen = reader.condition(edge.when.source, view.bind(edge.when))
+    except WeftError:
+        if edge.mentions_error and view.error is None:
+            return Verdict(edge.ordinal, taken=False)  # nothing failed, so there is no error to look at
+        raise
     return Verdict(edge.ordinal, holds, seen)
 
 

@@ -30,7 +30,6 @@ class Arc:
     when: Expr | None = None
     each: Expr | None = None
     mentions_error: bool = False
-    conditional: bool = False
     same: bytes = b""
     ordinal: int = -1
     opens: bool = False
@@ -77,6 +76,9 @@ def build_shape(folded: FoldedGraph, reader: Reader, problems: Problems) -> Shap
         if arc.kind == "back":
             shape.back[arc.source] = arc
     link(shape)
+    for index, node in enumerate(folded.nodes.values(), 1):
+        if node.join == "edges" and len(shape.into[index]) < 2:
+            node.join = "plain"  # nothing to wait for
     return shape
 
 
@@ -109,8 +111,7 @@ def _main_arc(route: FoldedRoute, index: int, tier: int, name: str, reader: Read
     if route.each is not None:
         arc.each = reader.read("expression", route.each, name)[0]
     arc.mentions_error = arc.mentions_error or route.errors is not None
-    arc.conditional = arc.when is not None or route.errors is not None
-    if arc.conditional:
+    if arc.when is not None or route.errors is not None:
         arc.same = msgspec.json.encode([arc.when and arc.when.source, route.errors], order="sorted")
     return arc
 
