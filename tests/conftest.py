@@ -1,13 +1,22 @@
-"""What every test may rely on: no store of the developer's machine, and the same examples on every machine."""
+"""What every test may rely on: an unchanged process, no store of the developer, the same examples on every machine."""
 
 import gc
+import logging
 import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 # A developer's own WEFT_URL would send the tests' runs to a real database.
 os.environ.pop("WEFT_URL", None)
+
+# A job started in the background by a shell ignores Ctrl-C, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 # Examples derive from the test, not from a clock or a local database, so a failure here is a failure everywhere.
 settings.register_profile("weft", derandomize=True, database=None, deadline=None)
@@ -23,3 +32,27 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def unchanged_process() -> Iterator[None]:
+    """Take back what a test changed in its process, so that the order of tests does not matter."""
+    environment, path, folder = dict(os.environ), list(sys.path), Path.cwd()
+    modules, root = set(sys.modules), logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield
+    if dict(os.environ) != environment:
+        os.environ.clear()
+        os.environ.update(environment)
+    sys.path[:] = path
+    os.chdir(folder)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in sys.modules.keys() - modules:
+        if _is_temporary(getattr(sys.modules[name], "__file__", None)):
+            del sys.modules[name]
+
+
+def _is_temporary(file: object) -> bool:
+    """Whether a module came from a test's own folder."""
+    return isinstance(file, str) and "pytest-of-" in file

@@ -147,7 +147,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def _execute(url: str, text: str) -> None:
-    connection = await asyncpg.connect(url, timeout=5)
+    connection = await asyncpg.connect(url, timeout=120)
     try:
         await connection.execute(text)
     finally:

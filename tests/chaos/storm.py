@@ -92,7 +92,7 @@ class Host:
     def end(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
-        self._process.wait(30)
+        self._process.wait(120)
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._complaints.close()
@@ -255,7 +255,7 @@ class Storm:
         while True:
             await self._up.wait()
             try:
-                connection = await asyncpg.connect(self.url, server_settings={"search_path": "weft"}, timeout=5)
+                connection = await asyncpg.connect(self.url, server_settings={"search_path": "weft"}, timeout=120)
                 try:
                     return await connection.fetchval(text)
                 finally:

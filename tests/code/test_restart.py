@@ -166,7 +166,7 @@ def test_the_same_on_a_file_with_two_processes_after_each_other(tmp_path: Path) 
 
     async def end(trip: Trip) -> Any:
         async with trip.app:
-            return await trip.app.get("run").result(timeout="20s")
+            return await trip.app.get("run").result(timeout=120)
 
     first, second = Trip(url), Trip(url)
     asyncio.run(begin(first))
@@ -210,7 +210,7 @@ def test_large_values_and_keys_on_a_file(tmp_path: Path) -> None:
             with pytest.raises(weft.KeyReused):
                 await run.send("n", "other", key="k")
             await run.send("n", "z", key="l")
-            return await run.result(timeout="20s")
+            return await run.result(timeout=120)
 
     asyncio.run(begin())
     assert asyncio.run(end()) == 200_002

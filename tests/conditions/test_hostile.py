@@ -24,8 +24,8 @@ from weft.conditions import (
 )
 from weft.errors import WeftError
 
-# Far above what is measured (under a second), so that a busy machine does not fail the test and a hang does.
-SECONDS_MAX = 10.0
+# CPU time of this process, far above what is measured (under a second): a busy machine does not count.
+CPU_SECONDS_MAX = 10.0
 
 MANY = [{"name": f"n{n}", "amount": n} for n in range(50_000)]
 BOUND: dict[str, Any] = {
@@ -39,11 +39,11 @@ BOUND: dict[str, Any] = {
 
 
 def timed(act: Callable[[], Any]) -> Any:
-    begin = time.monotonic()
+    begin = time.process_time()
     try:
         return act()
     finally:
-        assert time.monotonic() - begin < SECONDS_MAX
+        assert time.process_time() - begin < CPU_SECONDS_MAX
 
 
 BOMBS = [

@@ -32,7 +32,7 @@ def performed_once(order: str) -> dict[str, int]:
 
 
 def play(folder: Path) -> dict[str, list[str]]:
-    ran = subprocess.run([sys.executable, DEMO], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run([sys.executable, DEMO], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return scenes(ran.stdout)
 

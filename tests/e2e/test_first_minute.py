@@ -237,14 +237,14 @@ def test_ctrl_c_in_a_step_lets_it_end_and_begins_no_other(program: Callable[[], 
     assert first.stdout.readline() == "begin 1\n"
     time.sleep(0.2)  # a body may begin a moment before its start is answered, and then less is known to be told
     first.send_signal(signal.SIGINT)
-    rest, notices = first.communicate(timeout=30)
+    rest, notices = first.communicate(timeout=120)
 
     assert rest == ""
     assert notices.splitlines() == [
         "weft: stopping as soon as the step under way has ended. Ctrl-C again: at once.",
         "weft: count stopped at slow (1 step recorded in weft.db). Run this again and it goes on.",
     ]
-    output, notices = program().communicate(timeout=30)
+    output, notices = program().communicate(timeout=120)
     assert output == "begin 2\n3\n"
     assert notices == "weft: count goes on: 1 step recorded, not repeated\n"
 
@@ -254,8 +254,8 @@ def test_the_same_program_twice_at_once_works_once(program: Callable[[], subproc
     assert first.stdout is not None
     assert first.stdout.readline() == "begin 1\n"
     second = program()
-    output, notices = second.communicate(timeout=30)
-    rest, _ = first.communicate(timeout=30)
+    output, notices = second.communicate(timeout=120)
+    rest, _ = first.communicate(timeout=120)
 
     assert rest == "begin 2\n3\n"
     assert output == "3\n"
@@ -269,7 +269,7 @@ def test_a_file_that_runs_at_import_is_told_where_to_put_it(tmp_path: Path) -> N
     command = [str(Path(sys.executable).with_name("weft")), "run", "app.py", "count"]
     environment = {name: value for name, value in os.environ.items() if name != "WEFT_URL"}
     ran = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=30, check=False
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert ran.returncode == 2
     assert "app.py calls app.run() while weft run imports it." in ran.stderr

@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def printed(name: str, folder: Path) -> str:
     """What a program prints when a user starts it."""
     command = [sys.executable, str(EXAMPLES / name)]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=90, check=False)
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 

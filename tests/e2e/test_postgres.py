@@ -73,7 +73,7 @@ def printed(program: Path, folder: Path, url: str) -> str:
         env=os.environ | {"WEFT_URL": url},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
@@ -106,7 +106,7 @@ def weft_says(folder: Path, url: str, *words: str) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
@@ -138,7 +138,7 @@ def test_p01_is_killed_in_its_sleep_and_goes_on(tmp_path: Path, url: str) -> Non
         env=os.environ | {"WEFT_URL": url},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert second.stdout == "hello world!\n", second.stderr

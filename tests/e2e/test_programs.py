@@ -71,7 +71,7 @@ def test_p01_is_killed_in_its_sleep_and_goes_on(tmp_path: Path) -> None:
         first.wait()
 
     second = subprocess.run(
-        program("p01_hello.py"), cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        program("p01_hello.py"), cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert second.stdout == "hello world!\n"
     assert second.stderr == "weft: hello-world goes on: 1 step recorded, not repeated\n"
@@ -79,7 +79,7 @@ def test_p01_is_killed_in_its_sleep_and_goes_on(tmp_path: Path) -> None:
 
 def test_p02_charges_and_ships(tmp_path: Path) -> None:
     ran = subprocess.run(
-        program("p02_retry_timeout.py"), cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        program("p02_retry_timeout.py"), cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     key, tracking = ran.stdout.split()
     assert tracking == "track-o-1"
@@ -149,7 +149,9 @@ def test_p06_pages_until_the_last_one(load: Callable[[str], Any]) -> None:
 
 
 def test_p07_calls_and_starts_children(tmp_path: Path) -> None:
-    ran = subprocess.run(program("p07_child.py"), cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(
+        program("p07_child.py"), cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
     refunds = [f"refund-o-{n}-{n}00" for n in range(1, 6)]
     assert ran.stdout == f"{refunds}\n"
     assert ran.stderr == ""
@@ -161,6 +163,6 @@ def test_p13_the_tests_of_a_user_pass_as_they_stand(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ran = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert "3 passed" in ran.stdout, ran.stdout + ran.stderr

@@ -52,7 +52,7 @@ def test_ctrl_c_in_the_sleep_and_run_again_goes_on_at_the_right_step(tmp_path: P
     before = wait_for_line(first, "pack o-1")
     asyncio.run(until_asleep(tmp_path))
     first.send_signal(signal.SIGINT)
-    rest, notice = first.communicate(timeout=30)
+    rest, notice = first.communicate(timeout=120)
 
     assert before == ["charge o-1", "pack o-1"]
     assert rest == ""
@@ -60,14 +60,14 @@ def test_ctrl_c_in_the_sleep_and_run_again_goes_on_at_the_right_step(tmp_path: P
     assert first.returncode == 130
 
     second = start(tmp_path)
-    output, notice = second.communicate(timeout=30)
+    output, notice = second.communicate(timeout=120)
 
     assert notice.strip() == "weft: order-o-1 goes on: 2 steps recorded, not repeated"
     assert output.splitlines() == ["ship o-1", "-> ship o-1"]
     assert second.returncode == 0
 
     again = subprocess.run(
-        [sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "app.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
     )
     assert again.stdout.splitlines() == ["-> ship o-1"]
     assert again.stderr.startswith("weft: order-o-1 completed ")

@@ -135,7 +135,7 @@ def test_hostile_scripts_and_servers_fail_their_own_flow_and_no_other(monkeypatc
                 started = {one["id"]: await app.start(app.goal(f"g-{one['id']}", one["id"])) for one in hostile}
                 return {name: await _end(handle) for name, handle in started.items()}
 
-    ends = asyncio.run(asyncio.wait_for(scenario(), 60))
+    ends = asyncio.run(asyncio.wait_for(scenario(), 120))
     assert ends.pop("fine") == "completed"
     assert set(ends.values()) == {"failed"}, ends
 
@@ -154,7 +154,7 @@ async def _flood(request: web.Request) -> web.StreamResponse:
 
 async def _end(handle: weft.Handle[Any]) -> str:
     try:
-        await handle.result(timeout=50)
+        await handle.result(timeout=120)
     except RunFailed:
         return "failed"
     return "completed"

@@ -205,8 +205,8 @@ def test_requests_and_scripts_are_performed_as_the_catalogue_says(monkeypatch: p
             graph = app.graph(app.plan("show", given=["n"]).freeze("frozen"))
             goal = app.goal("g", "show")
             async with app:
-                one = await (await app.start(graph, {"n": 4})).result(timeout=10)
-                other = await (await app.start(goal, {"n": 4})).result(timeout=10)
+                one = await (await app.start(graph, {"n": 4})).result(timeout=120)
+                other = await (await app.start(goal, {"n": 4})).result(timeout=120)
             return [one, other.result]
 
     one, other = asyncio.run(scenario())

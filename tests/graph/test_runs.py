@@ -517,7 +517,7 @@ def test_a_run_goes_on_with_the_version_it_began_with(tmp_path: Path) -> None:
     async def finish(app: weft.App, id: str) -> Any:
         async with app:
             await app.door.tell(RunId(id), c.DecideAsk("ask", approved=True))
-            return await app.get(id).result(timeout=10)
+            return await app.get(id).result(timeout=120)
 
     asyncio.run(start(app_with(1), "g-1"))
     changed = app_with(2)

@@ -180,7 +180,7 @@ def test_a_host_plans_with_the_steps_of_its_store(tmp_path: Any) -> None:
         goal = app.goal("sum", "add")
         async with app:
             handle = await app.start(goal, {"x": 20})
-            assert (await handle.result(timeout=10))["z"] == 41
+            assert (await handle.result(timeout=120))["z"] == 41
 
     asyncio.run(scenario())
 

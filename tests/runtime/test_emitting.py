@@ -105,7 +105,7 @@ def played(call: Any, stream: str = "tokens") -> tuple[Any, list[Chunk]]:
     async def play() -> tuple[Any, list[Chunk]]:
         async with app:
             handle = await app.start(call)
-            result = await handle.result(timeout="20s")
+            result = await handle.result(timeout=120)
             assert app.door.engine is not None
             await app.door.engine.emitter.flush()
             return result, await chunks(handle.id, stream)
@@ -166,7 +166,7 @@ def test_what_cannot_be_kept_fails_the_step(chunk: Any, stream: str, complaint: 
         async with app:
             handle = await app.start(emitting(given, stream) if given != "set" else bad_chunk())
             with pytest.raises(weft.RunFailed, match=complaint):
-                await handle.result(timeout="20s")
+                await handle.result(timeout=120)
 
     asyncio.run(play())
 
@@ -201,7 +201,7 @@ def test_a_workflow_that_is_read_back_writes_nothing_twice(tmp_path: Path) -> No
         async with app:
             handle = app.get("p")
             await handle.send("go", "on")
-            assert await handle.result(timeout="20s") == "on"
+            assert await handle.result(timeout=120) == "on"
             assert app.door.engine is not None
             await app.door.engine.emitter.flush()
             return await chunks("p")

@@ -49,9 +49,9 @@ def test_a_start_from_elsewhere_is_planned_by_its_host(tmp_path: Path) -> None:
             await door.start(_start("bad", b"{}"), chosen=True)
         app = shop(url)
         async with app:
-            good = await app.get("good", app.runnable_named("pricing")).result(timeout=10)
+            good = await app.get("good", app.runnable_named("pricing")).result(timeout=120)
             with pytest.raises(weft.RunFailed, match="nobody gives n"):
-                await app.get("bad").result(timeout=10)
+                await app.get("bad").result(timeout=120)
             return [good["total"], await app.get("bad").status()]
 
     assert asyncio.run(play()) == [6, "failed"]

@@ -59,7 +59,7 @@ def test_more_runs_than_memory_holds_all_get_their_turn() -> None:
         await until(lambda: len(engine.actors) <= RESIDENT_MAX)
         for handle in handles:
             await handle.send("go", "now")
-        results = [await handle.result(timeout="20s") for handle in handles]
+        results = [await handle.result(timeout=120) for handle in handles]
         assert results == [f"{n}: now" for n in range(len(handles))]
         await engine.stop()
 

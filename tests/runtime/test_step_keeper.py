@@ -66,7 +66,7 @@ def test_a_host_asks_the_servers_of_steps_and_notes_only_what_changes(tmp_path: 
                 ]
                 # An unhealthy step is planned and performed like any other.
                 handle = await app.start(app.goal("counted", "count"))
-                assert (await handle.result(timeout=10))["n"] == 1
+                assert (await handle.result(timeout=120))["n"] == 1
 
     asyncio.run(scenario())
     assert "/ok" in asked

@@ -472,6 +472,6 @@ def work():
             print(error.context["limit"])
 thread = threading.Thread(target=work); thread.start(); thread.join()
 """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
 
     assert ran.stdout.split() == ["depth"] * 3

@@ -5,7 +5,6 @@ import random
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ ROOT = Path(__file__).parents[2]
 SECONDS_MAX = 2.0
 SECONDS_MAX_SHORT = 1.2  # where the clock stops a script by as much earlier
 MEGABYTES_MAX = 100
-WALL_SECONDS_MAX = 20.0  # a busy machine takes longer, a script that hangs for ever
 
 
 PARTS = {
@@ -43,14 +41,13 @@ def test_an_attack_ends_in_a_typed_error_in_time_and_takes_little_memory(languag
         timeout=300,
         check=True,
     )
-    found: dict[str, tuple[str, float, float, int]] = json.loads(ran.stdout)
+    found: dict[str, tuple[str, float, int]] = json.loads(ran.stdout)
 
     assert {name: ended for name, (ended, *_) in found.items()} == {
         name: ATTACKS[language][name].ends for name in names
     }
     seconds_max = SECONDS_MAX_SHORT if clock == "short" else SECONDS_MAX
-    assert not {name: cpu for name, (_, _, cpu, _) in found.items() if cpu >= seconds_max}
-    assert not {name: wall for name, (_, wall, _, _) in found.items() if wall >= WALL_SECONDS_MAX}
+    assert not {name: cpu for name, (_, cpu, _) in found.items() if cpu >= seconds_max}
     assert not {name: kb for name, (*_, kb) in found.items() if kb >= MEGABYTES_MAX * 1024}
 
 
@@ -137,9 +134,7 @@ def test_nonsense_neither_hangs_nor_crashes_and_ends_the_same_way_twice(language
     draw, results = random.Random(seed), 0
     for _ in range(60):
         source = PROGRAMS[language](draw)
-        begin = time.monotonic()
         first = ended(language, source)
-        assert time.monotonic() - begin < WALL_SECONDS_MAX, source
         assert ended(language, source) == first, source
         results += isinstance(first, dict)
 

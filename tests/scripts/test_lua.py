@@ -285,7 +285,7 @@ print(compile_script("lua", source, []).call({}))
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=120,
             env={**os.environ, "PYTHONHASHSEED": str(seed)},
         ).stdout
         for seed in range(3)

@@ -329,7 +329,7 @@ try:
 except UsageError as error:
     print(error)
 """
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
 
     assert ran.stdout.splitlines() == ["{'result': 2}", "Scripts in Lua need an extra. pip install 'weft[lua]'"]
     assert issubclass(BadScript, UsageError)

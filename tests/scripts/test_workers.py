@@ -158,7 +158,7 @@ def test_workers_end_with_the_interpreter_and_leave_no_warning() -> None:
         [sys.executable, "-X", "dev", "-W", "error", "-c", PROGRAM],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
 

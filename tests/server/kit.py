@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import http.client
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +27,8 @@ from weft.server.table import ROUTES
 
 F = TypeVar("F", bound=Callable[..., None])
 API = "/api/v1"
-SECONDS_MAX = 30
+SECONDS_MAX = 120
+LONG_WAIT = re.compile(r"/result\?wait=[12]0$")
 _router = Router(ROUTES)
 _used: set[str] = set()
 
@@ -101,7 +103,10 @@ class Server:
             connection.close()
 
     def get(self, path: str, **headers: str) -> Answer:
-        return self.ask("GET", path, **headers)
+        answer = self.ask("GET", path, **headers)
+        while answer.status == 202 and LONG_WAIT.search(path):  # a busy machine may need several waits
+            answer = self.ask("GET", path, **headers)
+        return answer
 
     def post(self, path: str, body: Any = None, **headers: str) -> Answer:
         return self.ask("POST", path, body, **headers)

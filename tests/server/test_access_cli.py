@@ -80,7 +80,7 @@ def test_what_cannot_be_is_refused(weft: Weft, words: list[str]) -> None:
 
 
 def asked(server: Process, path: str, key: str | None = None) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     try:
         connection.request("GET", path, headers={} if key is None else {"authorization": f"Bearer {key}"})
         return connection.getresponse().status

@@ -374,7 +374,7 @@ class Receiver:
 
     def wait_for(self, count: int) -> list[Any]:
         with self.heard:
-            assert self.heard.wait_for(lambda: len(self.words) >= count, 20)
+            assert self.heard.wait_for(lambda: len(self.words) >= count, 120)
             return [json.loads(body) for _, body in self.words]
 
     def close(self) -> None:

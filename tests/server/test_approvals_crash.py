@@ -48,7 +48,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def decide(server: Process, by: str, key: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     try:
         body = msgspec.json.encode({"approved": True, "by": by})
         headers = {"content-type": "application/json", "idempotency-key": key}
@@ -76,7 +76,7 @@ def test_a_decision_survives_a_kill_in_its_middle_once(folder: Path, place: str)
         (folder / "kill").write_text(place)
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             decide(server, "ann", "click-1")
-        assert server.running.wait(20) == -9
+        assert server.running.wait(120) == -9
 
     with serve(folder) as server:
         assert decide(server, "ann", "click-1") == 200
@@ -93,7 +93,7 @@ def test_a_time_that_comes_while_the_server_is_down_is_kept(folder: Path) -> Non
         until(server, "ask_opened", "h")
         due = time.monotonic() + 0.4
         server.running.kill()
-        server.running.wait(20)
+        server.running.wait(120)
     while time.monotonic() < due:
         pass
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 import weft
 from tests.server.kit import API
 from tests.server.test_serve import Process, serve
 from weft.authoring.serving import Served
 from weft.core.ids import RunId
+from weft.server import burst
 from weft.server.api import Api
-from weft.server.burst import PUT_OFF_MS, STARTS_MAX
+from weft.server.burst import STARTS_MAX
 
 CLIENTS = 3 * STARTS_MAX
 
@@ -58,19 +59,22 @@ def order(n: int, **fields: Any) -> dict[str, Any]:
     return {"workflow": "greet", "id": f"g{n}", "input": {"name": str(n)}, **fields}
 
 
-def test_of_many_starts_at_once_most_are_only_written_down_and_all_begin_when_it_is_calm() -> None:
+def test_of_many_starts_at_once_most_are_only_written_down_and_all_begin_when_it_is_calm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # With an hour until their time comes, only the calm can begin them.
+    monkeypatch.setattr(burst, "PUT_OFF_MS", 3_600_000)
+
     async def scenario() -> None:
         app = greeter()
         async with app:
             api = Api(Served(app))
-            began = time.monotonic()
             await asyncio.gather(*(post(api, order(n)) for n in range(CLIENTS)))
             rows = [await app.door.row(RunId(f"g{n}")) for n in range(CLIENTS)]
-            results = [await app.get(f"g{n}").result(timeout="20s") for n in range(CLIENTS)]
+            results = [await app.get(f"g{n}").result(timeout=120) for n in range(CLIENTS)]
 
             assert sum(row.owner is None and row.wake_at is not None for row in rows) == CLIENTS - STARTS_MAX
             assert results == [f"hello {n}" for n in range(CLIENTS)]
-            assert time.monotonic() - began < PUT_OFF_MS / 1000, "they waited until their time had come"
 
     asyncio.run(scenario())
 
@@ -112,7 +116,7 @@ async def hello(ctx: weft.Context, name: str) -> str:
 def pour(server: Process, client: int) -> list[str]:
     """Start runs until the server is gone; those that were accepted."""
     accepted: list[str] = []
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
     with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
         while True:
             run = f"{client}-{len(accepted)}"
@@ -128,7 +132,7 @@ def test_a_server_killed_in_a_burst_loses_no_start_that_it_accepted(tmp_path: Pa
     (tmp_path / "app.py").write_text(APP)
     with serve(tmp_path) as server, ThreadPoolExecutor(2 * STARTS_MAX) as pool:
         accepted = [run for found in pool.map(pour, [server] * 32, range(32)) for run in found]
-        assert server.running.wait(20) == -9
+        assert server.running.wait(120) == -9
 
     with serve(tmp_path) as server:
         for run in accepted:

@@ -41,7 +41,7 @@ def talk(server: Server, body: Callable[[weft.Client], Awaitable[Any]], key: str
 def test_a_run_is_started_by_name_and_its_result_waited_for(server: Server) -> None:
     async def body(client: weft.Client) -> None:
         handle = await client.start("hello", {"name": "ann"}, attributes={"team": "a"})
-        assert await handle.result(timeout="20s") == "hello ann!"
+        assert await handle.result(timeout=120) == "hello ann!"
         assert await handle.status() == "completed"
         again = await client.start("hello", {"name": "ann"}, id=handle.id)
         assert again.id == handle.id
@@ -55,7 +55,7 @@ def test_a_run_is_started_by_name_and_its_result_waited_for(server: Server) -> N
 def test_the_ids_of_runs_may_hold_anything(server: Server) -> None:
     async def body(client: weft.Client) -> None:
         handle = await client.start("hello", {"name": "ann"}, id="a/b c?d#é%2F")
-        assert await handle.result(timeout="20s") == "hello ann!"
+        assert await handle.result(timeout=120) == "hello ann!"
         assert await client.get("a/b c?d#é%2F").status() == "completed"
 
     talk(server, body)
@@ -74,7 +74,7 @@ def test_messages_pauses_and_the_log(server: Server) -> None:
             await handle.result(timeout="50ms")
         await handle.send("quote", 7, key="q-1")
         await handle.send("quote", 7, key="q-1")
-        assert await handle.result(timeout="20s") == "o-1 for 7"
+        assert await handle.result(timeout=120) == "o-1 for 7"
         kinds = [event.kind async for event in handle.events()]
         assert kinds.count("message_received") == 1
         assert await following == kinds
@@ -91,10 +91,10 @@ def test_a_failure_is_told_and_can_be_tried_again(server: Server) -> None:
     async def body(client: weft.Client) -> None:
         handle = await client.start("fragile", {"n": 41})
         with pytest.raises(weft.RunFailed) as failed:
-            await handle.result(timeout="20s")
+            await handle.result(timeout=120)
         assert "broken 41" in failed.value.failure.message
         await handle.retry()
-        assert await handle.result(timeout="20s") == 41
+        assert await handle.result(timeout=120) == 41
 
     talk(server, body)
 
@@ -104,7 +104,7 @@ def test_a_run_is_cancelled_with_a_reason(server: Server) -> None:
         handle = await client.start("order", {"order_id": "o-2"})
         await handle.cancel("no longer wanted")
         with pytest.raises(weft.RunCancelled, match="no longer wanted"):
-            await handle.result(timeout="20s")
+            await handle.result(timeout=120)
         with pytest.raises(weft.RunFinished):
             await handle.pause()
 
@@ -120,7 +120,7 @@ def test_a_question_is_answered(server: Server) -> None:
         with pytest.raises(weft.BadValue):
             await handle.decide("carrier", approved=True, by="ann", form={"carrier": 1})
         await handle.decide("carrier", approved=True, by="ann", form={"carrier": "post"})
-        assert (await handle.result(timeout="20s"))["carrier"] == "post"
+        assert (await handle.result(timeout=120))["carrier"] == "post"
 
     talk(server, body)
 
@@ -174,7 +174,7 @@ def test_add_key_is_sent_or_taken_from_the_environment(monkeypatch: pytest.Monke
 
         async def body(client: weft.Client) -> Any:
             handle = await client.start("hello", {"name": "ann"})
-            return await handle.result(timeout="20s")
+            return await handle.result(timeout=120)
 
         with pytest.raises(weft.NotAllowed) as refused:
             talk(server, body)

@@ -38,14 +38,14 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         yield bound.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
         bound.close()
         for name in ("p12_fastapi", "p03_approval"):
             sys.modules.pop(name, None)
 
 
 def ask(port: int, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     with contextlib.closing(connection):
         raw = msgspec.json.encode(body) if body is not None else None
         connection.request(method, path, raw, {"content-type": "application/json"} if raw else {})

@@ -65,7 +65,7 @@ def test_a_body_that_is_too_large_is_refused_by_its_length_and_by_its_bytes(serv
     assert start(server, body(b'"x"') + b" " * 4_930).status == 201
     assert start(server, body(b'"x"') + b" " * 5_000).status == 413
     # Without a length, and for ever: the answer comes before the end of the body.
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as connection:
         connection.sendall(
             f"POST {API}/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             "Transfer-Encoding: chunked\r\n\r\n".encode()
@@ -114,7 +114,7 @@ def test_too_many_headers_and_too_long_ones_are_refused(server: Server) -> None:
 @pytest.mark.parametrize("begin", [b"GET /", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nX: "])
 def test_a_head_that_never_ends_is_cut_off(server: Server, begin: bytes) -> None:
     more = b"x" * 1_000 if not begin.endswith(b"\n") else b"x: y\r\n" * 200
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as client:
         client.sendall(begin)
         # It is told so, or finds the connection closed.
         with contextlib.suppress(ConnectionError):
@@ -127,7 +127,7 @@ def test_a_head_that_never_ends_is_cut_off(server: Server, begin: bytes) -> None
 def test_a_body_that_comes_with_its_head_is_not_taken_for_head(server: Server) -> None:
     raw = b"x" * (HEAD_BYTES_MAX + 10_000)
     head = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(raw)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as client:
         for _ in range(2):
             client.sendall(head + raw)
             assert client.recv(1_000).startswith(b"HTTP/1.1 413")
@@ -138,7 +138,7 @@ def test_a_body_that_comes_after_its_head_is_not_taken_for_head() -> None:
     head = b"POST /api/v1/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/json\r\nContent-Length: %d\r\n\r\n"
     with (
         serving(weft.App("memory://")) as server,
-        socket.create_connection(("127.0.0.1", server.port), timeout=20) as client,
+        socket.create_connection(("127.0.0.1", server.port), timeout=120) as client,
     ):
         for _ in range(3):
             client.sendall(head % len(raw))
@@ -148,7 +148,7 @@ def test_a_body_that_comes_after_its_head_is_not_taken_for_head() -> None:
 
 
 def test_an_answer_is_one_packet(server: Server) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as client:
         for _ in range(3):
             client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             answered = client.recv(10_000)
@@ -235,7 +235,7 @@ def test_requests_at_once_are_limited() -> None:
             assert (refused.status, refused.code) == (429, "limit.busy")
         finally:
             held.set()
-            waiting.join(20)
+            waiting.join(120)
         assert server.get(f"{API}/runs").status == 200
 
 

@@ -53,7 +53,7 @@ def test_a_claim_waits_for_work(server: Server) -> None:
     waiting = threading.Thread(target=lambda: found.append(one(server)))
     waiting.start()
     server.start("picture", "p", file="a.png")
-    waiting.join(20)
+    waiting.join(120)
 
     assert found[0]["run"] == "p"
 

