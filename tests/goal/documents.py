@@ -87,7 +87,7 @@ class Program:
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return "1", "code"
 
-    def plan(self, given: Sequence[str]) -> Plan | None:
+    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> Plan | None:
         return None
 
     def body(self, definition: StepDef) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from weft.core.goal.definitions import Need, StepDef
 from weft.core.goal.plan import Plan
 from weft.core.goal.state import OVER_STEP, GoalState
@@ -207,7 +209,33 @@ def _wanted(plan: Plan, state: GoalState, states: Any, step: str, *, now: bool) 
             continue
         if dead and not need.is_gate:
             continue
+        if need.role == "optional" and need.deadline is None and all(states[step, r] == "met" for r in required):
+            continue  # nobody waits for it: it is taken as it is when the step starts
         if now and gate_open and not need.is_gate:
             continue
         found.append(fact)
+    return found
+
+
+def inputs_of(plan: Plan, state: GoalState, step: str) -> dict[str, Any]:
+    """What a step is handed that starts now, by inner name."""
+    states = need_states(plan, state)
+    found: dict[str, Any] = {}
+    for fact, need in plan.steps[step].needs.items():
+        if need.role == "const":
+            found[need.name or fact] = need.value
+            continue
+        values = state.facts.get(fact, [])
+        limit = state.steps[step].decided.get(fact)
+        if limit is not None or (need.role == "optional" and need.deadline is None and states[step, fact] == "open"):
+            values = values[:limit] if need.collect in ("last", "some") else []
+        elif states[step, fact] != "met":
+            values = []
+        taken = [v for v in values if need.match is None or step in v.matched]
+        if taken and need.collect != "none":
+            taken = sorted(taken, key=lambda v: v.provider) if need.is_list else taken
+            parts = [msgspec.json.decode(v.value) for v in taken]
+            found[need.name or fact] = parts if need.is_list else parts[0 if need.collect == "first" else -1]
+        elif need.default is not msgspec.UNSET:
+            found[need.name or fact] = need.default
     return found

@@ -335,3 +335,42 @@ def test_a_lost_hand_out_is_handed_out_again_in_its_slot() -> None:
     (again,) = table.tasks.values()
     assert (again.task, again.delivery) == (effect.task, 2)
     assert table.report(effect, {"output": {"r": 1}}) == 0
+
+
+@pytest.mark.parametrize("collect", ["first", "last", "some"])
+def test_an_optional_without_a_deadline_is_bound_when_its_step_starts(collect: str) -> None:
+    """What nobody waits for may still come while the step waits for something else."""
+    document = {
+        "p": {"needs": {}, "gives": {"x": "any"}},
+        "q": {"needs": {}, "gives": {"x": "any"}},
+        "slow": {"needs": {}, "gives": {"w": "any"}},
+        "other": {"needs": {"x": {"type": "any", "collect": "all"}}, "gives": {"o": "any"}},
+        "g": {
+            "needs": {"x": {"default": "d", "collect": collect}, "w": {"default": "n", "deadline": "5s"}},
+            "gives": {"y": "any"},
+        },
+    }
+    table = start(document, ["g", "other"])
+    table.run(["work", "p", 0], {"p": {"output": {"x": 1}}})
+    table.run(["work", "slow", 0], {"slow": {"output": {"w": 2}}})
+
+    assert table.inputs()["g"] == {"x": [1] if collect == "some" else 1, "w": 2}
+
+
+def test_nobody_is_started_for_an_optional_that_nobody_waits_for() -> None:
+    document = {
+        "late": {"needs": {"k": "any"}, "gives": {"x": "any"}},
+        "key": {"needs": {}, "gives": {"k": "any"}},
+        "slow": {"needs": {}, "gives": {"w": "any"}},
+        "other": {"needs": {"k": "any"}, "gives": {"o": "any"}},
+        "g": {
+            "needs": {"x": {"default": "d"}, "w": {"default": "n", "deadline": "5s"}},
+            "gives": {"y": "any"},
+        },
+    }
+    table = start(document, ["g", "other"])
+    table.run(["work", "key", 0], {"key": {"output": {"k": 1}}})
+
+    assert table.state.steps["late"].status == "skipped"
+    table.run(["work", "slow", 0], {"slow": {"output": {"w": 2}}})
+    assert table.inputs()["g"] == {"x": "d", "w": 2}

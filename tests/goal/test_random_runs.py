@@ -6,9 +6,10 @@ import random
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
-from tests.goal.reference import need_states, needed
+from tests.goal.reference import inputs_of, need_states, needed
 from tests.goal.table import Table
 from tests.goal.worlds import ALL, Traits, planned, random_behaviour, random_steps
 from weft.core import commands as c
@@ -33,6 +34,7 @@ class Watched(Table):
         for event in events:
             if isinstance(event, e.StepStarted):
                 assert event.step in needed(self.plan, self.state, now=True), "a needless start"
+                assert msgspec.json.decode(event.inputs) == inputs_of(self.plan, self.state, event.step)
             super().take([event])
             if isinstance(event, e.AttributeSet):
                 continue  # what it decides is worked out when its provider is over, in the same breath

@@ -15,7 +15,7 @@ from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
 from weft.core.goal.reading import contents, decode_json
 from weft.core.goal.shape import NeedShape, StepShape
-from weft.core.goal.state import NOTHING, GoalState, Value
+from weft.core.goal.state import GoalState, Value
 from weft.errors import Failure
 
 ITEMS_MAX = 10_000
@@ -81,9 +81,9 @@ def chosen(need: NeedNode, values: Sequence[Value]) -> list[Value]:
     """The values that a need is handed, of those its fact has."""
     collect = need.need.collect
     limit = need.step.run.decided.get(need.fact.name)
-    if limit is not None:
+    if limit is not None or (need.lazy and need.state == "open"):
         # Decided while it was open: only these two can take what there is.
-        pool = values[:limit] if limit != NOTHING and collect in ("last", "some") else []
+        pool = values[:limit] if collect in ("last", "some") else []
     else:
         pool = values if need.state == "met" else []
     found = [value for value in pool if need.need.match is None or need.step.id in value.matched]

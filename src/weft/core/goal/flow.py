@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from weft.core.goal.nodes import FactNode, NeedNode, StepNode
 from weft.core.goal.plan import Plan
 from weft.core.goal.shape import shapes_of
-from weft.core.goal.state import NOTHING, OVER_STEP, GoalState, StepRun, Value
+from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
 
 Agenda = list[int]
 """A heap of steps that something may have to be decided for, lowest id first. Asked anew before it is believed."""
@@ -23,7 +23,7 @@ Agenda = list[int]
 class Flow:
     """See the module."""
 
-    def __init__(self, plan: Plan, state: GoalState, *, begins: bool = False) -> None:
+    def __init__(self, plan: Plan, state: GoalState) -> None:
         self.plan = plan
         self.state = state
         self.facts: dict[str, FactNode] = {}
@@ -43,12 +43,12 @@ class Flow:
         self._touched: list[StepNode] = []
         self.judged: dict[str, dict[str, bytes]] = {}
         """Outputs of steps without items, as they were seen when their results came; only a saving."""
-        self._build(begins=begins)
+        self._build()
 
     # --- building -------------------------------------------------------------------------------------------------
 
-    def _build(self, *, begins: bool) -> None:
-        """Count everything. ``begins``: for the first time, so that optionals are decided too."""
+    def _build(self) -> None:
+        """Count everything."""
         goals = frozenset(self.plan.goals)
         for index, shape in enumerate(shapes_of(self.plan)):
             step = StepNode(index, shape, self.state.steps[shape.id], goal=shape.id in goals)
@@ -71,7 +71,7 @@ class Flow:
         for step in self.by_index:
             self._count_needs(step)
         self._touched.extend(self.by_index)
-        self.work_through(decide_optionals=begins)
+        self.work_through()
 
     def _fact(self, name: str) -> FactNode:
         fact = self.facts.get(name)
@@ -117,7 +117,7 @@ class Flow:
         """Its inputs are bound: it looks for nothing more."""
         heappush(self.pumping, step.index)
         self._touched.append(step)
-        self.work_through(decide_optionals=False)
+        self.work_through()
 
     def look_at_work(self, step: StepNode) -> None:
         """One of its items is over, or due again."""
@@ -138,7 +138,7 @@ class Flow:
             if step.run.status == "failed":
                 self.goals_failed.append(step.id)
         self._touched.append(step)
-        self.work_through(decide_optionals=True)
+        self.work_through()
 
     def let_go(self) -> None:
         """The run is over: nothing is counted any more, and nodes no longer hold each other in circles.
@@ -175,15 +175,9 @@ class Flow:
 
     # --- consequences ---------------------------------------------------------------------------------------------
 
-    def work_through(self, *, decide_optionals: bool) -> None:
+    def work_through(self) -> None:
         """Bring all counts up to date with what was changed."""
         touched = self._touched
-        if decide_optionals:
-            for step in list(touched):
-                if step.run.status == "pending" and step.unmet == 0 and step.undecided:
-                    for need in step.needs:
-                        if need.undecided and need.need.role == "optional" and need.need.deadline is None:
-                            self.freeze(need, NOTHING)
         while touched:
             step = touched.pop()
             mode = step.next_mode()
@@ -200,8 +194,8 @@ class Flow:
                 self._enlist(step)
 
     def _want(self, need: NeedNode) -> None:
-        needed, needed_now, dead, gated = need.step.mode
-        looks = need.state == "open" and not need.frozen and (need.gate or not dead)
+        needed, needed_now, dead, gated, lacks = need.step.mode
+        looks = need.state == "open" and not need.frozen and (need.gate or not dead) and (lacks or not need.lazy)
         wanted = needed and looks
         wanted_now = needed_now and looks and (need.gate or not gated)
         fact = need.fact

@@ -57,7 +57,7 @@ class Fold(Items):
             given = given_values(unseal(stored))
             state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
         state.begun = not is_ref(stored) and not _looks_into(plan, state)
-        self.flow = Flow(plan, state, begins=state.begun)
+        self.flow = Flow(plan, state)
 
     def _given(self, event: e.FactsGiven, at: int) -> None:
         state = self.state
@@ -67,7 +67,7 @@ class Fold(Items):
             for name, value in values.items()
         }
         state.begun = True
-        self.flow = Flow(decode_plan(state.plan), state, begins=True)
+        self.flow = Flow(decode_plan(state.plan), state)
 
     def _cancel_requested(self, event: e.CancelRequested, at: int) -> None:
         self.state.cancelled = event.reason
@@ -134,7 +134,7 @@ class Fold(Items):
         state.not_undone, state.dropped = [], []
         for step in event.steps:
             reopen(state.steps[step])
-        self.flow = Flow(decode_plan(state.plan), state, begins=state.begun)
+        self.flow = Flow(decode_plan(state.plan), state)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Fold(Items):
         need = next(need for need in node.needs if need.fact.name == event.name)
         self.flow.freeze(need, len(self.state.facts.get(event.name, ())))
         self._close_window(node.run, event.name)
-        self.flow.work_through(decide_optionals=True)
+        self.flow.work_through()
 
     EVOLVE: ClassVar[dict[type, Callable[..., None]]] = {
         **Items.EVOLVE_ITEMS,

@@ -12,7 +12,9 @@ from weft.core.goal.outputs import is_deferred
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import OVER_STEP, StepRun, Value, item_token
 
-IDLE = (False, False, False, False)
+Mode = tuple[bool, bool, bool, bool, bool]
+"""Of a step that looks for needs: needed, needed now, one is dead, a gate is open, something required is not met."""
+IDLE: Mode = (False, False, False, False, False)
 """The mode of a step that looks for nothing."""
 NeedState = Literal["open", "met", "dead", "closed"]
 
@@ -41,7 +43,8 @@ class NeedNode:
     """One need of one step."""
 
     __slots__ = (
-        "broken", "candidates", "fact", "frozen", "gate", "need", "required", "state", "step", "wanted", "wanted_now",
+        "broken", "candidates", "fact", "frozen", "gate", "lazy", "need", "required", "state", "step", "wanted",
+        "wanted_now",
     )  # fmt: skip
 
     def __init__(self, step: StepNode, fact: FactNode, shape: NeedShape) -> None:
@@ -50,6 +53,8 @@ class NeedNode:
         self.need = shape.need
         self.gate = shape.gate
         self.required = shape.need.role == "required"
+        self.lazy = shape.need.role == "optional" and shape.need.deadline is None
+        """Nobody waits for it: what is there when its step starts is taken."""
         self.state: NeedState = "open"
         self.candidates = 0
         self.broken = 0
@@ -60,7 +65,8 @@ class NeedNode:
 
     @property
     def undecided(self) -> bool:
-        return self.state == "open" and not self.frozen
+        """Whether its step waits for it."""
+        return self.state == "open" and not self.frozen and not self.lazy
 
     def count(self, value: Value) -> None:
         """One more value of its fact."""
@@ -148,7 +154,7 @@ class StepNode:
         self.undecided = 0
         self.needed = 0
         self.needed_now = 0
-        self.mode: tuple[bool, bool, bool, bool] = IDLE
+        self.mode: Mode = IDLE
 
     @property
     def is_fallen(self) -> bool:
@@ -217,7 +223,7 @@ class StepNode:
             self.open_gates += sign * (state == "open")
             self.closed += sign * (state == "closed")
 
-    def next_mode(self) -> tuple[bool, bool, bool, bool]:
+    def next_mode(self) -> Mode:
         if self.run.status != "pending" or self.closed:
             return IDLE
-        return self.needed > 0, self.needed_now > 0, self.dead > 0, self.open_gates > 0
+        return self.needed > 0, self.needed_now > 0, self.dead > 0, self.open_gates > 0, self.unmet > 0

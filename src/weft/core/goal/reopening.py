@@ -44,7 +44,7 @@ def _needed(state: GoalState, plan: Plan) -> list[str]:
     trial = copied(state)
     for step in closed:
         reopen(trial.steps[step])
-    flow = Flow(plan, trial, begins=trial.begun)
+    flow = Flow(plan, trial)
     return [step for step in closed if flow.steps[step].needed]
 
 

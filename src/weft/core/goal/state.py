@@ -19,9 +19,6 @@ from weft.errors import Failure
 StepStatus = Literal["pending", "active", "completed", "failed", "skipped"]
 OVER_STEP: frozenset[str] = frozenset({"completed", "failed", "skipped"})
 
-NOTHING = -1
-"""Stands for how many values an optional may take from, where it takes none."""
-
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
     """One value of a fact; provider "": it was given. Whose match it passes, and whose match failed on it."""
@@ -59,7 +56,7 @@ class StepRun(msgspec.Struct, omit_defaults=True):
     results: dict[int, Raw] = {}
     """Raw results by item; those of goals, and of steps that did not complete, are kept to the end."""
     decided: dict[str, int] = {}
-    """Optionals that were decided while they were open, and from how many values they may take."""
+    """Optionals whose deadline has passed, and from how many values they may take."""
     windows: dict[str, int] = {}
     """Optionals that are waited for, and the timer that ends it."""
     undo: list[Undo] = []
