@@ -19,6 +19,8 @@ AROUND = Surroundings(
     resolve={
         "cas://sha256:schema123": b'{"type": "object"}',
         "cas://sha256:retry_schema": b'{"type": "object"}',
+        **{f"sha256:cfg00{number}": b"{}" for number in range(1, 5)},
+        "cas://sha256:payment_config": b"{}",
         "cas://sha256:python_evaluator": b"def evaluate(output, context):\n    return output.get('revenue', 0) > 1\n",
     }.get,
 )

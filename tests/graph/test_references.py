@@ -61,12 +61,17 @@ def test_a_schema_in_a_blob_decides_like_one_in_place(tmp_path: Path) -> None:
     assert app.run(branching(app, reference), {}) == {"good": True}
 
 
-def test_a_reference_to_nothing_fails_its_node_by_name(tmp_path: Path) -> None:
-    app = app_at(tmp_path)
-    graph = app.graph({"name": "g", "nodes": [{"id": "fetch", "type": "task", "config_ref": NOTHING}]})
+@pytest.mark.parametrize("reference", [NOTHING, {"type_url": "svc/Config@1", "cas_ref": NOTHING}])
+def test_a_configuration_that_is_not_there_is_refused_with_the_document(tmp_path: Path, reference: Any) -> None:
+    with pytest.raises(weft.BadGraph, match="there is no blob cas://sha256:000") as refused:
+        app_at(tmp_path).graph({"name": "g", "nodes": [{"id": "fetch", "type": "task", "config_ref": reference}]})
+    (finding,) = refused.value.context["findings"]  # type: ignore[misc]
+    assert (finding.code, finding.path.startswith("nodes.fetch.config_ref")) == ("graph.no_blob", True)
 
-    with pytest.raises(weft.RunFailed, match="000000"):
-        app.run(graph, {})
+
+def test_a_group_without_an_app_has_no_store_to_look_into() -> None:
+    group = weft.Group("mine")
+    group.graph({"name": "g", "nodes": {"fetch": {"step": "fetch", "config_ref": NOTHING}}})
 
 
 def test_a_schema_that_is_not_there_is_refused_with_the_document(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.patterns.kit import Bench, after, same, went
 from weft.conditions import enable_python_sandbox
 from weft.graphs.spelling import fold_condition, inlined
 from weft.graphs.text import read_text
+from weft.testing import World
 
 
 def among(example: str, first: str = "", **answers: Any) -> Bench:
@@ -270,6 +271,40 @@ def test_a_rejection_takes_its_own_path() -> None:
 
     run.result()
     assert went(run) == ["manager_approval", "tell_customer"]
+
+
+@pytest.mark.parametrize("payload", [{"deal": 7, "approved": "maybe"}, {"deal": 7, "text": "x" * 300_000}])
+@pytest.mark.parametrize("spelling", [{"type": "human"}, {"human": {"title": "Well?"}}])
+def test_what_a_human_was_given_goes_on_with_the_decision(payload: dict[str, Any], spelling: dict[str, Any]) -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    def deal() -> dict[str, Any]:
+        return payload
+
+    @app.step
+    def ship(input: dict[str, Any]) -> list[Any]:
+        return [len(input.get("text", "")), {key: value for key, value in input.items() if key != "text"}]
+
+    graph = app.graph({
+        "name": "g",
+        "nodes": {
+            "deal": {"step": "deal", "dependents": ["human"]},
+            "human": {**spelling, "dependents": ["ship"], "save": {"state.deal": "${output.deal}"}},
+            "ship": {"step": "ship", "save": {"state.given": "${output}"}},
+        },
+    })  # fmt: skip
+    world = World(app)
+    run = world.start(graph, {})
+    run.answer("human", by="ann", reason="fine")
+
+    result = run.result()
+    length, given = result["given"]
+    assert result["deal"] == 7
+    assert length == len(payload.get("text", ""))
+    assert given.pop("at") == given.pop("decided_at") > 0
+    decision = {"approved": True, "by": ["ann"], "reason": "fine", "form": None}
+    assert given == {"deal": 7, **decision, "decision": "approve", "comments": "fine", "decided_by": ["ann"]}
 
 
 # --- every kind of condition -------------------------------------------------------------------------------------

@@ -90,6 +90,10 @@ class App(Group):
         """Keep runs elsewhere than the code says: the command line's ``--url``."""
         self._url = url
 
+    def blobs(self) -> Callable[[str], bytes | None] | None:
+        """What finds blobs in the store; one in memory holds nothing before it is opened."""
+        return None if self.url.startswith("memory:") else self.blob_content
+
     def blob_content(self, reference: str) -> bytes | None:
         """What a reference in a document (``cas://sha256:…``) stands for, read from the store; None if it is not there.
 

@@ -204,11 +204,10 @@ class Group:
         from weft.graphs.load import Surroundings  # noqa: PLC0415 - only those who have graphs pay for their language
 
         types = {name: found.schema() for name, found in node_types().items()}
-        return Surroundings(types=types, resolve=self.root().blob_content)
+        return Surroundings(types=types, resolve=self.root().blobs())
 
-    def blob_content(self, reference: str) -> bytes | None:
-        """What a reference in a document stands for; a group by itself has no store to look into."""
-        del reference
+    def blobs(self) -> Callable[[str], bytes | None] | None:
+        """What finds the blobs that a document refers to; a group by itself has no store to look into."""
         return None
 
     def _keep_graph(self, graph: Graph) -> None:

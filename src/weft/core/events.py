@@ -254,6 +254,8 @@ class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
     """Whoever started the run may not decide."""
     remind_ms: int = 0
     """How often people are reminded; 0: never."""
+    input: Raw = NULL
+    """What the answer will be merged into, where the node says so."""
 
 
 class AskEscalated(Event, frozen=True, kw_only=True, tag="ask_escalated"):
@@ -371,8 +373,9 @@ class EntryCancelled(Event, frozen=True, kw_only=True, tag="entry_cancelled"):
 class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
     """A token leaves its node by these edges (none: it ends), with what it writes. Token "" is the start of the run.
 
-    ``output`` is given where the node did no work of its own. ``arrival``: what a fan-in reads of the output, where
-    that lies in a blob. ``skips``: the edges not taken are told. ``caught``: it is a failure that goes this way.
+    ``output`` is given where the node did no work of its own, or adds to what its work gave. ``arrival``: what a fan-in
+    reads of the output, where that lies in a blob. ``skips``: the edges not taken are told. ``caught``: it is a failure
+    that goes this way.
     """
 
     node: str = ""

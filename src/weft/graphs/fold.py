@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from weft.core.code.locations import check_name
 from weft.core.graph.findings import At, Problems
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRepeat, Source
@@ -21,7 +23,7 @@ from weft.graphs.policies import fold_limits, fold_retry, fold_undo
 from weft.graphs.routes import Inline, NodeRoutes
 from weft.graphs.schemas import is_json_schema, is_schema_word, object_schema
 from weft.graphs.spelling import fold_mapping
-from weft.graphs.work import WORDS, NodeTypes, NodeWork
+from weft.graphs.work import WORDS, HasBlob, NodeTypes, NodeWork
 
 NODES_MAX = 10_000
 DOCUMENT = (
@@ -44,6 +46,7 @@ class Rules:
 
     types: NodeTypes = field(default_factory=dict)
     inline: Inline = lambda condition: condition
+    has_blob: HasBlob = lambda _: True
 
 
 def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> FoldedGraph | None:
@@ -65,7 +68,7 @@ def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> Fold
     routes = {name: NodeRoutes(name, node, rules.inline) for name, node in fields.items()}
     for node_name, node in fields.items():
         repeat = routes[node_name].read(transitions.get(node_name, []))
-        graph.nodes[node_name] = _fold_node(node_name, node, rules.types, (routes[node_name], repeat))
+        graph.nodes[node_name] = _fold_node(node_name, node, rules, (routes[node_name], repeat))
     _fold_dependencies(fields, routes, problems)
     for node_name, ways in routes.items():
         ways.add_plain()
@@ -171,9 +174,9 @@ def _by_source(document: Fields, nodes: Mapping[str, Any], problems: Problems) -
     return found
 
 
-def _fold_node(name: str, node: Fields, types: NodeTypes, ways: tuple[NodeRoutes, FoldedRepeat | None]) -> FoldedNode:
+def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, FoldedRepeat | None]) -> FoldedNode:
     routes, repeat = ways
-    reader = NodeWork(name, node, types)
+    reader = NodeWork(name, node, rules.types, rules.has_blob)
     work = reader.read()
     given = fold_input(node)
     if reader.input is not None:
@@ -182,6 +185,7 @@ def _fold_node(name: str, node: Fields, types: NodeTypes, ways: tuple[NodeRoutes
         given = Source({**reader.input, **own}, given.at if given is not None else reader.at)
     if isinstance(work, AskWork) and (node.raw.get("type") == "human" or "human" in node):
         routes.plain_when = "output.approved"
+        work = msgspec.structs.replace(work, enriches=True)
     join, fan_in = fold_join(node)
     no_match = {"end": "end", "fail": "fail"}
     return FoldedNode(

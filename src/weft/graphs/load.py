@@ -19,7 +19,7 @@ from weft.core.graph.model import Graph, content_hash
 from weft.errors import BadValue, LimitExceeded, NotFound
 from weft.graphs.fold import Rules, fold_document
 from weft.graphs.language import Conditions, Resolve
-from weft.graphs.spelling import inlined
+from weft.graphs.spelling import inlined, is_there
 from weft.graphs.text import BYTES_MAX, Text, Unreadable, read_text
 from weft.graphs.work import NodeTypes
 
@@ -44,7 +44,9 @@ class Surroundings:
 
     def rules(self) -> Rules:
         resolve = self.resolve
-        return Rules(self.types, (lambda raw: inlined(raw, resolve)) if resolve is not None else (lambda raw: raw))
+        if resolve is None:
+            return Rules(self.types)
+        return Rules(self.types, lambda raw: inlined(raw, resolve), lambda reference: is_there(reference, resolve))
 
     def expressions(self) -> Language:
         return self.language or Conditions(self.resolve, python=self.python)

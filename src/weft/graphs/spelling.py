@@ -72,6 +72,14 @@ def inlined(condition: Any, resolve: Callable[[str], Any]) -> Any:
     return fold_condition(found)
 
 
+def is_there(reference: str, resolve: Callable[[str], Any]) -> bool:
+    """Whether a blob is in the store; a store that cannot be asked now is asked again when the node runs."""
+    try:
+        return resolve(reference) is not None
+    except Exception:  # noqa: BLE001  # whatever a store raises
+        return True
+
+
 def _fetched(reference: str, resolve: Callable[[str], Any], *, as_json: bool) -> Any:
     try:
         content = resolve(reference)

@@ -34,6 +34,8 @@ ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout", "four_
 HUMAN = ("title", "timeout_hours", "approvers", "escalation_policy", "approval_ui_url")
 WORKFLOW = ("name", "workflow", "version", "inherit_artifacts", "on_failure")
 REFERENCE = ("type_url", "cas_ref")
+HasBlob = Callable[[str], bool]
+"""Whether what a reference names is there, as far as that can be known."""
 NodeTypes = Mapping[str, "dict[str, Any] | None"]
 """Registered node types by name, each with the JSON Schema of its configuration if it has one."""
 
@@ -41,10 +43,11 @@ NodeTypes = Mapping[str, "dict[str, Any] | None"]
 class NodeWork:
     """Reads what one node does."""
 
-    def __init__(self, name: str, node: Fields, types: NodeTypes) -> None:
+    def __init__(self, name: str, node: Fields, types: NodeTypes, has_blob: HasBlob) -> None:
         self.name = name
         self.node = node
         self.types = types
+        self.has_blob = has_blob
         self.at: At = node.at
         self.input: dict[str, Any] | None = None
         """Arguments that the configuration of a task brings along."""
@@ -118,11 +121,19 @@ class NodeWork:
             node.spelling("config", "config_ref")
         raw = node.raw["config_ref"]
         if isinstance(raw, str):
-            return node.text("config_ref")
+            return self._there(node, "config_ref")
         reference = Fields(raw, node.place("config_ref"), node.problems, REFERENCE)
         if reference.raw and "cas_ref" not in reference:
             reference.needed("cas_ref")
-        return reference.text("cas_ref")
+        return self._there(reference, "cas_ref")
+
+    def _there(self, fields: Fields, key: str) -> str:
+        reference = fields.text(key)
+        if reference and not self.has_blob(reference):
+            fields.problems.add(
+                "no_blob", fields.place(key), f"there is no blob {reference} in the store.", "Put it there first."
+            )
+        return reference
 
     def _registered(self, name: str, config: Any) -> Work:
         if name not in self.types:

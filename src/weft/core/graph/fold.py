@@ -156,7 +156,7 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
         token.error = token.failure
     else:
         token.error = None
-        if event.output:
+        if event.output and token.mode != "routing":
             state.executed[node.id] = state.executed.get(node.id, 0) + 1
         if node.remembered:
             token.seen = seen_after(token, output)
@@ -171,7 +171,7 @@ def _node_failed(graph: Graph, state: GraphState, event: e.NodeFailed, at: int) 
     leave_agenda(state, token.id)
     if token.mode == "routing" or event.output:
         # Its work was done: only its routing failed.
-        if event.output:
+        if token.mode != "routing":
             state.executed[token.node] = state.executed.get(token.node, 0) + 1
         if graph.nodes[token.node].remembered:
             token.seen = seen_after(token, event.output or token.output)
@@ -290,7 +290,7 @@ def _timer_fired(_: Graph, state: GraphState, event: e.TimerFired, at: int) -> N
 
 
 def _ask_opened(_: Graph, state: GraphState, event: e.AskOpened, at: int) -> None:
-    _attach(state, event.token)
+    _attach(state, event.token).input = event.input
     state.asks[state.seq] = questions.opened(event, at)
 
 

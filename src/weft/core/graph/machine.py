@@ -131,9 +131,14 @@ class GraphMachine:
         return begun if limit is None else life.code_ended(self.state, limit)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
-        found = route(self.graph, self.view(token, token.output, env), self.program.reader)
+        work = self.graph.nodes[token.node].work
+        output = starting.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
+        found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
         if found.failure is not None:
-            return (e.NodeFailed(node=token.node, token=token.id, failure=found.failure, writes=found.writes),)
+            failed = e.NodeFailed(
+                node=token.node, token=token.id, failure=found.failure, writes=found.writes, output=output
+            )
+            return (failed,)
         limit = self._limit(found.taken)
         if limit is not None:
             return life.code_ended(self.state, limit)
@@ -145,6 +150,7 @@ class GraphMachine:
             verdicts=found.verdicts,
             skips=found.skips,
             arrival=found.arrival,
+            output=output,
         )
         return (event,)
 

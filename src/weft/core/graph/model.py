@@ -78,7 +78,10 @@ class GoalWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="go
 
 
 class AskWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ask"):
-    """A question to people. `form` is JSON Schema; `timeout_ms` 0: no limit; `escalate`: who is asked then."""
+    """A question to people. `form` is JSON Schema; `timeout_ms` 0: no limit; `escalate`: who is asked then.
+
+    `enriches`: the output is what the node was given, merged with the decision.
+    """
 
     title: Expr
     about: Expr | None = None
@@ -90,6 +93,7 @@ class AskWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ask
     escalate: list[str] = []
     four_eyes: bool = False
     remind_ms: int = 0
+    enriches: bool = False
 
 
 class AgentWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="agent"):

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.code.asks import child_uid
-from weft.core.decider import Wanting
+from weft.core.decider import Env, Wanting
 from weft.core.graph.binding import View
 from weft.core.graph.model import (
     AskWork,
@@ -25,6 +25,7 @@ from weft.core.graph.model import (
 )
 from weft.core.graph.opening import open_raw
 from weft.core.graph.routing import arriving, check_field, route
+from weft.core.graph.tokens import Token
 from weft.core.values import encode_known as encode
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
@@ -66,7 +67,7 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
             case GoalWork(goals=goals):
                 return (_goal(program, view, goals, given),)
             case AskWork():
-                return (_ask(program, node, view),)
+                return (_ask(program, node, view, given),)
     except WeftError as error:
         return (
             e.NodeFailed(node=view.token.node, token=view.token.id, failure=_failure(node, error.code, error.message)),
@@ -205,7 +206,7 @@ def _started(view: View, work: WorkflowWork, version: str, style: e.Style, given
     )
 
 
-def _ask(program: GraphProgram, node: Node, view: View) -> e.AskOpened:
+def _ask(program: GraphProgram, node: Node, view: View, given: Raw) -> e.AskOpened:
     work = node.work
     assert isinstance(work, AskWork)
     about = e.NULL
@@ -224,7 +225,23 @@ def _ask(program: GraphProgram, node: Node, view: View) -> e.AskOpened:
         escalate=work.escalate,
         four_eyes=work.four_eyes,
         remind_ms=work.remind_ms,
+        input=given if work.enriches else e.NULL,
     )
+
+
+def enriched(token: Token, env: Env) -> Raw:
+    """What a node that asks people was given, merged with their decision. Raises Wanting."""
+    given = open_raw(token.input, env.blob)
+    decision = open_raw(token.output, env.blob)
+    if not isinstance(given, dict):
+        given = {} if given is None else {"input": given}
+    told = {
+        "decision": "approve" if decision["approved"] else "reject",
+        "comments": decision["reason"],
+        "decided_by": decision["by"],
+        "decided_at": decision["at"],
+    }
+    return env.keep(encode({**given, **decision, **told}))
 
 
 def undo_input(program: GraphProgram, view: View) -> Raw:
