@@ -239,7 +239,7 @@ def test_forged_links_are_nothing(server: Server, root: Caller) -> None:
     token = urlsplit(links_of(root, question, "ann")["approve"]).path.rpartition("/")[2]
     payload, _, mac = token.partition(".")
     other = Links(b"x" * 32).token(Claim("u", 1, "d", True, "ann", [], 2**40))
-    forged = [other, payload, f"{payload}.", f".{mac}", f"{payload}x.{mac}", f"{payload}.{mac[:-1]}", "x" * 5000, "%00"]
+    forged = [other, payload, f"{payload}.", f".{mac}", f"{payload}x.{mac}", f"{payload}.{mac[:-1]}", "x" * 5000]
     forged += [f"{payload}.{mac[:-2]}AA", f"{mac}.{payload}", f"{payload}.{mac}.{mac}"]
     for one in forged:
         assert server.get(f"/decide/{one}").status == 404, one

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from typing import Any
 
+import aiohttp
 import pytest
 
 from tests.server.kit import API, Server, serving
@@ -55,9 +57,71 @@ def test_a_page_of_another_site_is_turned_away(server: Server, origin: str) -> N
     assert (answer.status, answer.code) == (403, "access.not_allowed")
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1:8420"])
-def test_a_page_from_here_is_let_in(server: Server, origin: str) -> None:
-    assert server.get(f"{API}/runs", Origin=origin).status == 200
+def asked(server: Server, method: str, origin: str) -> int:
+    """The status of a read or a write for a page of this origin."""
+    body = {"workflow": "hello", "input": {"name": "a"}} if method == "POST" else None
+    return server.ask(method, f"{API}/runs", body, Origin=origin).status
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_only_pages_of_this_very_server_are_let_in(server: Server, method: str) -> None:
+    """Another port of this machine is another site: anybody's development server may be there."""
+    assert asked(server, method, f"http://127.0.0.1:{server.port}") in (200, 201)
+    for other in (
+        "http://localhost:3000",
+        f"http://localhost:{server.port}",
+        f"https://127.0.0.1:{server.port}",
+        f"http://127.0.0.1:{server.port + 1}",
+        "http://127.0.0.1",
+        f"http://127.0.0.2:{server.port}",
+    ):
+        assert asked(server, method, other) == 403, other
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_pages_of_the_public_address_are_let_in(server: Server, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_PUBLIC_URL", "https://weft.example.com/flows")
+
+    assert asked(server, method, "https://weft.example.com") in (200, 201)
+    assert asked(server, method, "https://weft.example.com:443") in (200, 201)
+    assert asked(server, method, "http://weft.example.com") == 403
+    assert asked(server, method, "https://weft.example.com:8443") == 403
+
+
+def test_a_page_of_another_port_cannot_listen_over_a_websocket(server: Server) -> None:
+    async def status(origin: str) -> int:
+        async with aiohttp.ClientSession() as session:
+            try:
+                async with session.ws_connect(f"{server.url}{API}/live", origin=origin) as opened:
+                    return 101 if not opened.closed else 0
+            except aiohttp.WSServerHandshakeError as error:
+                return error.status
+
+    assert asyncio.run(status(server.url)) == 101
+    assert asyncio.run(status("http://127.0.0.1:3000")) == 403
+
+
+@pytest.mark.parametrize("name", ["Host", "Authorization", "Origin", "Content-Type", "Idempotency-Key"])
+def test_a_header_that_counts_is_given_once(server: Server, name: str) -> None:
+    """Something before the server may have believed the other one."""
+    value = f"127.0.0.1:{server.port}" if name == "Host" else "application/json"
+    answer = raw_answer(server, f"Host: localhost\r\n{name}: {value}\r\n{name}: other.example\r\n")
+
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert b"given twice" in answer
+
+
+def test_other_headers_may_be_given_twice(server: Server) -> None:
+    assert raw_answer(server, "Host: localhost\r\nX-A: 1\r\nX-A: 2\r\n").startswith(b"HTTP/1.1 200")
+
+
+def raw_answer(server: Server, headers: str) -> bytes:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+        client.sendall(f"GET {API}/runs HTTP/1.1\r\nConnection: close\r\n{headers}\r\n".encode())
+        found = b""
+        while more := client.recv(10_000):
+            found += more
+        return found
 
 
 class OneScope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import AsyncIterator
 from typing import Any, NamedTuple, Self
@@ -15,6 +16,8 @@ from tests.server.kit import API, SECONDS_MAX, Server, covers, serving, used
 from tests.server.shop import shop
 from weft.server.limits import Limits
 from weft.server.live import feed as feed_module
+from weft.server.live.feed import Filter
+from weft.server.problems import RequestRefused
 
 
 class Heard(NamedTuple):
@@ -252,6 +255,34 @@ def test_many_different_filters_are_refused(server: Server, monkeypatch: pytest.
 
     assert answer.status == 429
     assert answer.code == "limit.busy"
+
+
+def test_different_filters_are_counted_per_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever asks for many does not keep others out, and what nobody listens to any more gives way."""
+    monkeypatch.setattr(feed_module, "CHANNELS_EACH_MAX", 2)
+
+    async def main() -> None:
+        feed = feed_module.Feed()
+        stack = contextlib.ExitStack()
+
+        def listens(workflow: str, caller: str) -> bool:
+            try:
+                stack.enter_context(feed.subscribed(Filter(workflow=workflow), caller))
+            except RequestRefused:
+                return False
+            return True
+
+        assert [listens(name, "a") for name in ("x", "y", "z")] == [True, True, False]
+        assert [listens(name, "b") for name in ("x", "y", "z", "v", "w")] == [True, True, True, True, False]
+        with pytest.raises(RequestRefused), feed.subscribed(Filter(workflow="u"), "b"):
+            pass
+        for number in range(10):
+            with feed.subscribed(Filter(workflow=f"c{number}"), "c"):
+                pass
+        assert len(feed._channels) == 6
+        stack.close()
+
+    asyncio.run(main())
 
 
 def test_clients_that_listen_are_limited_and_leaving_makes_room() -> None:

@@ -27,6 +27,7 @@ from weft.server.request import (
     Receive,
     Reply,
     Send,
+    check_text,
     read_form,
     read_headers,
     read_json,
@@ -105,13 +106,22 @@ class Api:
             raise RequestRefused(431, "limit.exceeded", f"More than {limits.headers} headers, or too long ones.")
         if len(scope["query_string"]) > limits.query_bytes:
             raise RequestRefused(413, "limit.exceeded", f"The query has more than {limits.query_bytes:,} bytes.")
-        return self._router.find(method, _path(scope))
+        path = _path(scope)
+        if len(path) > limits.path_bytes:
+            raise RequestRefused(413, "limit.exceeded", f"The path has more than {limits.path_bytes:,} bytes.")
+        found = self._router.find(method, path)
+        for name, value in found.parameters.items():
+            if len(value) > limits.parameter_chars:
+                what = f"The {name} in the path has more than {limits.parameter_chars:,} characters."
+                raise RequestRefused(413, "limit.exceeded", what)
+            check_text(value, f"The {name} in the path")
+        return found
 
     async def _answer(self, found: Found, scope: Scope, receive: Receive, send: Send) -> int:
         route = found.route
         call = await self._call(found, scope)
         if route.kind == "live":
-            with self._listeners.place(_caller(call, scope)):
+            with self._listeners.place(call.caller):
                 await send_events(receive, send, await route.endpoint(call))
             return 200
         if route.is_write:
@@ -120,7 +130,7 @@ class Api:
             answered = await route.endpoint(call)
         else:
             room = self._listeners if route.kind == "wait" else self._requests
-            with room.place(_caller(call, scope)):
+            with room.place(call.caller):
                 answered = await route.endpoint(call)
         reply = answered if isinstance(answered, Reply) else Reply(answered, route.statuses[0])
         await _send(send, reply, route.media)
@@ -140,6 +150,7 @@ class Api:
             query=read_query(scope["query_string"], found.route.query),
             root=scope.get("root_path", ""),
             headers=headers,
+            address=(scope.get("client") or ("",))[0],
         )
 
     async def _identity(self, route: Route, scope: Scope, headers: Mapping[str, str]) -> Identity:
@@ -188,7 +199,7 @@ class Api:
             name = found.route.name
             call = await self._call(found, scope)
             batches = await self._batches(found, call)
-            with self._listeners.place(_caller(call, scope)):
+            with self._listeners.place(call.caller):
                 await send_messages(receive, send, batches)
         except (RequestRefused, WeftError) as error:
             code = POLICY_VIOLATION
@@ -199,12 +210,6 @@ class Api:
             await send({"type": "websocket.close", "code": code, "reason": "an error in Weft itself"})
         finally:
             self.services.metrics.answered(name, code, None)
-
-
-def _caller(call: Call, scope: Scope) -> str:
-    """Who takes a place: a tenant, wherever it calls from, or an address."""
-    tenant = call.identity.tenant
-    return f"@{tenant}" if tenant else (scope.get("client") or ("",))[0]
 
 
 def _path(scope: Scope) -> bytes:

@@ -2,7 +2,7 @@
 
 Without keys the API is open to programs on this machine and to nobody else: the connection must come in on a loopback
 address, and the request must have been meant for one. A page of another site, opened in a browser here, names itself
-in ``Origin`` or brings its own host name, and is turned away.
+in ``Origin`` or brings its own host name, and is turned away; so is a page of another server on this machine.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import NotAllowed
+from weft.server.approvals.settings import PUBLIC, public_url
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Scope(StrEnum):
@@ -76,11 +79,30 @@ class OpenHere:
         if host and not is_loopback(_hostname(f"//{host}")):
             raise NotAllowed(f"{host[:100]!r} is not a name of this machine.", hint="Ask for localhost or 127.0.0.1.")
         origin = headers.get("origin")
-        if origin is not None and not is_loopback(_hostname(origin)):
+        if origin is not None and not _is_own(origin, scope, host):
             raise NotAllowed(
-                "A page of another site may not use this server.", hint="Without keys only programs here may."
+                f"A page of {origin[:100]!r} may not use this server.",
+                hint=f"Without keys only programs on this machine may, and pages of this server ({PUBLIC}).",
             )
         return EVERYBODY_HERE
+
+
+def _is_own(origin: str, scope: Mapping[str, Any], host: str) -> bool:
+    """Whether a page came from this server: the very scheme, host and port, or those of its public address."""
+    scheme = {"ws": "http", "wss": "https"}.get(scope.get("scheme", "http"), scope.get("scheme", "http"))
+    found = _place(origin)
+    return found is not None and found in (_place(f"{scheme}://{host}"), _place(public_url()))
+
+
+@lru_cache(maxsize=256)
+def _place(url: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of an address; None if it is none."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+    except (ValueError, KeyError):
+        return None
+    return (parts.scheme, parts.hostname, port) if parts.hostname else None
 
 
 @lru_cache(maxsize=256)

@@ -35,9 +35,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     headers: int = 64
     header_bytes: int = 16 * 1024
     query_bytes: int = 8 * 1024
-    path_bytes: int = 4 * 1024
-    parameter_chars: int = 1_000
-    """Of one id or name in a path."""
+    path_bytes: int = 16 * 1024
+    parameter_chars: int = 5_000
+    """Of one id, name or token in a path."""
     head_seconds: float = 10.0
     """How long a client may take to send the head of a request."""
     body_seconds: float = 30.0

@@ -38,6 +38,15 @@ Key = Annotated[str, Meta(min_length=1, max_length=KEY_CHARS_MAX, pattern=r"^[\x
 """An idempotency key."""
 JSON_TYPES = ("application/json", "text/json")
 FORM_TYPE = "application/x-www-form-urlencoded"
+SINGLE_HEADERS = (
+    b"host",
+    b"authorization",
+    b"origin",
+    b"content-type",
+    b"idempotency-key",
+    b"last-event-id",
+    b"weft-signature",
+)
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +74,14 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
     root: str = ""
     """Where the API is mounted."""
     headers: Mapping[str, str] = {}
+    address: str = ""
+    """Where the request came from."""
+
+    @property
+    def caller(self) -> str:
+        """Who is counted where there is room for so many: a tenant, wherever it calls from, or an address."""
+        tenant = self.identity.tenant
+        return f"@{tenant}" if tenant else self.address
 
     @property
     def door(self) -> Door:
@@ -88,8 +105,38 @@ class Call(msgspec.Struct, kw_only=True, eq=False):
 
 
 def read_headers(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Headers by lower-case name; of several with one name the last."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    """Headers by lower-case name; of several with one name the last. Raises RequestRefused.
+
+    Two values for a header that says who or what is meant are refused: a proxy may have looked at the other one.
+    """
+    sent = scope["headers"]
+    headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in sent}
+    if len(headers) < len(sent):
+        names = [name for name, _ in sent]
+        for name in SINGLE_HEADERS:
+            if names.count(name) > 1:
+                raise RequestRefused(400, "request.malformed", f"The header {name.decode()} is given twice.")
+    return headers
+
+
+def check_text(text: str, what: str) -> None:
+    """Refuse the NUL character, which not every store can keep. Raises BadValue."""
+    if "\0" in text:
+        raise BadValue(f"{what} contains a NUL character.", hint="Leave it out.", code="value.not_json")
+
+
+def _check_texts(value: Any) -> None:
+    """Refuse a NUL character in any text or key of a JSON value. Raises BadValue."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            check_text(one, "The body")
+        elif isinstance(one, dict):
+            left += one.keys()
+            left += one.values()
+        elif isinstance(one, list):
+            left += one
 
 
 def read_key(headers: Mapping[str, str]) -> str | None:
@@ -115,6 +162,8 @@ def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | 
         pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except (UnicodeDecodeError, ValueError):
         raise RequestRefused(400, "request.malformed", "The query cannot be read.") from None
+    for name, value in pairs:
+        check_text(f"{name}{value}", "The query")
     if of is None:
         if pairs:
             raise BadValue(f"There is no parameter {pairs[0][0][:60]!r} here.", code="value.wrong_type")
@@ -184,6 +233,8 @@ def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) 
         raise RequestRefused(415, "request.wrong_type", "The body must be JSON.", hint="Content-Type: application/json")
     try:
         read: msgspec.Struct = _decoder(of)(raw)
+        if b"\\u0000" in raw:
+            _check_texts(msgspec.json.decode(raw))
         return read
     except msgspec.ValidationError as error:
         raise BadValue(f"The body does not fit: {_said(error)}.", code="value.wrong_type") from None
@@ -200,6 +251,8 @@ def read_form(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) 
         pairs = parse_qsl(raw.decode(), keep_blank_values=True, errors="strict", max_num_fields=200)
     except (UnicodeDecodeError, ValueError):
         raise RequestRefused(400, "request.malformed", "The form cannot be read.") from None
+    for name, value in pairs:
+        check_text(f"{name}{value}", "The form")
     fields: dict[str, Any] = {}
     for name, value in pairs:
         outer, dot, inner = name.partition(".")

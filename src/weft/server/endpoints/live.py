@@ -25,4 +25,4 @@ async def follow_all(call: Call) -> Batches:
     tenant = call.identity.tenant
     prefix = prefix_of(tenant) if tenant else ""
     wanted = Filter(asked.workflow, asked.status, frozenset(asked.kind), prefix)
-    return of_filter(call.services, wanted, call.headers.get("last-event-id") or asked.after)
+    return of_filter(call.services, wanted, call.headers.get("last-event-id") or asked.after, call.caller)

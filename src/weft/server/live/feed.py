@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FRAMES_MAX = 10_000
 BYTES_MAX = 8 * 1024 * 1024
 CHANNELS_MAX = 200
+CHANNELS_EACH_MAX = 20
+"""Of one tenant or address."""
 LINGER_SECONDS = 60.0
 """A channel that nobody listens to is kept for those who come back."""
 SECONDS_PER_CLIENT = 0.0005
@@ -68,9 +70,11 @@ class Batch(msgspec.Struct, frozen=True):
 class Channel:
     """The frames of one filter."""
 
-    def __init__(self, name: str, filter: Filter) -> None:
+    def __init__(self, name: str, filter: Filter, caller: str) -> None:
         self.name = name
         self.filter = filter
+        self.caller = caller
+        """Who asked for it first."""
         self.clients = 0
         self.idle_since: float | None = None
         self._frames: deque[Frame] = deque()
@@ -168,15 +172,13 @@ class Feed:
     # --- a filter -------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def subscribed(self, filter: Filter) -> Iterator[Channel]:
+    def subscribed(self, filter: Filter, caller: str = "") -> Iterator[Channel]:
         """Be a client of a channel. Raises RequestRefused if there are too many different ones."""
         channel = self._channels.get(filter)
         if channel is None:
-            self._forget_idle()
-            if len(self._channels) >= CHANNELS_MAX:
-                raise busy("Too many different filters are listened to.")
+            self._make_room(caller)
             self._made += 1
-            channel = self._channels[filter] = Channel(f"{self._name}.{self._made}", filter)
+            channel = self._channels[filter] = Channel(f"{self._name}.{self._made}", filter, caller)
         channel.clients += 1
         channel.idle_since = None
         try:
@@ -186,23 +188,27 @@ class Feed:
             if not channel.clients:
                 channel.idle_since = asyncio.get_running_loop().time()
 
+    def _make_room(self, caller: str) -> None:
+        """Make room for one more channel; one that nobody listens to may give way. Raises RequestRefused."""
+        self._forget_idle()
+        for most, own in ((CHANNELS_EACH_MAX, True), (CHANNELS_MAX, False)):
+            channels = [one for one in self._channels.values() if not own or one.caller == caller]
+            too_many = max(0, len(channels) - most + 1)
+            idle = sorted((one.idle_since, one.name, one) for one in channels if one.idle_since is not None)
+            if len(idle) < too_many:
+                raise busy(f"{most} different filters are listened to.")
+            for _, _, channel in idle[:too_many]:
+                self._forget(channel)
+
     def _forget_idle(self) -> None:
         limit = asyncio.get_running_loop().time() - LINGER_SECONDS
         for channel in list(self._channels.values()):
             if channel.idle_since is not None and channel.idle_since < limit:
-                channel.close()
-                del self._channels[channel.filter]
+                self._forget(channel)
 
-    def cursor(self, position: int) -> str:
-        """A position of a channel as a client keeps it."""
-        return f"{self._name}-{position}"
-
-    def position(self, cursor: str, channel: Channel) -> int | None:
-        """Where a client stood; None: that is not known here."""
-        name, _, number = cursor.rpartition("-")
-        if name != self._name or not number.isascii() or not number.isdigit() or len(number) > 15:
-            return None
-        return int(number) if int(number) <= channel.last else None
+    def _forget(self, channel: Channel) -> None:
+        channel.close()
+        del self._channels[channel.filter]
 
     def _observed(self, actor: Actor, draft: Draft) -> None:
         for event in self._followers.get(actor.uid, ()):

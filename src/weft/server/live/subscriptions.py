@@ -29,9 +29,9 @@ BEAT_SECONDS = 15.0
 Batches = AsyncGenerator[Sequence[Frame], None]
 
 
-async def of_filter(services: Services, filter: Filter, after: str | None) -> Batches:
+async def of_filter(services: Services, filter: Filter, after: str | None, caller: str) -> Batches:
     """All that is committed here and fits, from now on or from where the client stood before."""
-    with services.feed.subscribed(filter) as channel:
+    with services.feed.subscribed(filter, caller) as channel:
         known = channel.last if after is None else channel.position(after)
         position = channel.last if known is None else known
         yield [gap_frame(-1, channel.cursor(position)) if known is None else ready_frame(channel.cursor(position))]
