@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import inspect
 import os
+import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
@@ -23,6 +25,7 @@ from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration
 from weft.authoring.referring import unknown_work
 from weft.authoring.runnable import Invocation, Runnable
+from weft.authoring.signals import TERMINATED, HostSignals
 from weft.authoring.workflows import check_run_id
 from weft.core import commands as c
 from weft.core import values
@@ -79,6 +82,7 @@ class App(Group):
         self._restore_gc: Callable[[], None] = lambda: None
         self._catalogue: Callable[[App], AppCatalogue] = AppCatalogue
         self._router: Api | None = None
+        self._signals = HostSignals()
 
     @property
     def url(self) -> str:
@@ -129,10 +133,12 @@ class App(Group):
         self._hosted += 1
         if self._hosted > 1:
             return self
+        self._signals.listen()
         try:
             await self._open(open_store(self.url, durability=self._durability, blobs=blobs_url()))
         except BaseException:
             self._hosted = 0
+            self._signals.close()
             raise
         return self
 
@@ -151,6 +157,8 @@ class App(Group):
             about=this_process([name for name, _ in catalogue.programs()], catalogue.queues()),
         )
         self._engine = Engine(world, catalogue)
+        # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
+        self._engine.on_failure = partial(os.kill, os.getpid(), signal.SIGTERM)
         self._door = Door(store, world.clock, world.ids, self._engine)
         try:
             await self._engine.start()
@@ -161,7 +169,7 @@ class App(Group):
             self._engine = self._door = None
             raise
 
-    async def __aexit__(self, *_: object) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._hosted -= 1
         if self._hosted or self._engine is None:
             return
@@ -173,6 +181,14 @@ class App(Group):
             await engine.store.close()
             if self._executor is not None:
                 self._executor.close()
+            self._signals.close()
+        if engine.failure is not None:
+            raise WeftError(
+                f"The engine stopped: {type(engine.failure).__name__}: {engine.failure}.",
+                hint="Start this again: runs go on where they were. The log says what failed; please report it.",
+            ) from engine.failure
+        if self._signals.has_ended(error):
+            raise SystemExit(TERMINATED)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Any = None) -> AsyncGenerator[None]:
@@ -231,13 +247,16 @@ class App(Group):
         except KeyboardInterrupt:
             notices.interrupted()
             sys.exit(130)
+        except SystemExit:
+            notices.interrupted()
+            raise
 
     async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
         async with self:
             assert self._engine is not None
             handle, started = await self.launch(invocation, run_id)
-            await notices.begin(self.door, self._engine, handle.id, created=started.created)
             try:
+                await notices.begin(self.door, self._engine, handle.id, created=started.created)
                 await notices.until_over(self.door, self._engine, started.uid)
                 return await handle.result()
             except asyncio.CancelledError:

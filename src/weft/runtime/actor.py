@@ -475,12 +475,20 @@ class Actor:
     # --- committing -----------------------------------------------------------------------------------------------
 
     def take_draft(self) -> Draft | None:
+        """What to commit next. The committer serves many runs, so a defect of this one must not reach it."""
+        try:
+            return self._next_draft()
+        except Exception as error:  # noqa: BLE001 - see give_up
+            self.give_up(error)
+            return None
+
+    def _next_draft(self) -> Draft | None:
         if self.flying is not None or not self.drafts or not self.ready:
             return None
         draft = self.drafts.popleft()
         if draft.is_empty():
             self.answer(draft)
-            return self.take_draft()
+            return self._next_draft()
         if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
             self._picture(draft)
         self.flying = draft
@@ -511,7 +519,10 @@ class Actor:
             return
         self.flying = None
         self.naps = self.naps_asked
-        self.landed(draft)
+        try:
+            self.landed(draft)
+        except Exception as error:  # noqa: BLE001 - see give_up
+            self.give_up(error)
         if self.drafts:
             self.engine.committer.submit(self)
 

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from weft.core.ids import HostId, RunUid
-from weft.errors import UsageError
+from weft.errors import Unavailable, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, Outcome, RunLog
+from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.draft import Draft
 
 log = logging.getLogger("weft")
@@ -53,21 +54,22 @@ class Writer(Protocol):
 class Committer:
     """See the module."""
 
-    def __init__(self, runs: RunLog, blobs: Blobs, host: HostId) -> None:
+    def __init__(self, runs: RunLog, blobs: Blobs, host: HostId, failed: Failed = lambda *_: None) -> None:
+        """``failed`` is told when committing ends again and again."""
         self._runs = runs
         self._blobs = blobs
         self._host = host
         self._dirty: dict[RunUid, Writer] = {}
         self._wake: asyncio.Future[None] | None = None
         self._solo = 0
-        self._task: asyncio.Task[None] | None = None
+        self._loop = BackgroundLoop("committing", self._run, failed)
         self.measured: Callable[[Sequence[Draft], float], None] | None = None
         """Told of every commit: what was in it, and how many seconds it took."""
         self.batches = 0
         self.appends = 0
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop.start()
 
     def submit(self, writer: Writer) -> None:
         """This run has something to commit."""
@@ -77,9 +79,7 @@ class Committer:
 
     async def stop(self) -> None:
         """No commit after this; what is under way is waited for."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._loop.stop()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -116,6 +116,10 @@ class Committer:
         except Exception as error:  # noqa: BLE001 - any error out of a commit is "unknown"
             self._lost(batch, error)
             return
+        except asyncio.CancelledError:
+            if self._loop.wanted:  # user code cancelled what is not its own
+                self._lost(batch, Unavailable("the commit was interrupted"))
+            raise
         boundary("commit.after")
         if self.measured is not None:
             self.measured([draft for _, draft in batch], time.perf_counter() - began)

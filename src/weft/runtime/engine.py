@@ -109,7 +109,7 @@ class Engine:
         self.blob_cache = BlobCache(world.settings.blob_cache_bytes)
         self.recent = Recent(world.settings.recent_bytes)
         self.check_schema = check_schema
-        self.committer = Committer(world.store.log, world.store.blobs, self.host)
+        self.committer = Committer(world.store.log, world.store.blobs, self.host, self.fail)
         self.emitter = Emitter(self)
         self.timers = Timers(self.clock, self._due, look_seconds=world.settings.look_seconds)
         self.worker = Worker(
@@ -133,6 +133,9 @@ class Engine:
         self._about = world.about
         self.running = False
         self.closing = False
+        self.failure: BaseException | None = None
+        """Why this host can no longer work: one of its own loops ended again and again."""
+        self.on_failure: Callable[[], None] = lambda: None
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
         self._observers: list[Observer] = []
@@ -193,6 +196,13 @@ class Engine:
             actor.close()
         self.actors.clear()
         self.by_id.clear()
+
+    def fail(self, what: str, error: BaseException) -> None:
+        """Give the host up: it says so, answers no health check any more, and whoever hosts it ends it."""
+        if self.failure is None:
+            self.failure = error
+            log.critical("weft: %s ended again and again; this host stops", what, exc_info=error)
+            self.on_failure()
 
     def soon(self, callback: Callable[..., None], *args: Any) -> None:
         """At the next turn of the process's own loop, also when it is the code of a run that asks."""

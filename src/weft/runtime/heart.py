@@ -8,13 +8,16 @@ stops on purpose, and others take over.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from weft.core.ids import HostId
 from weft.errors import StoreError
+from weft.runtime.background import BackgroundLoop
 from weft.runtime.insist import insist
 from weft.runtime.worker import Flight
 
@@ -41,16 +44,17 @@ class Heartbeat:
         self.naps = 0
         """How often the loop stood still for half a lease. What was known before the last time may have changed."""
         self._turning: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._loop = BackgroundLoop("the heartbeat", self._run, engine.fail)
         self._apart: _Apart | None = None
 
     def start(self) -> None:
         if not self._engine.settings.heart_apart:
-            self._task = asyncio.get_running_loop().create_task(self._run(self._engine.store.hosts.beat))
+            self._loop.start()
             return
         self._turn()
         self._engine.worker.guard = self
-        self._apart = _Apart(self._beat_apart)
+        loop = asyncio.get_running_loop()
+        self._apart = _Apart(self._beat_apart, partial(_report, loop, self._engine))
 
     async def stop(self) -> None:
         """The last beat was."""
@@ -60,10 +64,7 @@ class Heartbeat:
         if self._apart is not None:
             apart, self._apart = self._apart, None
             await asyncio.to_thread(apart.stop)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._loop.stop()
 
     def is_turning(self) -> bool:
         """Whether the loop has turned within half a lease."""
@@ -94,10 +95,10 @@ class Heartbeat:
         self._turned_at = now
         self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
 
-    async def _run(self, beat: Beat) -> None:
+    async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
-            await self._beat(beat)
+            await self._beat(self._engine.store.hosts.beat)
 
     async def _beat_apart(self) -> None:
         heart = self._engine.store.hosts.heart()
@@ -122,11 +123,17 @@ class Heartbeat:
         return False
 
 
+def _report(loop: asyncio.AbstractEventLoop, engine: Engine, error: BaseException) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop has ended, and the host with it
+        loop.call_soon_threadsafe(engine.fail, "the heartbeat", error)
+
+
 class _Apart:
     """A thread with a loop of its own, for one coroutine."""
 
-    def __init__(self, body: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, body: Callable[[], Awaitable[None]], failed: Callable[[BaseException], None]) -> None:
         self._body = body
+        self._failed = failed
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._started = threading.Event()
@@ -151,6 +158,8 @@ class _Apart:
                 runner.run(self._main())
             except asyncio.CancelledError:
                 return
+            except BaseException as error:  # noqa: BLE001 - without a heartbeat the host would lose every run it has
+                self._failed(error)
             finally:
                 self._started.set()
 

@@ -20,6 +20,7 @@ from weft.errors import StoreError
 from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, Snapshot
 from weft.runtime.actor import Actor
+from weft.runtime.background import BackgroundLoop
 from weft.runtime.insist import insist
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Keeper:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._task: asyncio.Task[None] | None = None
+        self._loop = BackgroundLoop("looking after the store", self._run, engine.fail)
         # From the beginning: what is noticed while runs are taken up must be looked at too.
         self._nudged = asyncio.Event()
         self._renew_at = 0.0
@@ -51,13 +52,10 @@ class Keeper:
         self._passed_over = False
 
     def start(self) -> None:
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        self._loop.start()
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._loop.stop()
 
     def woke(self) -> None:
         """A run is in memory that was not a moment ago: mail that was passed over because of it is looked at again."""

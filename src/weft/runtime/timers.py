@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import logging
 from collections.abc import Callable
 
 from weft.core.ids import EntryId, RunUid
 from weft.ports.clock import Clock
+
+log = logging.getLogger("weft")
 
 Fire = Callable[[RunUid, EntryId], None]
 
@@ -88,5 +91,9 @@ class Timers:
             entries = self._due.get(uid)
             if entries is not None and entries.get(entry) == due:
                 self.disarm(uid, entry)
-                self._fire(uid, entry)
+                try:
+                    self._fire(uid, entry)
+                except Exception:
+                    # Timers of other runs are due as well; this one is armed again when its run is read again.
+                    log.exception("weft: a timer of %s could not be fired", uid)
         self._rearm()

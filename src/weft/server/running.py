@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from weft.server.corked import CorkedHttp
+from weft.steps.raised import note_interrupt
 
 if TYPE_CHECKING:
     from weft.server.api import Api
@@ -71,11 +72,17 @@ class _Server(uvicorn.Server):
         numbers = SIGNALS if threading.current_thread() is threading.main_thread() else ()
         for number in numbers:
             loop.add_signal_handler(number, self._stop)
+        if numbers:
+            loop.add_signal_handler(signal.SIGINT, self._interrupt)
         try:
             yield
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
+
+    def _interrupt(self) -> None:
+        note_interrupt()  # the next one may be raised inside user code
+        self._stop()
 
     def _stop(self) -> None:
         self.force_exit = self.should_exit

@@ -56,7 +56,7 @@ class Services:
     def engine(self) -> Engine:
         """The engine that runs here; whoever looks on is attached to it at the first request. Raises NotRunning."""
         engine = self.door.engine
-        if engine is None or not engine.running:
+        if engine is None or not engine.running or engine.failure is not None:
             raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
         if engine is not self._engine:
             self._engine = engine
@@ -68,6 +68,10 @@ class Services:
                 self.notifier.attach(engine)
             self.closing.clear()
         return engine
+
+    def engine_failure(self) -> BaseException | None:
+        """Why the engine that ran here can no longer work."""
+        return self._engine.failure if self._engine is not None else None
 
     async def is_open(self) -> bool:
         """Whether everybody on this machine may do everything."""

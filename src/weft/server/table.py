@@ -403,11 +403,12 @@ ABOUT = (
         name="alive",
         method="GET",
         path="/healthz",
-        summary="The process answers",
+        summary="The process answers, and its engine has not failed",
         endpoint=health.alive,
         scope=None,
         answer=views.Health,
         kind="health",
+        statuses=(200, 503),
     ),
     Route(
         name="ready",

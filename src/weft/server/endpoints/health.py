@@ -7,9 +7,12 @@ from weft.server import views
 from weft.server.request import Call, Reply
 
 
-async def alive(_: Call) -> views.Health:
-    """The process answers."""
-    return views.Health("alive")
+async def alive(call: Call) -> Reply:
+    """The process answers, and its engine has not failed."""
+    failure = call.services.engine_failure()
+    if failure is not None:
+        return Reply(views.Health("failed", f"{type(failure).__name__}: {failure}"), 503)
+    return Reply(views.Health("alive"))
 
 
 async def ready(call: Call) -> Reply:

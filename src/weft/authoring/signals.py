@@ -1,0 +1,65 @@
+"""Signals while an app is hosted: SIGTERM ends it as Ctrl-C does, and a real Ctrl-C is told from a raised one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+from weft.steps.raised import forget_interrupt, note_interrupt
+
+TERMINATED = 143
+"""The exit code of a program that SIGTERM ended."""
+
+
+class HostSignals:
+    """What the process does on a signal, from ``listen`` to ``close``. Nothing, outside the main thread."""
+
+    def __init__(self) -> None:
+        self.terminated = False
+        self._task: asyncio.Task[Any] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._interrupted_before: Any = None
+
+    def listen(self) -> None:
+        """End the current task on the first SIGTERM: it leaves ``async with app``, which drains."""
+        forget_interrupt()
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._task = asyncio.current_task()
+        # A framework that has its own way to end on SIGTERM leaves `async with app` by itself.
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            loop = asyncio.get_running_loop()
+            with contextlib.suppress(NotImplementedError):  # Windows knows no SIGTERM
+                loop.add_signal_handler(signal.SIGTERM, self._terminate)
+                self._loop = loop
+        before = signal.getsignal(signal.SIGINT)
+        if callable(before):
+            self._interrupted_before = before
+            signal.signal(signal.SIGINT, self._interrupt)
+
+    def close(self) -> None:
+        """Leave signals as they were."""
+        if self._loop is not None:
+            self._loop.remove_signal_handler(signal.SIGTERM)
+            self._loop = None
+        if self._interrupted_before is not None and signal.getsignal(signal.SIGINT) == self._interrupt:
+            signal.signal(signal.SIGINT, self._interrupted_before)
+        self._interrupted_before = None
+
+    def has_ended(self, error: BaseException | None) -> bool:
+        """Whether SIGTERM is what ends the hosting task."""
+        return self.terminated and isinstance(error, asyncio.CancelledError)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        note_interrupt()
+        self._interrupted_before(number, frame)
+
+    def _terminate(self) -> None:
+        if self.terminated or self._task is None or self._task.done():
+            raise SystemExit(TERMINATED)  # told twice: at once
+        self.terminated = True
+        self._task.cancel()

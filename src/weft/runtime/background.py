@@ -1,0 +1,68 @@
+"""The loops that a host lives by: committing, duties, heartbeats. One that ends is started again, or ends its host."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+log = logging.getLogger("weft")
+
+RESTARTS_MAX = 5
+RESTARTS_SECONDS = 60.0
+"""As many restarts within this time, and the next failure ends the host."""
+PAUSE_SECONDS = 0.1
+
+Failed = Callable[[str, BaseException], None]
+
+
+class BackgroundLoop:
+    """A coroutine that must not end while its host runs."""
+
+    def __init__(self, name: str, body: Callable[[], Coroutine[Any, Any, None]], failed: Failed) -> None:
+        """``failed`` is told when it ends again and again."""
+        self._name = name
+        self._body = body
+        self._failed = failed
+        self.wanted = False
+        """Whether it was started and not stopped."""
+        self._task: asyncio.Task[None] | None = None
+        self._restarted: deque[float] = deque(maxlen=RESTARTS_MAX)
+        self._restart: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Run it in the background."""
+        self.wanted = True
+        self._restart = None
+        self._task = asyncio.get_running_loop().create_task(self._body())
+        self._task.add_done_callback(self._ended)
+
+    async def stop(self) -> None:
+        """End it, and wait until it has ended."""
+        self.wanted = False
+        task, self._task = self._task, None
+        if self._restart is not None:
+            self._restart.cancel()
+            self._restart = None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not self.wanted:
+            return
+        error: BaseException
+        if task.cancelled():
+            error = asyncio.CancelledError(f"somebody cancelled {self._name}")
+        else:
+            error = task.exception() or RuntimeError(f"{self._name} returned")
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if len(self._restarted) == RESTARTS_MAX and now - self._restarted[0] < RESTARTS_SECONDS:
+            self._failed(self._name, error)
+            return
+        log.error("weft: %s ended and is started again", self._name, exc_info=error)
+        self._restarted.append(now)
+        self._restart = loop.call_later(PAUSE_SECONDS, self.start)

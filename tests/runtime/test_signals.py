@@ -1,0 +1,116 @@
+"""SIGTERM and Ctrl-C end a hosted app in order: running steps finish, and the run goes on next time."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SHOP = """
+import asyncio, time, weft
+
+app = weft.App()
+
+@app.step
+async def charge() -> str:
+    print("charging", flush=True)
+    await asyncio.sleep(0.5)
+    return "charged"
+
+@app.step
+async def block() -> None:
+    print("blocking", flush=True)
+    while True:
+        time.sleep(0.01)
+
+@app.step
+async def ship(receipt: str) -> str:
+    return f"{receipt} and shipped"
+
+@app.workflow
+async def order(ctx: weft.Context) -> str:
+    return await ship(await charge())
+
+@app.workflow
+async def stuck(ctx: weft.Context) -> None:
+    await block()
+"""
+RUN = 'if __name__ == "__main__":\n    print(app.run(order(), id="o-1"))\n'
+HOST = """
+async def main():
+    async with app:
+        handle = await app.start(order(), id="o-1")
+        print(await handle.result())
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+STUCK = 'if __name__ == "__main__":\n    app.run(stuck(), id="s-1")\n'
+
+
+@contextlib.contextmanager
+def start(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
+    (folder / "shop.py").write_text(SHOP + code)
+    program = subprocess.Popen(
+        [sys.executable, "shop.py"],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # Where tests run in the background, Ctrl-C is ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509
+    )
+    with program:
+        try:
+            yield program
+        finally:
+            program.kill()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_app_run_drains_and_says_where_it_stands(tmp_path: Path, number: int, code: int) -> None:
+    with start(tmp_path, RUN) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "charging\n"
+        program.send_signal(number)
+        _, said = program.communicate(timeout=60)
+    assert program.returncode == code, said
+    assert "un this again and it goes on" in said
+    assert "Traceback" not in said
+    with start(tmp_path, RUN) as again:
+        printed, said = again.communicate(timeout=60)
+    assert (again.returncode, printed) == (0, "charged and shipped\n"), said
+
+
+def test_a_block_that_hosts_the_app_drains_on_sigterm(tmp_path: Path) -> None:
+    with start(tmp_path, HOST) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "charging\n"
+        program.send_signal(signal.SIGTERM)
+        _, said = program.communicate(timeout=60)
+    assert program.returncode == 143, said
+    assert "Traceback" not in said
+    with start(tmp_path, HOST) as again:
+        printed, said = again.communicate(timeout=60)
+    assert (again.returncode, printed) == (0, "charged and shipped\n"), said
+
+
+def test_a_real_ctrl_c_in_the_middle_of_a_step_stops_the_host(tmp_path: Path) -> None:
+    """The first asks the loop, which the step blocks; the second is raised inside the step, and is not its failure."""
+    with start(tmp_path, STUCK) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "blocking\n"
+        program.send_signal(signal.SIGINT)
+        for _ in range(100):
+            program.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(0.2)
+                break
+        printed, _said = program.communicate(timeout=60)
+    assert program.returncode in (130, -signal.SIGINT)  # one more may come while Python itself ends
+    assert "blocking" not in printed, "a Ctrl-C is no failed attempt"
