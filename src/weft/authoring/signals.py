@@ -33,7 +33,7 @@ class HostSignals:
         # A framework that has its own way to end on SIGTERM leaves `async with app` by itself.
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             loop = asyncio.get_running_loop()
-            with contextlib.suppress(NotImplementedError):  # Windows knows no SIGTERM
+            with contextlib.suppress(RuntimeError):  # Windows cannot
                 loop.add_signal_handler(signal.SIGTERM, self._terminate)
                 self._loop = loop
         before = signal.getsignal(signal.SIGINT)

@@ -21,7 +21,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env, Letter, Machine, Wanting
+from weft.core.decider import Env, Machine, Wanting
 from weft.core.effects import PerformTask
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
@@ -32,17 +32,14 @@ from weft.ports.store import (
     BYTES_PER_APPEND_MAX,
     EVENTS_PER_APPEND_MAX,
     KeyRow,
-    Mail,
-    NewRun,
     Outcome,
     Snapshot,
 )
 from weft.ports.streams import NewChunk
-from weft.runtime.code_driver import CodeDriver, diverged
+from weft.runtime.code_driver import CodeDriver
 from weft.runtime.draft import Draft, Posted
-from weft.runtime.insist import insist
+from weft.runtime.outgoing import enclose, hold_other_input
 from weft.runtime.programs import GoalProgram, GraphProgram
-from weft.runtime.shown import call_shown
 from weft.steps.raised import ends_host
 
 if TYPE_CHECKING:
@@ -350,15 +347,7 @@ class Actor:
         self._draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
-        self.engine.soon(self.engine.aside, self._hold_other_input(location, entry, asked))
-
-    async def _hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
-        store = self.engine.store
-        (stored,) = await insist(self.engine, lambda: store.log.events(self.uid, after=Seq(entry - 1), limit=1))
-        recorded = getattr(e.decode(stored.body), "input", e.NULL)
-        there = f"a recorded result for {call_shown('', bytes(recorded))}"
-        error = diverged(self.id, location, there, call_shown("", asked))
-        self.post(Posted(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]
+        self.engine.soon(self.engine.aside, hold_other_input(self, location, entry, asked))
 
     def _draft(self) -> Draft:
         drafts = self.drafts
@@ -386,7 +375,7 @@ class Actor:
                 else:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
-                self._enclose(draft, letter)
+                enclose(self, draft, letter)
             if isinstance(event, _INDEXED):
                 self._index(draft, event)
         if asking is not bool(machine.state.asks):
@@ -408,30 +397,6 @@ class Actor:
             return dict(event.attributes)
         letters = self.machine.state.letters if isinstance(self.machine.state, GraphState) else {}
         return {DEAD_LETTERS: bool(letters)}
-
-    def _enclose(self, draft: Draft, letter: Letter) -> None:
-        body = c.encode(letter.command)
-        if letter.create and isinstance(letter.command, c.StartRun):
-            start = letter.command
-            new = NewRun(
-                uid=RunUid(letter.to),
-                id=RunId(start.run_id),
-                workflow=start.workflow,
-                version=start.version,
-                style=start.style,
-                created_at=self.now_ms,
-                parent=self.uid,
-                start=body,
-                attributes=start.attributes,
-                owner=self.engine.host if self._can_run(start) else None,
-            )
-            draft.children.append(new)
-            return
-        mail_id = f"{self.uid}/{self.machine.state.seq}"
-        draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=self.now_ms))
-
-    def _can_run(self, start: c.StartRun) -> bool:
-        return self.engine.catalogue.program(start.workflow, start.version) is not None
 
     def keep(self, raw: bytes) -> Raw:
         """A value of the code for the log; a large one goes to the blobs before the append does."""

@@ -27,16 +27,13 @@ from weft.core.state import State
 from weft.errors import (
     Corrupt,
     Failure,
-    IdTaken,
-    KeyReused,
     LimitExceeded,
     NotFound,
-    RunFinished,
     StoreError,
     WeftError,
 )
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import Mail, NewRun, Outcome, Sent, Store
+from weft.ports.store import Mail, NewRun, Outcome, Store
 from weft.runtime.actor import Actor
 from weft.runtime.blob_cache import BlobCache
 from weft.runtime.built_in import BuiltIn
@@ -56,6 +53,7 @@ from weft.runtime.programs import new_machine
 from weft.runtime.recall import Recall
 from weft.runtime.recent import Recent
 from weft.runtime.recovery import Recovery
+from weft.runtime.replies import refusal, resolve, taken
 from weft.runtime.schemas import check_schema
 from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedWork
@@ -227,7 +225,7 @@ class Engine:
         """Make a run and take its first steps; returns when it is durable. Raises IdTaken."""
         run_id = RunId(start.run_id)
         if run_id in self.by_id:
-            raise _taken(run_id)
+            raise taken(run_id)
         new = uid or RunUid(self.ids.new())
         actor = Actor(self, new, run_id, Epoch(1), self.machine(start.style, start.workflow, start.version, new))
         self.keep_actor(actor)
@@ -245,7 +243,7 @@ class Engine:
             attributes=start.attributes,
         )
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        actor.post(Posted(start, reply=_resolve(done)))
+        actor.post(Posted(start, reply=resolve(done)))
         try:
             await done
         except WeftError:
@@ -273,7 +271,7 @@ class Engine:
             raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         item = posted or Posted(command)
-        item.reply = _resolve(done)
+        item.reply = resolve(done)
         actor.post(item)
         await done
 
@@ -290,7 +288,7 @@ class Engine:
         if posted.flight is not None:
             self.worker.answered(posted.flight)
         if posted.reply is not None:
-            posted.reply(_refusal(sent, key))
+            posted.reply(refusal(sent, key))
         self.keeper.nudge()
 
     async def ended(self, uid: RunUid, *, timeout: float | None = None) -> Ending | None:
@@ -577,31 +575,4 @@ class Engine:
         self.forget(actor)
         for posted in actor.leave_behind():
             if posted.reply is not None:
-                posted.reply(_taken(actor.id))
-
-
-def _taken(run_id: RunId) -> IdTaken:
-    return IdTaken(f"{run_id} exists already.", hint="Choose another id, or omit it for a new run.", run_id=run_id)
-
-
-def _refusal(sent: Sent, key: str | None) -> WeftError | None:
-    match sent:
-        case Sent.OVER:
-            return RunFinished("The run ended before this reached it; nothing was changed.")
-        case Sent.UNKNOWN_RUN:
-            return NotFound("The run was deleted before this reached it.")
-        case Sent.KEY_REUSED:
-            return KeyReused(f'The key "{key}" was used for another command.')
-    return None
-
-
-def _resolve(future: asyncio.Future[None]) -> Callable[[WeftError | None], None]:
-    def reply(error: WeftError | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(None)
-        else:
-            future.set_exception(error)
-
-    return reply
+                posted.reply(taken(actor.id))

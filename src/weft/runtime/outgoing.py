@@ -1,0 +1,52 @@
+"""What one run tells others in its own commit, and the report of a divergence, which must read the log first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.decider import Letter
+from weft.core.ids import EntryId, RunId, RunUid, Seq
+from weft.ports.store import Mail, NewRun
+from weft.runtime.code_driver import diverged
+from weft.runtime.draft import Draft, Posted
+from weft.runtime.insist import insist
+from weft.runtime.shown import call_shown
+
+if TYPE_CHECKING:
+    from weft.runtime.actor import Actor
+
+
+def enclose(actor: Actor, draft: Draft, letter: Letter) -> None:
+    """Put a command to another run, or the start of a child, into an append."""
+    body = c.encode(letter.command)
+    if letter.create and isinstance(letter.command, c.StartRun):
+        start = letter.command
+        hosted = actor.engine.catalogue.program(start.workflow, start.version) is not None
+        new = NewRun(
+            uid=RunUid(letter.to),
+            id=RunId(start.run_id),
+            workflow=start.workflow,
+            version=start.version,
+            style=start.style,
+            created_at=actor.now_ms,
+            parent=actor.uid,
+            start=body,
+            attributes=start.attributes,
+            owner=actor.engine.host if hosted else None,
+        )
+        draft.children.append(new)
+        return
+    mail_id = f"{actor.uid}/{actor.machine.state.seq}"
+    draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=actor.now_ms))
+
+
+async def hold_other_input(actor: Actor, location: str, entry: EntryId, asked: bytes) -> None:
+    """Hold a run whose code asks with other arguments than the log has: both are named."""
+    log = actor.engine.store.log
+    (stored,) = await insist(actor.engine, lambda: log.events(actor.uid, after=Seq(entry - 1), limit=1))
+    recorded = getattr(e.decode(stored.body), "input", e.NULL)
+    there = f"a recorded result for {call_shown('', bytes(recorded))}"
+    error = diverged(actor.id, location, there, call_shown("", asked))
+    actor.post(Posted(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]
