@@ -263,6 +263,8 @@ def _cannot(step: str, why: str) -> BadPlan:
 def _refuse_unsayable(definition: StepDef) -> None:
     step = definition.id
     for fact, need in definition.needs.items():
+        if need.meta or need.mapping is not None:
+            raise _cannot(step, f"{fact} is made when the step starts")
         if need.is_gate:
             raise _cannot(step, f"{fact} is a gate, which a graph does not wait for")
         if need.collect not in ("first", "all"):

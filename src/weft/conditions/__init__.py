@@ -11,6 +11,7 @@ Only conditions in Python (`needs_shell`) leave the process; they are off unless
 from weft.conditions.conditions import Condition, Verdict
 from weft.conditions.expressions import Expression, compile_expression, nodes_read
 from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError
+from weft.conditions.jpaths import Jpath, compile_jpath
 from weft.conditions.reading import compile_condition
 from weft.conditions.sandbox import enable_python_sandbox
 from weft.conditions.templates import Template, compile_template
@@ -21,10 +22,12 @@ __all__ = [
     "EvaluationFailed",
     "Expression",
     "ExpressionError",
+    "Jpath",
     "Template",
     "Verdict",
     "compile_condition",
     "compile_expression",
+    "compile_jpath",
     "compile_template",
     "enable_python_sandbox",
     "nodes_read",

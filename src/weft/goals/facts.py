@@ -7,17 +7,18 @@ from typing import Any
 
 import msgspec
 
-from weft.core.goal.definitions import Collect, Give, Need, Role
+from weft.core.goal.definitions import METADATA, Collect, Give, Need, Role
 from weft.core.goal.types import Type
 from weft.core.graph.findings import At
 from weft.goals.words import read_deadline, read_json, read_ms, read_script
 from weft.graphs.fields import Fields, kind
 
-NEED = ("type", "default", "optional", "const", "collect", "match", "each", "deadline", "name")
+NEED = ("type", "default", "optional", "const", "meta", "collect", "match", "mapping", "each", "deadline", "name")
 GIVE = ("type", "name", "mapping", "whole")
-ROLES: dict[str, str] = {word: word for word in ("required", "optional", "const", "output")}
+ROLES: dict[str, str] = {word: word for word in ("required", "optional", "const", "meta", "output")}
 ATTRIBUTE = (
-    *ROLES, "role", "type", "default", "value", "for_each", "deadline", "collect", "match", "mapping", "description",
+    *ROLES, "role", "type", "default", "value", "for_each", "deadline", "collect", "match", "mapping", "key",
+    "description",
 )  # fmt: skip
 MAPPING = ("name", "script", "language")
 COLLECT: dict[str, Collect] = {"first": "first", "last": "last", "some": "some", "all": "all", "none": "none"}
@@ -31,6 +32,7 @@ _BLOCKS: dict[str, tuple[str, ...]] = {
     "required": ("collect", "for_each", "match", "mapping"),
     "optional": ("collect", "for_each", "default", "deadline", "mapping"),
     "const": ("value", "default"),
+    "meta": ("key",),
     "output": ("mapping",),
 }
 _SETTINGS = frozenset(key for block in _BLOCKS.values() for key in block)
@@ -67,7 +69,9 @@ class Facts:
             return Need(type=raw)
         need = Fields(raw, at, self.step.problems, (*NEED, *_SCHEMA))
         role: Role = "required"
-        if "const" in need:
+        if "const" in need and "meta" in need:
+            need.spelling("const", "meta")
+        if "const" in need or "meta" in need:
             role = "const"
         elif need.flag("optional", default="default" in need):
             role = "optional"
@@ -77,10 +81,12 @@ class Facts:
             name=need.text("name"),
             collect=need.choice("collect", COLLECT, "first"),
             match=read_script(need, "match"),
+            mapping=read_script(need, "mapping"),
             each=need.flag("each", default=False),
             default=need.raw.get("default", msgspec.UNSET),
             deadline=read_deadline(need, "deadline"),
             value=need.raw.get("const", msgspec.UNSET),
+            meta=need.text("meta"),
         )
 
     def _give(self, raw: Any, at: At) -> Give:
@@ -116,13 +122,18 @@ class Facts:
                 self.needs[fact] = self._input(fields, role)
 
     def _input(self, spec: Fields, role: Any) -> Need:
-        name, _ = self._mapping(spec, inner=True)
+        name, script = self._mapping(spec)
+        if role == "meta":
+            if "key" not in spec:
+                spec.needed("key")
+            return Need(role="const", type=_type(spec, ATTRIBUTE), name=name, meta=spec.text("key") or METADATA[0])
         deadline = read_deadline(spec, "deadline") if spec.raw.get("deadline") == "wait" else read_ms(spec, "deadline")
         value_key = spec.spelling("value", "default") if role == "const" else "value"
         return Need(
             role=role,
             type=_type(spec, ATTRIBUTE),
             name=name,
+            mapping=script,
             collect=spec.choice("collect", COLLECT, "first"),
             match=read_script(spec, "match"),
             each=spec.flag("for_each", default=False),
@@ -132,18 +143,14 @@ class Facts:
         )
 
     def _output(self, spec: Fields) -> Give:
-        name, script = self._mapping(spec, inner=False)
+        name, script = self._mapping(spec)
         return Give(type=_type(spec, ATTRIBUTE), key=name, mapping=script)
 
-    def _mapping(self, spec: Fields, *, inner: bool) -> tuple[str, Any]:
-        """Another name inside, and for outputs a script that makes the value."""
+    def _mapping(self, spec: Fields) -> tuple[str, Any]:
+        """Another name inside, and a script that makes the value."""
         if "mapping" not in spec:
             return "", None
         mapping = Fields(spec.raw["mapping"], spec.place("mapping"), spec.problems, MAPPING)
-        if inner and "script" in mapping:
-            suggestion = "Put the change into a step of its own."
-            spec.problems.add("bad_need", mapping.place("script"), "an input is handed over as it is.", suggestion)
-            return mapping.text("name"), None
         if "script" not in mapping:
             return mapping.text("name"), None
         if isinstance(mapping.raw["script"], dict) or "language" not in mapping:

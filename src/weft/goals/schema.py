@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.core.goal.definitions import METADATA
 from weft.core.goal.types import WORDS
 from weft.goals import facts, policies, ways
 from weft.goals.fold import DOCUMENT, FORMAT, STEP
@@ -98,6 +99,7 @@ def _parts() -> Schema:
     collect = {"enum": list(facts.COLLECT)}
     deadline = {"anyOf": [{"const": "wait"}, _DURATION]}
     need = {**dict.fromkeys(facts.NEED, _ANY), "type": kind, "collect": collect, "match": _ref("script")}
+    need |= {"mapping": _ref("script"), "meta": {"enum": list(METADATA)}}
     need |= {"each": _FLAG, "optional": _FLAG, "deadline": deadline, "name": _TEXT}
     give = {**dict.fromkeys(facts.GIVE, _ANY), "type": kind, "name": _TEXT, "mapping": _ref("script"), "whole": _FLAG}
     attribute = {**dict.fromkeys(facts.ATTRIBUTE, _ANY), "role": {"enum": list(facts.ROLES)}, "type": kind}
@@ -130,5 +132,5 @@ def _parts() -> Schema:
         "ask": _closed(ask),
         "retry": _closed(retry),
         "work_config": _closed(config),
-        "script": {"anyOf": [_TEXT, *script], "description": "CEL text, {lua: …} or {ale: …}"},
+        "script": {"anyOf": [_TEXT, *script], "description": "CEL text, {jpath: …}, {lua: …} or {ale: …}"},
     }

@@ -7,7 +7,18 @@ from typing import Literal
 
 import msgspec
 
-from weft.core.goal.definitions import AskWay, Give, GoalWay, HttpWay, Need, ScriptWay, StepWay, Way, WorkflowWay
+from weft.core.goal.definitions import (
+    INSIDE,
+    AskWay,
+    Give,
+    GoalWay,
+    HttpWay,
+    Need,
+    ScriptWay,
+    StepWay,
+    Way,
+    WorkflowWay,
+)
 from weft.core.graph.findings import At
 from weft.errors import BadValue
 from weft.goals.words import read_ms, read_script
@@ -104,7 +115,7 @@ class StepWays:
 
     def _script(self, key: str) -> Way | None:
         script = read_script(self.step, key)
-        if script is not None and script.lang == "cel":
+        if script is not None and script.lang in INSIDE:
             hint = "script: {lua: …} or script: {ale: …}"
             self.step.problems.add("bad_way", self.at, "a script is in Lua or Ale.", hint)
             return None

@@ -1,4 +1,4 @@
-"""Scripts and numbers as documents of steps have them: CEL as plain text, Lua and Ale by name, JSON inside text."""
+"""Scripts and numbers as documents of steps have them: CEL as plain text, others by name, JSON inside text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.core.goal.definitions import Language, Script
 from weft.errors import BadDuration
 from weft.graphs.fields import Fields
 
-LANGUAGES: dict[str, Language] = {"cel": "cel", "lua": "lua", "ale": "ale"}
+LANGUAGES: dict[str, Language] = {"cel": "cel", "jpath": "jpath", "lua": "lua", "ale": "ale"}
 SCRIPT = (*LANGUAGES, "language", "lang", "script", "source")
 
 
@@ -23,7 +23,7 @@ def read_script(holder: Fields, key: str) -> Script | None:
     if isinstance(raw, str):
         return Script(raw) if holder.text(key) else None
     if not isinstance(raw, dict):
-        holder.wrong(key, "CEL text, or {lua: …} or {ale: …}")
+        holder.wrong(key, "CEL text, or {jpath: …}, {lua: …} or {ale: …}")
         return None
     fields = Fields(raw, holder.place(key), holder.problems, SCRIPT)
     named = [word for word in LANGUAGES if word in fields]

@@ -1,6 +1,6 @@
-"""The languages of goals: predicates, matches and mappings in CEL, Lua and Ale; whether one can be read at all.
+"""The languages of goals: predicates, matches and mappings in CEL, jpath, Lua and Ale; whether one can be read at all.
 
-CEL is evaluated inside a decision. Lua and Ale are asked of the shell, which may take its time.
+CEL and jpath are evaluated inside a decision. Lua and Ale are asked of the shell, which may take its time.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.conditions import BadExpression, compile_expression
+from weft.conditions import BadExpression, compile_expression, compile_jpath
 from weft.conditions.schemas import compile_schema
 from weft.core.goal.definitions import Script
-from weft.core.goal.reading import question
+from weft.core.goal.reading import Unmapped, question
 from weft.errors import WeftError
 from weft.runtime.language import LANGUAGE
 from weft.runtime.schemas import check_schema
@@ -28,13 +28,21 @@ class GoalLanguage:
         """Whether a predicate or match holds. Raises Wanting, EvaluationFailed, ScriptFailed."""
         if script.lang == "cel":
             return LANGUAGE.condition(script.source, bindings)[0]
+        if script.lang == "jpath":
+            return bool(compile_jpath(script.source).select(bindings["value"]))
         value = LANGUAGE.script(question(script, bindings))
-        return value is not None and value is not False
+        # To Ale only false is false; to Lua nil is as well.
+        return value is not False and (value is not None or script.lang == "ale")
 
     def value(self, script: Script, bindings: Mapping[str, Any]) -> Any:
-        """What a mapping makes of its value. Raises Wanting, EvaluationFailed, ScriptFailed."""
+        """What a mapping makes of its value. Raises Unmapped, Wanting, EvaluationFailed, ScriptFailed."""
         if script.lang == "cel":
             return LANGUAGE.expression(script.source, bindings)
+        if script.lang == "jpath":
+            found = compile_jpath(script.source).select(bindings["value"])
+            if not found:
+                raise Unmapped
+            return found if len(found) > 1 else found[0]
         return LANGUAGE.script(question(script, bindings))
 
     def text(self, template: str, bindings: Mapping[str, Any]) -> str:
@@ -42,7 +50,7 @@ class GoalLanguage:
         return str(LANGUAGE.template(template, bindings))
 
     def names(self, script: Script) -> frozenset[str]:
-        """The names that a script looks at; of Lua and Ale, all words in it."""
+        """The names that a script looks at; if it is not CEL, all words in it."""
         if script.lang == "cel":
             return compile_expression(script.source).names
         return frozenset(_WORD.findall(script.source))
@@ -54,6 +62,9 @@ class GoalLanguages:
     def script(self, script: Script, names: Sequence[str]) -> str | None:
         """None, or why it does not compile with these names bound."""
         try:
+            if script.lang == "jpath":
+                compile_jpath(script.source)
+                return None
             if script.lang != "cel":
                 compile_script(script.lang, script.source, names)
                 return None

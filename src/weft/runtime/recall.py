@@ -160,7 +160,7 @@ def _inputs(plan: Plan, definition: StepDef, given: Mapping[str, Any]) -> dict[s
     for fact, need in definition.needs.items():
         name = inner_name(fact, need)
         use = plan.facts.get(fact)
-        if need.each or need.collect != "first":
+        if need.each or need.collect != "first" or need.meta or need.mapping is not None:
             return None
         if need.role == "const":
             inputs[name] = need.value

@@ -27,6 +27,8 @@ def why_planned(definition: StepDef) -> str:
     for fact, need in definition.needs.items():
         if need.each or need.is_gate or need.collect != "first":
             return f"how {fact} is collected is decided by a plan"
+        if need.meta or need.mapping is not None:
+            return f"{fact} is made when it starts"
         if need.name:
             return f"{fact} has another name inside"
     for fact, give in definition.gives.items():

@@ -60,7 +60,7 @@ def _box(plan: Plan, step: str, state: GoalState | None) -> Box:
 
 def _need(need: Need) -> str:
     if need.role == "const":
-        return "fixed"
+        return need.meta or "fixed"
     said: list[str] = [need.role]
     if not is_any(need.type):
         said.append(shown(need.type))

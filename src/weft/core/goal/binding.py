@@ -13,10 +13,10 @@ from weft.core.decider import Env
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
-from weft.core.goal.reading import contents, decode_json
+from weft.core.goal.reading import Reader, Unmapped, contents, decode_json
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
-from weft.errors import Failure
+from weft.errors import Failure, WeftError
 
 ITEMS_MAX = 10_000
 
@@ -97,12 +97,12 @@ def chosen(need: NeedNode, values: Sequence[Value]) -> list[Value]:
     return sorted(found, key=lambda value: value.provider)
 
 
-def bind(step: StepNode, state: GoalState, env: Env) -> Bound:
-    """The inputs of a step that can start.
+def bind(step: StepNode, state: GoalState, reader: Reader, env: Env) -> Bound:
+    """The inputs of a step that can start; what differs between items (`metadata`) comes later.
 
     Raises:
-        BadInput: one of them is not of its type.
-        Wanting: some lie in blobs.
+        BadInput: one of them is not of its type, or cannot be mapped.
+        Wanting: some lie in blobs, or a mapping is asked of the shell.
     """
     picked = [chosen(need, state.facts.get(need.fact.name, ())) for need in step.needs]
     loaded = iter(contents([value.value for values in picked for value in values], env))
@@ -111,17 +111,51 @@ def bind(step: StepNode, state: GoalState, env: Env) -> Bound:
     for shape in step.shape.bound:
         need = shape.need
         if need.role == "const":
-            inputs[shape.name] = need.value
+            if not need.meta:
+                inputs[shape.name] = need.value
             continue
         taken = next(counts)
         parts = [next(loaded) for _ in taken]
         if not parts:
             if need.default is not msgspec.UNSET:
-                inputs[shape.name] = need.default
+                inputs[shape.name] = _mapped(shape, need.default, reader)
             continue
         found = [_looked_at(step.shape, shape, value, part, env) for value, part in zip(taken, parts, strict=True)]
-        inputs[shape.name] = found if need.is_list else found[0]
+        inputs[shape.name] = _mapped(shape, found if need.is_list else found[0], reader)
     return Bound(step.shape, inputs)
+
+
+def _mapped(shape: NeedShape, value: Any, reader: Reader) -> Any:
+    """What a mapping makes of a value; without one it is handed over as it is."""
+    mapping = shape.need.mapping
+    if mapping is None:
+        return value
+    try:
+        return reader.value(mapping, {"value": value, shape.name: value})
+    except Unmapped:
+        raise BadInput(shape.fact, f"{mapping.source} selects nothing of it") from None
+    except WeftError as error:
+        raise BadInput(shape.fact, error.message) from error
+
+
+def metadata(step: StepNode, state: GoalState, index: int) -> dict[str, Any]:
+    """What one item of a step is told about itself, by inner name."""
+    wanted = step.shape.meta
+    if not wanted:
+        return {}
+    place = f"{step.id}[{index}]" if step.run.fan_out else step.id
+    times = state.renewed.get(place, 0)
+    key = f"{state.uid}/{place}~{times}" if times else f"{state.uid}/{place}"
+    parent = state.parent.run_id if state.parent is not None else None
+    known = {
+        "flow_id": state.run_id,
+        "run_id": state.run_id,
+        "step_id": step.id,
+        "receipt_token": key,
+        "key": key,
+        "parent_flow_id": parent,
+    }
+    return {shape.name: known[shape.need.meta] for shape in wanted}
 
 
 def _looked_at(step: StepShape, need: NeedShape, value: Value, part: bytes, env: Env) -> Any:
@@ -137,6 +171,8 @@ def _looked_at(step: StepShape, need: NeedShape, value: Value, part: bytes, env:
 
 
 def seen_by_predicate(definition: StepDef, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Inputs as a predicate sees them: what is absent is null."""
-    names = [inner_name(fact, need) for fact, need in definition.needs.items() if need.collect != "none"]
-    return {name: inputs.get(name) for name in names}
+    """Inputs as a predicate sees them: what is absent is null. To jpath they are one object."""
+    if definition.when is not None and definition.when.lang == "jpath":
+        return {"value": inputs}
+    needs = [(fact, need) for fact, need in definition.needs.items() if need.collect != "none" and not need.meta]
+    return {name: inputs.get(name) for name in (inner_name(fact, need) for fact, need in needs)}

@@ -10,6 +10,7 @@ import msgspec
 
 from weft.core.goal import types
 from weft.core.goal.definitions import (
+    METADATA,
     AskWay,
     GoalWay,
     HttpWay,
@@ -141,10 +142,14 @@ class _Checks:
             self._value(f"{path}.const", need, need.value)
 
     def _const(self, path: str, need: Need) -> None:
-        if need.value is msgspec.UNSET:
+        if need.meta and need.meta not in METADATA:
+            known = f"There are {', '.join(METADATA)}."
+            self._add("bad_need", path, f'a run has no metadata "{need.meta}".', known)
+        elif need.value is msgspec.UNSET and not need.meta:
             self._add("bad_need", path, "a const without a value.")
         for field, present in (
             ("match", need.match is not None),
+            ("mapping", need.mapping is not None),
             ("each", need.each),
             ("default", need.default is not msgspec.UNSET),
             ("deadline", need.deadline is not None),

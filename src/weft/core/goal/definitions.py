@@ -17,7 +17,11 @@ from weft.core.goal.types import Type, is_array, may_be_array
 
 Role = Literal["required", "optional", "const"]
 Collect = Literal["first", "last", "some", "all", "none"]
-Language = Literal["cel", "lua", "ale"]
+Language = Literal["cel", "jpath", "lua", "ale"]
+INSIDE: frozenset[str] = frozenset({"cel", "jpath"})
+"""Languages that are evaluated inside a decision; the others are asked of the shell."""
+METADATA = ("flow_id", "run_id", "step_id", "receipt_token", "key", "parent_flow_id")
+"""What a step can be handed about the run itself: `flow_id` is `run_id`, `receipt_token` is `key`."""
 
 COMPENSATE = ".compensate"
 """The undo of an HTTP step is called like the step, with this behind."""
@@ -27,7 +31,7 @@ ASYNC_MS = 24 * 3_600_000
 
 
 class Script(msgspec.Struct, frozen=True):
-    """An expression of an author: CEL, Lua or Ale."""
+    """An expression of an author: CEL, jpath, Lua or Ale. jpath looks at `value` alone."""
 
     source: str
     lang: Language = "cel"
@@ -47,6 +51,10 @@ class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     deadline: int | Literal["wait"] | None = None
     value: Any | msgspec.UnsetType = msgspec.UNSET
     """A const's."""
+    meta: str = ""
+    """Of a const: which of METADATA it is, in place of a value."""
+    mapping: Script | None = None
+    """What makes the input of the value, which it sees as `value` and under the inner name."""
 
     @property
     def is_gate(self) -> bool:
@@ -170,10 +178,13 @@ class StepDef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Every script of it: where it stands, what it says, and the names it may use."""
         inner = tuple(sorted(inner_name(fact, need) for fact, need in self.needs.items() if need.collect != "none"))
         if self.when is not None:
-            yield ("when",), self.when, inner
+            hidden = {inner_name(fact, need) for fact, need in self.needs.items() if need.meta}
+            yield ("when",), self.when, tuple(name for name in inner if name not in hidden)
         for fact, need in self.needs.items():
             if need.match is not None:
                 yield ("needs", fact, "match"), need.match, ("value",)
+            if need.mapping is not None:
+                yield ("needs", fact, "mapping"), need.mapping, tuple(sorted({"value", inner_name(fact, need)}))
         for fact, give in self.gives.items():
             if give.mapping is not None:
                 yield ("gives", fact, "mapping"), give.mapping, ("value",)
@@ -210,7 +221,7 @@ def declared_types(definition: StepDef) -> Iterator[tuple[str, Type]]:
 
 def each_allowed(need: Need) -> bool:
     """Whether a need can be taken apart: some value of its type is an array."""
-    return need.is_list or may_be_array(need.type)
+    return need.is_list or need.mapping is not None or may_be_array(need.type)
 
 
 _encode = msgspec.json.Encoder(order="deterministic").encode

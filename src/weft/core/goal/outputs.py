@@ -11,7 +11,7 @@ from msgspec import Raw
 from weft.core.decider import Env
 from weft.core.goal import types
 from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef
-from weft.core.goal.reading import Reader, content, contents, decode_json, decode_parts, encode_json
+from weft.core.goal.reading import Reader, Unmapped, content, contents, decode_json, decode_parts, encode_json
 from weft.core.goal.shape import StepShape
 from weft.core.graph.opening import opened
 from weft.core.values import is_ref
@@ -60,7 +60,10 @@ def outputs_of(step: StepShape, result: bytes, reader: Reader, env: Env) -> dict
     for shape in step.gives:
         fact, give = shape.fact, shape.give
         if give.mapping is not None:
-            raw = _mapped(fact, give, body, reader)
+            try:
+                raw = _mapped(fact, give, body, reader)
+            except Unmapped:
+                continue
         elif give.whole:
             raw = body
         else:

@@ -142,6 +142,8 @@ class _Tree:
         return f"{what}: {self._source(step, fact, need)}"
 
     def _source(self, step: str, fact: str, need: Need) -> str:
+        if need.meta:
+            return f"the run's {need.meta}"
         if need.role == "const":
             return f"always {value_shown(need.value)}"
         providers = self._providers(fact, need)

@@ -29,6 +29,10 @@ decode_parts = _parts.decode
 """The fields of a JSON object, each still JSON. Raises msgspec.ValidationError."""
 
 
+class Unmapped(Exception):
+    """A mapping selects nothing of its value."""
+
+
 class Reader(Protocol):
     """Evaluates what an author wrote. Each method raises a WeftError that says what is wrong, or Wanting."""
 
@@ -37,7 +41,7 @@ class Reader(Protocol):
         ...
 
     def value(self, script: Script, bindings: Mapping[str, Any]) -> Any:
-        """What a mapping makes of its value, as JSON."""
+        """What a mapping makes of its value, as JSON. Raises Unmapped too."""
         ...
 
     def text(self, template: str, bindings: Mapping[str, Any]) -> str:

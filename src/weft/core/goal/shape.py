@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.goal.definitions import AskWay, Give, Need, StepDef, give_key, inner_name
+from weft.core.goal.definitions import INSIDE, AskWay, Give, Need, StepDef, give_key, inner_name
 from weft.core.goal.plan import PLANS_KEPT, Plan
 from weft.core.goal.types import Type, normal
 
@@ -41,7 +41,7 @@ class GiveShape:
 class StepShape:
     """A step of a plan."""
 
-    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "needs", "opaque")
+    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "meta", "needs", "opaque")
 
     def __init__(self, definition: StepDef) -> None:
         self.id = definition.id
@@ -50,11 +50,12 @@ class StepShape:
         """Every need, constants too."""
         self.needs = [shape for shape in self.bound if shape.need.role != "const"]
         self.apart = [shape for shape in self.bound if shape.need.each]
-        self.opaque = not self.apart and definition.when is None
+        self.meta = [shape for shape in self.bound if shape.need.meta]
+        self.opaque = not self.apart and definition.when is None and not any(s.need.mapping for s in self.bound)
         """Whether its inputs are handed over as they are: nobody looks into them."""
         self.gives = [GiveShape(fact, give) for fact, give in sorted(definition.gives.items(), key=_by_name)]
         self.late = isinstance(definition.way, AskWay) or any(
-            give.mapping is not None and give.mapping.lang != "cel" for give in definition.gives.values()
+            give.mapping is not None and give.mapping.lang not in INSIDE for give in definition.gives.values()
         )
         """Whether its results can only be looked at with what the shell brings."""
 

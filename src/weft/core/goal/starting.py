@@ -9,7 +9,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.code.asks import child_uid
 from weft.core.decider import Env
-from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, seen_by_predicate
+from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, metadata, seen_by_predicate
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
 from weft.core.goal.flow import Flow
 from weft.core.goal.nodes import StepNode
@@ -48,7 +48,7 @@ def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     """The step begins, or is skipped or fails on the way."""
     definition = step.definition
     try:
-        bound = bind(step, turn.state, turn.env)
+        bound = bind(step, turn.state, turn.program.reader, turn.env)
     except BadInput as bad:
         return (e.StepFailed(step=step.id, failure=bad.failure(step.id), unsatisfied=[bad.fact]),)
     if bound.count > ITEMS_MAX:
@@ -61,7 +61,8 @@ def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             return (refused,)
     if bound.arrays:
         turn.bound[step.id] = bound
-    inputs = turn.env.keep(encode_json(bound.inputs))
+    told = {} if bound.arrays else metadata(step, turn.state, 0)
+    inputs = turn.env.keep(encode_json({**bound.inputs, **told} if told else bound.inputs))
     started = e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=bool(bound.arrays))
     if bound.arrays or not isinstance(definition.way, StepWay | HttpWay | ScriptWay):
         return (started,)
@@ -91,6 +92,8 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
         return (e.WorkResumed(task=EntryId(run.open[run.due[0]])),)
     index = step.index_next
     given = run.inputs
+    if not run.fan_out and step.shape.meta:  # a call that is made anew has another key
+        given = turn.env.keep(encode_json({**decoded(given, turn.env), **metadata(step, turn.state, index)}))
     if run.fan_out:
         inputs = turn.inputs(step).item(index)
         if step.definition.when is not None and not run.again:
@@ -100,7 +103,7 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             if refused is not None:
                 token = step.token(turn.state.uid, index)
                 return (e.WorkSkipped(step=step.id, index=index, token=token),)
-        given = turn.env.keep(encode_json(inputs))
+        given = turn.env.keep(encode_json({**inputs, **metadata(step, turn.state, index)}))
     try:
         return (_hand_out(turn, step, index, given),)
     except WeftError as error:
