@@ -388,7 +388,10 @@ def test_what_a_node_can_do() -> None:
             "nodes": {
                 "a": {"step": "charge"},
                 "b": {"http": {"url": "https://x/${input.id}", "method": "POST", "body": {"n": "${state.n}"}}},
-                "c": {"workflow": {"name": "parcel", "version": "2", "inherit_artifacts": True}, "on_failure": "route"},
+                "c": {
+                    "workflow": {"name": "parcel", "version": "2", "inherit_artifacts": False},
+                    "on_failure": "route",
+                },
                 "d": {"goal": ["paid", "shipped"]},
                 "e": {"wait": "5m"},
                 "f": {
@@ -410,7 +413,7 @@ def test_what_a_node_can_do() -> None:
     assert a == StepWork("charge")
     assert isinstance(b, HttpWork)
     assert b.request.names == ["input", "state"]
-    assert c == WorkflowWork("parcel", "2", inherit_artifacts=True)
+    assert c == WorkflowWork("parcel", "2")
     assert graph.nodes["c"].on_failure == "route"
     assert d == GoalWork(["paid", "shipped"])
     assert e == WaitWork(300_000)

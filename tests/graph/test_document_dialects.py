@@ -204,13 +204,13 @@ def test_the_retry_of_the_seeds_counts_attempts_and_milliseconds() -> None:
     assert graph.nodes["a"].retry == Retry(attempts=3, delay_ms=250)
 
 
-def test_a_sub_workflow_inherits_artifacts_only_on_request() -> None:
-    graph = compiled(nodes(a={"workflow": "p"}, b={"workflow": "p", "inherit_artifacts": True}))
+def test_a_sub_workflow_can_only_inherit_nothing() -> None:
+    graph = compiled(nodes(a={"workflow": "p"}, b={"workflow": "p", "inherit_artifacts": False}))
 
-    assert [node.work for node in graph.nodes.values()] == [
-        WorkflowWork("p"),
-        WorkflowWork("p", inherit_artifacts=True),
-    ]
+    assert [node.work for node in graph.nodes.values()] == [WorkflowWork("p"), WorkflowWork("p")]
+    for node in ({"workflow": "p", "inherit_artifacts": True}, {"workflow": {"name": "p", "inherit_artifacts": True}}):
+        (found,) = refused(nodes(a=node))
+        assert "inherit_artifacts" in str(found)
 
 
 def random_pair(seed: int) -> tuple[Document, Document]:

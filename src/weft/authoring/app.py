@@ -29,6 +29,7 @@ from weft.authoring.signals import TERMINATED, HostSignals
 from weft.authoring.workflows import check_run_id
 from weft.core import commands as c
 from weft.core import values
+from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
@@ -320,7 +321,9 @@ class App(Group):
             not_running()
         wait = duration_ms(delay) if delay is not None else 0
         invocation = self.invocation(call, input)
-        handle, _ = await self.launch(invocation, id, existing=existing, attributes=attributes, delay_ms=wait)
+        handle, _ = await self.launch(
+            invocation, id, existing=existing, queue=queue, attributes=attributes, delay_ms=wait
+        )
         return handle
 
     async def launch(
@@ -329,6 +332,7 @@ class App(Group):
         run_id: str | None,
         *,
         existing: str = "attach",
+        queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
     ) -> tuple[Handle[Any], Started]:
@@ -348,6 +352,7 @@ class App(Group):
             input=msgspec.Raw(invocation.given),
             timeout_ms=workflow.timeout_ms,
             attributes=plain_attributes(attributes),
+            queue=check_name(queue) if queue is not None else "",
         )
         plan = invocation.plan()
         if bytes(plan):

@@ -34,6 +34,8 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     scheduled_at: int = 0
     defaults: Raw = ABSENT
     """Of a code workflow: the values of the parameters that the input leaves out. No part of a comparison of ids."""
+    queue: str = ""
+    """The queue of its steps that name none."""
     refused: str = ""
     """Why this start cannot be: the run is made all the same, and fails, so that its parent hears of it."""
     refused_as: str = "run.id_taken"

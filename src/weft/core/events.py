@@ -53,6 +53,8 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     scheduled_at: int = 0
     defaults: Raw = ABSENT
     """The values, at the start, of the parameters that the input leaves out."""
+    queue: str = ""
+    """The queue of its steps that name none."""
 
 
 class RunCompleted(Event, frozen=True, kw_only=True, tag="run_completed"):

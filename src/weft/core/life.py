@@ -56,6 +56,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         attributes=command.attributes,
         scheduled_at=command.scheduled_at,
         defaults=command.defaults,
+        queue=command.queue,
     )
     if not command.refused:
         return (started,)
@@ -185,6 +186,7 @@ def evolve_started(state: State, event: RunStarted, at: int) -> None:
     state.started_at = at
     state.due = event.due
     state.scheduled_at = event.scheduled_at
+    state.queue = event.queue
     if event.attributes:
         state.attributes = dict(event.attributes)
 

@@ -147,6 +147,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     scheduled_at: int = 0
     due: int = 0
     attributes: dict[str, Any] = {}
+    queue: str = ""
     tasks: dict[int, Task] = {}
     timers: dict[int, int] = {}
     waits: dict[int, Wait] = {}

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from msgspec import Raw
 
 from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
 from weft.core.effects import PerformTask
-from weft.core.events import NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
+from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
 from weft.core.ids import EntryId
 from weft.core.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.core.state import State, Task, Undo
@@ -150,6 +151,9 @@ def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
 
 def perform(state: State, number: int, task: Task, location: str) -> PerformTask:
     """The effect that hands a task out."""
+    policy = task.policy
+    if state.queue and policy.queue == DEFAULT_POLICY.queue:
+        policy = msgspec.structs.replace(policy, queue=state.queue)
     times = state.renewed.get(task.undoes or location, 0) if state.renewed else 0
     return PerformTask(
         task=EntryId(number),
@@ -159,7 +163,7 @@ def perform(state: State, number: int, task: Task, location: str) -> PerformTask
         input=task.input,
         key=f"{state.uid}/{location}~{times}" if times else f"{state.uid}/{location}",
         location=location,
-        policy=task.policy,
+        policy=policy,
         due=task.due,
         inline=task.inline,
         takes=task.takes,

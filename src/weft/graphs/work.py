@@ -168,16 +168,14 @@ class NodeWork:
     def _workflow(self, key: str, _: str) -> Work:
         raw = self.node.raw[key]
         if not isinstance(raw, dict):
-            return WorkflowWork(
-                self.node.text(key), inherit_artifacts=self.node.flag("inherit_artifacts", default=False)
-            )
+            _inherits_nothing(self.node)
+            return WorkflowWork(self.node.text(key))
         call = Fields(raw, self.node.place(key), self.node.problems, WORKFLOW)
         name = call.spelling("name", "workflow")
         if call.raw and name not in call:
             call.needed("name")
-        holder = call if "inherit_artifacts" in call else self.node
-        inherit = holder.flag("inherit_artifacts", default=False)
-        return WorkflowWork(call.text(name), call.text("version"), inherit)
+        _inherits_nothing(call if "inherit_artifacts" in call else self.node)
+        return WorkflowWork(call.text(name), call.text("version"))
 
     def _goal(self, key: str, _: str) -> Work:
         goals = self.node.texts(key)
@@ -234,6 +232,12 @@ class NodeWork:
             timeout_ms=round(hours * 3_600_000),
             on_timeout=human.choice("escalation_policy", policies, "reject"),  # type: ignore[arg-type]
         )
+
+
+def _inherits_nothing(holder: Fields) -> None:
+    """Runs have no artifacts of their own, so there is nothing to inherit: only `false` can be meant."""
+    if holder.flag("inherit_artifacts", default=False):
+        holder.wrong("inherit_artifacts", "false, or left out: hand over what the child needs with `with`")
 
 
 def read_quorum(ask: Fields) -> str | int:

@@ -69,6 +69,8 @@ class Flight(msgspec.Struct, eq=False):
     begun: bool = False
     stopped: bool = False
     emitted: bool = False
+    deadline: asyncio.Timeout | None = None
+    """When its timeout ends it; every heartbeat of the body moves it."""
     chunks: Iterator[int] = msgspec.field(default_factory=count)
     """Numbers for the chunks of output that its body writes, on whichever threads."""
 
@@ -242,6 +244,7 @@ class Worker:
                 run_id=flight.run_id,
                 step=effect.step,
                 away=self._away,
+                beat=partial(_beat, flight),
                 emit=partial(self._emit, flight),
             )
         )
@@ -254,7 +257,7 @@ class Worker:
             boundary("step.before")
             timeout_ms = effect.policy.timeout_ms
             if timeout_ms:
-                async with asyncio.timeout(timeout_ms / 1000):
+                async with asyncio.timeout(timeout_ms / 1000) as flight.deadline:
                     output = await body.perform(given, self._executor)
             else:
                 output = await body.perform(given, self._executor)
@@ -345,6 +348,23 @@ class Worker:
         for uid in list(self.flights):
             self.stop_all(uid)
         self._line.clear()
+
+
+def _beat(flight: Flight) -> bool:
+    """Let the timeout begin anew, on whichever thread the body runs; whether anybody still waits for it."""
+    if not flight.stopped and flight.deadline is not None and flight.running is not None:
+        loop = flight.running.get_loop()
+        extend = partial(_extend, flight.deadline, flight.effect.policy.timeout_ms)
+        if _get_running() is loop:
+            extend()
+        else:
+            loop.call_soon_threadsafe(extend)
+    return not flight.stopped
+
+
+def _extend(deadline: asyncio.Timeout, timeout_ms: int) -> None:
+    if not deadline.expired() and deadline.when() is not None:
+        deadline.reschedule(asyncio.get_running_loop().time() + timeout_ms / 1000)
 
 
 def _ends_host(flight: Flight, error: BaseException) -> bool:

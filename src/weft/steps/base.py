@@ -29,7 +29,7 @@ class Task:
         attempt: int,
         run_id: str,
         step: str,
-        beat: Callable[[], None] | None = None,
+        beat: Callable[[], bool] | None = None,
         away: Callable[[], AbstractContextManager[None]] = nullcontext,
         emit: Callable[[str, bytes], None] | None = None,
     ) -> None:
@@ -43,10 +43,17 @@ class Task:
         self._away = away
         self._emit = emit
 
-    def heartbeat(self) -> None:
-        """Say that the work goes on: a step that takes long on a machine of its own is not taken for lost."""
-        if self._beat is not None:
-            self._beat()
+    def heartbeat(self) -> bool:
+        """Say that the work goes on: the step's timeout counts from here again.
+
+        False: nobody waits for the result any more, so stop. Only there does a thread learn that it was cancelled.
+        """
+        if self._beat is None:
+            raise UsageError(
+                f"{self.step} runs in another process, from where no heartbeat can be sent.",
+                hint="Leave run_in='process' out, or give the step a longer timeout.",
+            )
+        return self._beat()
 
     def emit(self, stream: str, chunk: Any) -> None:
         """Write to an output stream of the run, which others may read while the work goes on.

@@ -68,7 +68,6 @@ class WorkflowWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag
 
     workflow: str
     version: str = ""
-    inherit_artifacts: bool = False
 
 
 class GoalWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="goal"):
