@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 import weft
 from tests.server.kit import API, Server, covers, quoted, serving
+from weft.goals import admitting
+from weft.goals.admitting import admit
 
 
 def document(when: str = "country != ''") -> dict[str, Any]:
@@ -203,3 +206,26 @@ def test_a_step_that_names_a_function_keeps_its_policies() -> None:
         policy = server.get(f"{API}/steps/charge_it").json["definition"]["policy"]
 
     assert (policy["effect"], policy["attempts_max"]) == ("irreversible", 1)
+
+
+def test_thousands_of_steps_of_one_fact_are_checked_off_the_loop(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are answered meanwhile, and the answer has them all."""
+    threads: list[str] = []
+
+    def noting(*given: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return admit(*given)
+
+    monkeypatch.setattr(admitting, "admit", noting)
+    steps = {f"s{number}": {"step": "do", "gives": {"fact": "string"}} for number in range(2_000)}
+
+    answer = server.post(f"{API}/steps", {"document": {"weft": "steps/1", "steps": steps}})
+
+    assert answer.status in (200, 201)
+    assert len(answer.json["steps"]) == 2_000
+    assert threads
+    assert "server" not in threads
+    plan = server.post(f"{API}/plan", {"goals": ["s7"]}).json
+    assert plan["steps"] == ["s7"]

@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from yarl import URL
 
-from tests.steps.http_kit import ELSEWHERE, answering, calling, get, go, saying, serving, speaking
+from tests.steps.http_kit import ELSEWHERE, HERE, answering, calling, get, go, saying, serving, speaking
 from weft.errors import BadValue, LimitExceeded
 from weft.steps.http.exchange import Answer, Request
 from weft.steps.http.failures import HttpFailed, HttpUnavailable, is_final
+from weft.steps.http.wire import _redirected
 
 
 async def hang(_reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
@@ -290,6 +292,52 @@ def test_secrets_are_not_sent_on_to_another_origin() -> None:
     assert seen[0]["accept"] == "text/x"
     assert seen[1]["authorization"] == "Bearer s"
     assert seen[1]["x-api-key"] == "k"
+
+
+@pytest.mark.parametrize("host", [HERE, ELSEWHERE], ids=["another_port", "another_host"])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_somebody_else_takes_neither_credentials_nor_the_body(host: str, status: int) -> None:
+    """A server on another port of the same machine is somebody else too."""
+    seen: list[tuple[dict[str, str], bytes]] = []
+
+    async def note(request: web.Request) -> web.StreamResponse:
+        seen.append(({name.lower(): value for name, value in request.headers.items()}, await request.read()))
+        return web.Response(text="ok")
+
+    async def scenario() -> None:
+        headers = {"authorization": "Bearer s", "x-api-key": "k", "content-type": "text/x", "accept": "text/x"}
+        async with (
+            serving(note, host) as other,
+            serving(answering(status=status, headers={"Location": f"{other}/new"})) as base,
+            calling("127.0.0.0/8") as client,
+        ):
+            await client.send(get(base, method="PUT", body=b"secret", headers=headers))
+
+    go(scenario())
+    ((headers, body),) = seen
+    assert body == b""
+    assert {"authorization", "x-api-key", "content-type"} & headers.keys() == set()
+    assert headers["accept"] == "text/x"
+
+
+@pytest.mark.parametrize(
+    ("target", "is_kept"),
+    [
+        ("https://a.example/new", True),
+        ("https://a.example:443/new", True),
+        ("http://a.example/new", False),
+        ("http://a.example:443/new", False),
+        ("https://a.example:8443/new", False),
+        ("https://b.a.example/new", False),
+    ],
+)
+def test_credentials_and_bodies_stay_with_scheme_host_and_port(target: str, *, is_kept: bool) -> None:
+    request = get("https://a.example/old", method="PUT", body=b"secret", headers={"authorization": "Bearer s"})
+
+    following = _redirected(request, 307, URL(request.url), URL(target))
+
+    assert (following.body == b"secret") == is_kept
+    assert ("authorization" in following.headers) == is_kept
 
 
 def redirect_once(then: Any) -> Any:

@@ -376,7 +376,7 @@ class Group:
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         """Plan with the steps of a store too, and no longer with those that left it; what stands against some."""
-        return merge(self.planner, steps, self._adopted, GOAL_LANGUAGES)
+        return merge(self.planner, steps, self._adopted)
 
     # --- looking up (what the engine asks) ------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,7 +36,24 @@ def admit(
         NameTaken: a step of this id is registered with another definition.
         UnknownStep: one that should be updated does not exist.
     """
-    trial = Catalogue([entry.definition for entry in catalogue.entries.values()])
+    known = [entry.definition for entry in catalogue.entries.values()]
+    trial: Catalogue = _WithoutCircles(known)
+    with contextlib.suppress(BadStep):
+        events = _admitted(trial, loaded, languages, decide)
+        if not trial.has_cycle():
+            return events
+    # Something is wrong: only now is it worth its time to find out which steps close circles.
+    return _admitted(Catalogue(known), loaded, languages, decide)
+
+
+class _WithoutCircles(Catalogue):
+    """A catalogue that looks for circles when everything is in: once, and not for every step."""
+
+    def _cycle(self, step: StepDef) -> list[str]:
+        return []
+
+
+def _admitted(trial: Catalogue, loaded: Loaded, languages: Languages, decide: Decide) -> list[AnyCatalogueEvent]:
     events: list[AnyCatalogueEvent] = []
     found: list[Finding] = []
     for step in loaded.steps:

@@ -7,7 +7,8 @@ one number cannot both succeed, so who loses reads what is new and decides again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from weft.core.goal.catalogue import (
     StepUnregistered,
     StepUpdated,
 )
-from weft.core.goal.checks import BadStep, Languages
+from weft.core.goal.checks import BadStep
 from weft.core.goal.definitions import StepDef
 from weft.errors import Conflict, Corrupt, NameTaken, WeftError
 from weft.ports.clock import Clock
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 CATALOGUE = "weft.catalogue"
 STYLE = "catalogue"
 TRIES_MAX = 100
+
+Decide = Callable[[Catalogue], Sequence[AnyCatalogueEvent]]
+InThread = Callable[[Callable[[], Sequence[AnyCatalogueEvent]]], Awaitable[Sequence[AnyCatalogueEvent]]]
 
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[list[AnyCatalogueEvent]] = msgspec.json.Decoder(list[AnyCatalogueEvent])
@@ -51,10 +55,11 @@ class Happened(msgspec.Struct, frozen=True):
 class StoredCatalogue:
     """See the module."""
 
-    def __init__(self, definitions: Definitions, clock: Clock, languages: Languages = GOAL_LANGUAGES) -> None:
+    def __init__(self, definitions: Definitions, clock: Clock, in_thread: InThread = asyncio.to_thread) -> None:
         self._definitions = definitions
         self._clock = clock
-        self._languages = languages
+        self._in_thread = in_thread
+        self._languages = GOAL_LANGUAGES
         self._known = Catalogue()
         self._appends = 0
 
@@ -102,13 +107,13 @@ class StoredCatalogue:
         """
         from weft.goals.admitting import admit  # noqa: PLC0415 - only those who have documents pay for their language
 
-        return await self._append(lambda known: admit(known, loaded, self._languages))
+        return await self._append_checked(lambda known: admit(known, loaded, self._languages))
 
     async def update(self, loaded: Loaded) -> Sequence[AnyCatalogueEvent]:
         """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
         from weft.goals.admitting import admit, update  # noqa: PLC0415 - as above
 
-        return await self._append(lambda known: admit(known, loaded, self._languages, update))
+        return await self._append_checked(lambda known: admit(known, loaded, self._languages, update))
 
     async def unregister(self, *steps: str) -> Sequence[AnyCatalogueEvent]:
         """Take steps out, all or none; runs under way keep them. Raises UnknownStep."""
@@ -118,15 +123,33 @@ class StoredCatalogue:
         """Note how steps were found, also those that only an app has; only what changed is an event."""
         return await self._append(lambda known: _changes(known, found))
 
-    async def _append(self, decide: Callable[[Catalogue], Sequence[AnyCatalogueEvent]]) -> Sequence[AnyCatalogueEvent]:
+    async def _append(self, decide: Decide) -> Sequence[AnyCatalogueEvent]:
+        async def decided() -> Sequence[AnyCatalogueEvent]:
+            return decide(self._known)
+
+        return await self._append_decided(decided)
+
+    async def _append_checked(self, decide: Decide) -> Sequence[AnyCatalogueEvent]:
+        """Append what takes a while to decide: in a thread, on a copy that nothing changes meanwhile."""
+
+        async def decided() -> Sequence[AnyCatalogueEvent]:
+            steps = list(self.steps.values())
+            return await self._in_thread(lambda: decide(Catalogue(steps)))
+
+        return await self._append_decided(decided)
+
+    async def _append_decided(
+        self, decided: Callable[[], Awaitable[Sequence[AnyCatalogueEvent]]]
+    ) -> Sequence[AnyCatalogueEvent]:
         for _ in range(TRIES_MAX):
             await self.refresh()
-            events = list(decide(self._known))
+            number = self._appends + 1
+            events = list(await decided())
             if not events:
                 return ()
             append = Definition(
                 name=CATALOGUE,
-                version=str(self._appends + 1),
+                version=str(number),
                 style=STYLE,
                 body=_encode(events),
                 created_at=self._clock.now_ms(),
@@ -164,25 +187,22 @@ def _changes(known: Catalogue, found: Mapping[str, Checkup]) -> list[AnyCatalogu
     ]
 
 
-def merge(
-    planner: Catalogue, stored: Mapping[str, StepDef], adopted: dict[str, StepDef], languages: Languages
-) -> list[WeftError]:
+def merge(planner: Catalogue, stored: Mapping[str, StepDef], adopted: dict[str, StepDef]) -> list[WeftError]:
     """Let a host plan with the store's steps beside its own; what stands against some of them.
 
     ``adopted`` are those of the store that it plans with already. A step of the host is its own: an equal one in the
-    store says nothing new, another one is refused.
+    store says nothing new, another one is refused. Each was checked by itself when it was registered.
     """
     for step in [step for step in adopted if step not in stored]:
         planner.evolve(StepUnregistered(step_id=step))
         del adopted[step]
-    return [fault for step in stored.values() for fault in _merge_one(planner, step, adopted, languages)]
+    new = [step for step in stored.values() if adopted.get(step.id) != step]
+    both = {**stored, **{step: entry.definition for step, entry in planner.entries.items() if step not in adopted}}
+    cycles = Catalogue(list(both.values())).has_cycle() if new else False
+    return [fault for step in new for fault in _merge_one(planner, step, adopted, cycles=cycles)]
 
 
-def _merge_one(
-    planner: Catalogue, step: StepDef, adopted: dict[str, StepDef], languages: Languages
-) -> Iterable[WeftError]:
-    if adopted.get(step.id) == step:
-        return
+def _merge_one(planner: Catalogue, step: StepDef, adopted: dict[str, StepDef], *, cycles: bool) -> Iterable[WeftError]:
     if step.id in planner and step.id not in adopted:
         if planner.step(step.id) != step:
             yield NameTaken(
@@ -191,7 +211,7 @@ def _merge_one(
             )
         return
     try:
-        planner.check(step, languages)
+        planner.check_beside(step, cycles=cycles)
     except BadStep as error:
         yield error
         return

@@ -47,7 +47,7 @@ class StepKeeper:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.stored = StoredCatalogue(engine.store.definitions, engine.clock)
+        self.stored = StoredCatalogue(engine.store.definitions, engine.clock, engine.in_thread)
         self.learned = 0
         """The last change of the store's steps that is known here."""
         self._busy = False

@@ -82,6 +82,13 @@ class Entry:
         self.every = [fact for fact, every in self.lacking if every]
 
 
+class Declared(msgspec.Struct, frozen=True):
+    """A type, and the steps that declare a fact to have it."""
+
+    type: Type
+    steps: set[str]
+
+
 class Catalogue:
     """See the module."""
 
@@ -92,8 +99,8 @@ class Catalogue:
         self.consumers: dict[str, list[str]] = {}
         self.callers: dict[str, list[str]] = {}
         """Steps that reach a goal in a child run, by that goal."""
-        self._types: dict[str, dict[str, Type]] = {}
-        """Per fact: what each step declares it to be."""
+        self._types: dict[str, dict[bytes, Declared]] = {}
+        """Per fact: the different types that it is declared to have. Those that agree are few."""
         self.plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
         """Plans that were made from the catalogue as it is now; only a saving."""
         self.seq = 0
@@ -114,7 +121,7 @@ class Catalogue:
         """What the declarations of a fact come to: of those that agree, the one that says most."""
         found: Type = None
         for declared in self._types.get(fact, {}).values():
-            found = narrower(found, declared)
+            found = narrower(found, declared.type)
         return found
 
     # --- deciding -------------------------------------------------------------------------------------------------
@@ -155,10 +162,17 @@ class Catalogue:
         Raises:
             BadStep: all that is wrong with it by itself, or its conflicts of types, or the cycle it would close.
         """
-        found = findings(step, languages) or [*self._conflicts(step)]
+        found = findings(step, languages)
         if found:
             raise refusal(step.id, found)
-        cycle = self._cycle(step)
+        self.check_beside(step)
+
+    def check_beside(self, step: StepDef, *, cycles: bool = True) -> None:
+        """Refuse a definition that does not hold beside the others. Raises BadStep."""
+        found = [*self._conflicts(step)]
+        if found:
+            raise refusal(step.id, found)
+        cycle = self._cycle(step) if cycles else []
         if cycle:
             path = " -> ".join(cycle)
             raise BadStep(
@@ -170,16 +184,20 @@ class Catalogue:
 
     def _conflicts(self, step: StepDef) -> Iterator[Finding]:
         for fact, declared in declared_types(step):
-            for other, known in sorted(self._types.get(fact, {}).items()):
-                if other != step.id and not agree(declared, known):
-                    side = "gives" if fact in step.gives else "needs"
-                    yield Finding(
-                        "goal.type_conflict",
-                        f"{fact} is {shown(declared)} here and {shown(known)} in step {other}.",
-                        path=f"{side}.{fact}.type",
-                        suggestion="A fact has one type everywhere; rename one of them, or say `any`.",
-                    )
-                    break
+            others = [
+                (min(known.steps - {step.id}), known.type)
+                for known in self._types.get(fact, {}).values()
+                if not agree(declared, known.type) and known.steps != {step.id}
+            ]
+            if others:
+                other, known_type = min(others, key=lambda pair: pair[0])
+                side = "gives" if fact in step.gives else "needs"
+                yield Finding(
+                    "goal.type_conflict",
+                    f"{fact} is {shown(declared)} here and {shown(known_type)} in step {other}.",
+                    path=f"{side}.{fact}.type",
+                    suggestion="A fact has one type everywhere; rename one of them, or say `any`.",
+                )
 
     def _cycle(self, step: StepDef) -> list[str]:
         """A way from a step back to itself, over what it needs and the goals of child runs.
@@ -201,6 +219,40 @@ class Catalogue:
                     came_from[there] = here
                     todo.append(there)
         return []
+
+    def has_cycle(self) -> bool:
+        """Whether any step needs itself, over whatever others. Takes time linear in the size of the catalogue."""
+        # Facts are places of the graph too: a fact with many providers and many readers costs their sum.
+        done: set[tuple[str, str]] = set()
+        open_places: set[tuple[str, str]] = set()
+        todo: list[tuple[tuple[str, str], bool]] = [(("step", step), False) for step in self.entries]
+        while todo:
+            place, leaving = todo.pop()
+            if leaving:
+                open_places.discard(place)
+                done.add(place)
+                continue
+            if place in done:
+                continue
+            if place in open_places:
+                return True
+            open_places.add(place)
+            todo.append((place, True))
+            for there in self._before(place):
+                if there in open_places:
+                    return True
+                if there not in done:
+                    todo.append((there, False))
+        return False
+
+    def _before(self, place: tuple[str, str]) -> Iterator[tuple[str, str]]:
+        kind, name = place
+        if kind == "fact":
+            yield from (("step", provider) for provider in self.providers.get(name, ()))
+            return
+        entry = self.entries[name]
+        yield from (("fact", fact) for fact in entry.reads)
+        yield from (("step", goal) for goal in _goals_of(entry.definition) if goal in self.entries)
 
     def _is_asked_for(self, step: StepDef) -> bool:
         if step.id in self.callers or (isinstance(step.way, GoalWay) and step.id in step.way.goals):
@@ -243,7 +295,8 @@ class Catalogue:
         for goal in _goals_of(step):
             _put_in(self.callers, goal, step.id)
         for fact, declared in declared_types(step):
-            self._types.setdefault(fact, {})[step.id] = declared
+            kinds = self._types.setdefault(fact, {})
+            kinds.setdefault(_type_key(declared), Declared(declared, set())).steps.add(step.id)
 
     def _remove(self, step_id: str) -> None:
         entry = self.entries.pop(step_id, None)
@@ -255,15 +308,21 @@ class Catalogue:
             _take_out(self.consumers, fact, step_id)
         for goal in _goals_of(entry.definition):
             _take_out(self.callers, goal, step_id)
-        for fact, _ in declared_types(entry.definition):
-            known = self._types[fact]
-            known.pop(step_id, None)
-            if not known:
-                del self._types[fact]
+        for fact, declared in declared_types(entry.definition):
+            kinds, key = self._types[fact], _type_key(declared)
+            known = kinds.get(key)
+            if known is not None:
+                known.steps.discard(step_id)
+                if not known.steps:
+                    del kinds[key]
 
     def _unknown(self, step_id: str) -> UnknownStep:
         hint = did_you_mean(step_id, self.entries) or "weft steps lists the catalogue."
         return UnknownStep(f'No step "{step_id}" is in the catalogue.', hint=hint)
+
+
+def _type_key(declared: Type) -> bytes:
+    return msgspec.json.encode(declared, order="sorted")
 
 
 def _goals_of(step: StepDef) -> list[str]:

@@ -20,7 +20,7 @@ from weft.steps.http.inflate import ENCODINGS, decoder
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Everything else a request carries is meant for the one it was addressed to.
-_KEPT_ACROSS_ORIGINS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+_KEPT_ACROSS_ORIGINS = frozenset({"accept", "accept-language", "user-agent"})
 _WITHOUT_BODY = ("content-type", "content-encoding", "content-language")
 
 
@@ -163,12 +163,16 @@ class _Redirect:
 
 
 def _redirected(request: Request, status: int, source: URL, target: URL) -> Request:
-    """The next request. Its method and body are those that RFC 9110 asks for; secrets stay with the first origin."""
+    """The next request. Its method and body are those that RFC 9110 asks for.
+
+    Another scheme, host or port is somebody else: neither credentials nor the body are meant for it.
+    """
     method, body, headers = request.method, request.body, request.headers
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
         method, body = "GET", None
         headers = {name: value for name, value in headers.items() if name not in _WITHOUT_BODY}
-    if target.origin() != source.origin():
+    if (target.scheme, target.raw_host, target.port) != (source.scheme, source.raw_host, source.port):
+        body = None
         headers = {name: value for name, value in headers.items() if name in _KEPT_ACROSS_ORIGINS}
     return Request(method=method, url=str(target), headers=headers, body=body, timeout_ms=request.timeout_ms)
 
