@@ -77,7 +77,7 @@ def test_every_kind_of_place_is_spelt_as_people_read_it() -> None:
     desk.run(flow())
     assert desk.places() == [
         "pages/~0/fetch", "pages/~0/fetch#2", "pages", "pages/~1/fetch", "pages/~1/fetch#2",
-        "both/left/fetch", "both/right/fetch", "items/~0/fetch", "&0/fetch", "&1/fetch",
+        "both/left/fetch", "both/right/fetch", "items", "items/~0/fetch", "&0/fetch", "&1/fetch",
         "first/only/fetch", "first", "child", "nap", "inline", "gate", "set", "now", "a+b",
     ]  # fmt: skip
 

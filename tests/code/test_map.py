@@ -41,7 +41,7 @@ def test_results_come_in_the_order_of_the_items() -> None:
 
     desk = Desk(mill.app)
     assert desk.run(flow()) == [n * n for n in range(8)]
-    assert desk.places()[3] == "squares/~3/grind"
+    assert desk.places()[4] == "squares/~3/grind"
 
 
 @pytest.mark.parametrize("width", [1, 3, 16])

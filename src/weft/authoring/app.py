@@ -57,6 +57,10 @@ R = TypeVar("R")
 Call = Coroutine[Any, Any, R]
 DEFAULT_URL = "sqlite:///weft.db"
 
+DOCUMENTED = frozenset(
+    "get goal graph include lifespan list plan router run start step url workflow".split()  # noqa: SIM905
+)
+
 
 class App(Group):
     """``weft.App()``: everything is kept in ``weft.db``. No I/O happens before it runs."""
@@ -84,6 +88,12 @@ class App(Group):
         self._catalogue: Callable[[App], AppCatalogue] = AppCatalogue
         self._router: Api | None = None
         self._signals = HostSignals()
+        self.notices: type[Notices] = Notices
+        """What ``run`` says while it waits: the command line says more."""
+
+    def __dir__(self) -> list[str]:
+        """Only the documented names are offered for completion: the rest is for Weft's own modules."""
+        return [name for name in super().__dir__() if name in DOCUMENTED or name.startswith("_")]
 
     @property
     def url(self) -> str:
@@ -242,7 +252,7 @@ class App(Group):
                 "app.run() starts its own event loop and one is already running (Jupyter, FastAPI?).",
                 hint="Write: handle = await app.start(order(...)); await handle.result()",
             )
-        notices = Notices(self.url, named=id is not None)
+        notices = self.notices(self.url, named=id is not None)
         try:
             return asyncio.run(self._run(invocation, id, notices))
         except KeyboardInterrupt:

@@ -207,8 +207,11 @@ async def map_items(
     """``fn`` over the items, at most ``width`` at once, results in the order of the items."""
     if width < 1:
         raise BadValue(f"map({name!r}): width={width} must be at least 1.", code="value.bad_policy")
-    _, _, _, inner = open_place(name, "map")
+    scope, n, entry, inner = open_place(name, "map")
     todo = list(items)
+    if entry is None:
+        # So that whoever looks at the run knows how far it is.
+        scope.driver.ask(c.RecordValue(scope.prefix, name, n, "map", msgspec.Raw(b"%d" % len(todo))))
     results: list[Any] = [None] * len(todo)
     running: dict[ScopedTask, int] = {}
     following = 0

@@ -16,13 +16,18 @@ from weft.errors import BadDuration, StoreError, UsageError
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
 from weft.runtime.door import Door
-from weft.runtime.explain import explain
+from weft.runtime.explain import waiting_of
+from weft.runtime.hosting import Hosting
+from weft.runtime.progress import Progress, progress_of
 from weft.stores import shown_url
 
 STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)
-EVENTS_READ_MAX = 5_000
+EVENTS_READ_MAX = 50_000
 """What a run with a longer log waits for is not looked up for a list."""
 PAGE_MAX = 1_000
+PROGRESS_MAX = 2
+UNKNOWN = Hosting(is_owned=True, is_offered=True)
+"""Who works on each run is not looked up for a list."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -73,16 +78,19 @@ async def print_runs(wanted: Wanted, *, url: str | None, app: str | None, json: 
     address = url_of(url, app)
     now = SystemClock().now_ms()
     query = wanted.query(now)
-    rows: list[tuple[RunRow, str]] = []
+    rows: list[tuple[RunRow, str, list[Progress]]] = []
     cursor = None
     is_new = not exists(address)
     if not is_new:
         async with opened(address) as door:
             page = await door.search(query)
-            rows = [(row, await _waits_for(door, row)) for row in page.rows]
+            rows = [(row, *await _standing(door, row)) for row in page.rows]
             cursor = page.cursor
     if json:
-        found = [run_document(row) | {"waits_for": waits or None} for row, waits in rows]
+        found = [
+            run_document(row) | {"waits_for": waits or None, "progress": msgspec.to_builtins(progress)}
+            for row, waits, progress in rows
+        ]
         print_json({"store": shown_url(address), "runs": found, "cursor": cursor})
     elif rows:
         _print_page(rows, now, address, cursor)
@@ -90,12 +98,21 @@ async def print_runs(wanted: Wanted, *, url: str | None, app: str | None, json: 
         print(_nothing(wanted, address, is_new=is_new))
 
 
-def _print_page(rows: Sequence[tuple[RunRow, str]], now: int, address: str, cursor: str | None) -> None:
+def _print_page(rows: Sequence[tuple[RunRow, str, list[Progress]]], now: int, address: str, cursor: str | None) -> None:
     out = console()
     print_table(
         out,
         ("RUN", "WORKFLOW", "STATUS", "AGE", "WAITS FOR"),
-        [(row.id, row.workflow, status_text(row.status), age(now - row.created_at), waits) for row, waits in rows],
+        [
+            (
+                row.id,
+                row.workflow,
+                status_text(row.status),
+                age(now - row.created_at),
+                "; ".join([*map(str, progress[:PROGRESS_MAX]), waits]).removesuffix("; "),
+            )
+            for row, waits, progress in rows
+        ],
     )
     out.print(f"[dim]Store: {described(address)}.[/dim]")
     if cursor is not None:
@@ -112,20 +129,23 @@ def _nothing(wanted: Wanted, address: str, *, is_new: bool) -> str:
     )
 
 
-async def _waits_for(door: Door, row: RunRow) -> str:
+async def _standing(door: Door, row: RunRow) -> tuple[str, list[Progress]]:
+    """What a run waits for, and how far it is."""
     if row.fault is not None:
-        return "its log cannot be read"
+        return "its log cannot be read", []
     if row.ended_at is not None or row.seq > EVENTS_READ_MAX:
-        return ""
+        return "", []
     if not row.seq:
-        return "a host to take it up"
+        return "a host to take it up", []
     if row.status == "held":
-        return f"you: weft explain {row.id}"
+        return f"you: weft explain {row.id}", []
     try:
-        found = (await explain(door, row)).waiting
+        machine = await door.machine(row)
     except StoreError:
-        return ""
-    return ", ".join(item.what for item in found[:2]) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+        return "", []
+    found = waiting_of(machine, door.clock.now_ms(), UNKNOWN)
+    waits = ", ".join(item.what for item in found[:2]) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+    return waits, progress_of(machine)
 
 
 async def print_status(*, url: str | None, app: str | None, json: bool) -> None:

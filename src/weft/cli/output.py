@@ -110,6 +110,11 @@ def failure_text(failure: Failure) -> str:
     return f"{failure.type}: {message}{where}{cause}" if message else f"{failure.type}{where}{cause}"
 
 
+def sentence(text: str) -> str:
+    """The text with a full stop at its end, if it has none."""
+    return text if text.endswith((".", "!", "?", "…")) else f"{text}."
+
+
 def run_document(row: RunRow) -> dict[str, Any]:
     """What every listing says of a run."""
     return {

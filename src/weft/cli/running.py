@@ -13,6 +13,7 @@ from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow, check_run_id
 from weft.cli.arguments import given, pairs, plain, read_object
 from weft.cli.entry import say
+from weft.cli.live_run import LiveNotices
 from weft.cli.loading import Loaded, load_app
 from weft.cli.login import login
 from weft.cli.output import pretty, print_json
@@ -44,6 +45,7 @@ def run_here(
     arguments = given(words, source, _signature(found))
     if url is not None:
         loaded.app.url = url
+    loaded.app.notices = LiveNotices
     result = loaded.app.run(found, arguments, id=id)
     raw = found.result.encode(result, what=f"{workflow} returned")
     if json:

@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from weft.cli.activity import Activity, activity_of, note_idle
 from weft.cli.goal_tree import drawn_facts, drawn_plan
 from weft.cli.history import History, Mark
 from weft.cli.output import (
@@ -20,6 +21,7 @@ from weft.cli.output import (
     pretty,
     print_json,
     run_document,
+    sentence,
     status_text,
     took,
     value,
@@ -95,8 +97,12 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
             return
         out = console()
         now = door.clock.now_ms()
+        activity = await activity_of(door, row)
+        note_idle(history, activity)
         out.print(_standing(row, history, now))
         await print_header(out, door, row, history)
+        for part in activity.progress:
+            out.print(Text(str(part), style="cyan"))
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
         picture = await picture_of(door, row) if not children and row.style == "graph" else None
         if row.style == "goal" and row.seq and not children:
@@ -108,7 +114,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         elif history.current():
             out.print()
             out.print(drawn(history, row.id, now, children=drawings))
-        await print_end(out, door, row, history)
+        await print_end(out, door, row, history, activity)
 
 
 async def _print_goal(out: Console, door: Door, row: RunRow, history: History) -> None:
@@ -157,7 +163,7 @@ def after_failure(row: RunRow, history: History) -> str:
     return f"What it had done was undone. Start it anew, under another id: weft start {row.workflow} --input FILE"
 
 
-async def print_end(out: Console, door: Door, row: RunRow, history: History) -> None:
+async def print_end(out: Console, door: Door, row: RunRow, history: History, activity: Activity) -> None:
     """How it ended, or what to ask next."""
     out.print()
     if row.fault is not None:
@@ -178,8 +184,8 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History) -> 
         failing = [mark.failure for mark in history.open() if mark.failure is not None]
         if failing:
             print_traceback(out, failing[-1])
-        idle = row.owner is None and any(mark.kind == "step" for mark in history.open())
-        nobody = "No process hosts it now. " if idle or not history.seq else ""
+        hosting = activity.hosting
+        nobody = "" if hosting.is_owned or hosting.is_offered else "No process hosts it now. "
         out.print(Text(f"{nobody}What it waits for: weft explain {row.id}", style="dim"))
 
 
@@ -219,6 +225,7 @@ async def _run_document(door: Door, row: RunRow, history: History, depth: int) -
         "failure": msgspec.to_builtins(history.failure) if history.status == "failed" else None,
         "reason": history.reason or None,
         "held": history.held or None,
+        "progress": msgspec.to_builtins((await activity_of(door, row)).progress),
         "entries": entries,
     }
 
@@ -249,7 +256,9 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             return
         out = console()
         out.print(Text.assemble((explanation.run, "bold"), f" ({explanation.workflow}) is ", status_text(row.status)))
-        out.print(Text(f"{explanation.summary}."))
+        out.print(Text(sentence(explanation.summary)))
+        for part in explanation.progress:
+            out.print(Text(str(part), style="cyan"))
         now = door.clock.now_ms()
         for item in explanation.waiting:
             since = int(item.since.timestamp() * 1000)
@@ -260,16 +269,16 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             if item.unblock:
                 out.print(Text(f"    {item.unblock}", style="cyan"))
         lacks, ran = ("needs", "steps") if explanation.style == "goal" else ("joins", "the way it took")
-        for heading, sentences in (
+        for heading, told in (
             (lacks, explanation.joins),
             (ran, explanation.path),
             ("what did not run", explanation.skipped),
         ):
-            if sentences:
+            if told:
                 out.print()
                 out.print(Text(heading, style="dim"))
-                for sentence in sentences:
-                    out.print(Text(f"  {sentence}"))
+                for line in told:
+                    out.print(Text(f"  {line}"))
         if explanation.hint:
             out.print()
             out.print(Text(explanation.hint))
@@ -295,6 +304,7 @@ def _explained(explanation: Explanation) -> dict[str, Any]:
         "summary": explanation.summary,
         "steps_done": explanation.steps_done,
         "waiting": waiting,
+        "progress": msgspec.to_builtins(explanation.progress),
         "hint": explanation.hint or None,
         "joins": explanation.joins,
         "path": explanation.path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
@@ -30,6 +31,8 @@ class Line(msgspec.Struct, frozen=True):
     guides: str
     name: str
     mark: Mark | None
+    branches: Sequence[str] = ()
+    """How each of the scopes right below it stands: "open", "failed" or "done"."""
 
 
 def rooted(marks: Sequence[Mark]) -> Node:
@@ -52,8 +55,26 @@ def lines(node: Node, guides: str = "") -> Iterator[Line]:
             if index == HEAD:
                 yield Line(guides, f"… {cut:,} more", None)
             continue
-        yield Line(guides, child.name, child.mark)
+        branches = [_standing(branch) for branch in child.below.values()] if is_map(child.mark) else ()
+        yield Line(guides, child.name, child.mark, branches)
         yield from lines(child, f"{guides}  ")
+
+
+def is_map(mark: Mark | None) -> bool:
+    """Whether a mark is that of a map."""
+    return mark is not None and mark.kind == "map"
+
+
+def _standing(branch: Node) -> str:
+    """A branch is open while anything in it is."""
+    found: set[str] = set()
+    todo = [branch]
+    while todo:
+        node = todo.pop()
+        if node.mark is not None:
+            found.add(node.mark.status)
+        todo += node.below.values()
+    return "open" if "open" in found else "failed" if found & {"failed", "cancelled"} else "done"
 
 
 def _folded(node: Node) -> Node:
@@ -92,11 +113,29 @@ def _rows(history: History, run_id: str, now: int, children: Mapping[str, Histor
         if mark is None:
             yield Text(f"{line.guides}  {line.name}", style="dim"), Text(), Text()
             continue
+        if mark.kind == "map":
+            yield _map_row(line, mark, now)
+            continue
         glyph = (GLYPHS.get(mark.status, "–"), STYLES.get(mark.status, "cyan"))
         place = Text.assemble(line.guides, glyph, f" {line.name}", (_kind(mark), "dim"))
         yield place, Text(took_text(mark, now), style="dim"), outcome(mark, run_id)
         if mark.child in children:
             yield from _rows(children[mark.child], mark.child, now, children, f"{line.guides}    ")
+
+
+def _map_row(line: Line, mark: Mark, now: int) -> Row:
+    """A map is as far as its branches are."""
+    total = int(mark.output)
+    counts = Counter(line.branches)
+    status = "open" if counts["open"] else "failed" if counts["failed"] else "done"
+    told = f"{total:,} items" if total != 1 else "1 item"
+    if status == "open":
+        told = f"{len(line.branches) - counts['open']:,} of {total:,}"
+    glyph = (GLYPHS[status], STYLES.get(status, "cyan"))
+    length = age(now - mark.started) if status == "open" else ""
+    failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
+    style = "red" if status == "failed" else "cyan" if status == "open" else ""
+    return Text.assemble(line.guides, glyph, f" {line.name}"), Text(length, style="dim"), Text(told + failed, style)
 
 
 def _kind(mark: Mark) -> str:
@@ -141,6 +180,8 @@ def waiting(mark: Mark, run_id: str) -> str:
         case "step" | "undo":
             if mark.why:
                 return f"{mark.why}{until}"
+            if mark.idle and not mark.due:
+                return mark.idle
             if mark.failure is None:
                 return f"attempt {mark.attempts}" if mark.attempts > 1 else "under way"
             again = f"attempt {mark.attempts} of {mark.attempts_max}{f' at {moment(mark.due)}' if mark.due else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
@@ -10,6 +11,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from weft.cli.activity import Activity, activity_of, forget_idle, note_idle
 from weft.cli.history import History, Mark
 from weft.cli.output import age, console, failure_text, moment, status_text, took, value
 from weft.cli.place import found
@@ -20,6 +22,9 @@ from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.door import Door
 
 LOOK_SECONDS = 0.1
+HOSTS_SECONDS = 2.0
+PROGRESS_MAX = 3
+SPINNER_WIDTH = 3
 PAGE = 500
 
 
@@ -37,7 +42,7 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
         else:
             await _report(out, door, row, history)
         last = await door.row(row.id)
-        await print_end(out, door, last, history)
+        await print_end(out, door, last, history, await activity_of(door, last))
         return 0 if last.status == "completed" else 1
 
 
@@ -53,36 +58,62 @@ async def _catch_up(door: Door, row: RunRow, history: History) -> list[tuple[Sto
 
 async def _draw(out: Console, door: Door, row: RunRow, history: History) -> None:
     spinner = Spinner("dots")
+    look = _Look(door)
     with Live(console=out, refresh_per_second=12, transient=False) as live:
         while True:
             await _catch_up(door, row, history)
             now = await door.row(row.id)
-            over = history.ended is not None
-            live.update(_picture(out, door, now, history, None if over else spinner))
-            if over or now.fault is not None:
+            await look.again(now, history)
+            if history.ended is not None:
+                live.update(drawn(history, row.id, door.clock.now_ms()))
+                return
+            live.update(look.picture(out, now, history, spinner))
+            if now.fault is not None:
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _picture(out: Console, door: Door, row: RunRow, history: History, spinner: Spinner | None) -> RenderableType:
-    now = door.clock.now_ms()
-    if spinner is None:
-        return drawn(history, row.id, now)
-    # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
-    tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
-    spinner.update(text=Text.assemble(status_text(row.status), f"  {_standing(row, history, now)}"))
-    return Group(tree, spinner)
+class _Look:
+    """Looks at the state of a run when it has changed, and now and then at who works on it."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+        self._seen: tuple[int, float] = (-1, 0.0)
+        self._found = Activity()
+
+    async def again(self, row: RunRow, history: History) -> None:
+        """Find out how far the run is, and mark its tasks that nobody performs."""
+        seq, at = self._seen
+        now = time.monotonic()
+        if row.seq != seq or now - at > HOSTS_SECONDS:
+            forget_idle(history, self._found)
+            self._found = await activity_of(self._door, row)
+            self._seen = (row.seq, now)
+        note_idle(history, self._found)
+
+    def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
+        """The tree, and below it how the run stands."""
+        now = self._door.clock.now_ms()
+        # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
+        tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
+        standing = _standing(row, history, now, self._found)
+        text = Text.assemble(status_text(row.status), f"  {standing}")
+        text.truncate(out.width - SPINNER_WIDTH, overflow="ellipsis")
+        spinner.update(text=text)
+        return Group(tree, spinner)
 
 
-def _standing(row: RunRow, history: History, now: int) -> str:
+def _standing(row: RunRow, history: History, now: int, activity: Activity) -> str:
     """What the tree does not show."""
     if history.held:
         return history.held
     if row.status == "paused":
         return f"weft resume {row.id}"
-    if row.owner is None and all(mark.kind in ("step", "loop") for mark in history.open()):
+    hosting = activity.hosting
+    if not (hosting.is_owned or hosting.is_offered):
         return "no process hosts it now"
-    return f"for {age(now - (history.started or row.created_at))}"
+    length = f"for {age(now - (history.started or row.created_at))}"
+    return "  ".join([length, *map(str, activity.progress[:PROGRESS_MAX])])
 
 
 async def _report(out: Console, door: Door, row: RunRow, history: History) -> None:

@@ -202,7 +202,7 @@ class StartChild(Ask, frozen=True):
 
 
 class RecordValue(Ask, frozen=True):
-    of: Literal["now", "random", "uuid", "version"]
+    of: Literal["now", "random", "uuid", "version", "map"]
     value: Raw
 
 

@@ -328,10 +328,10 @@ class ChildEnded(Event, frozen=True, kw_only=True, tag="child_ended"):
 
 
 class ValueRecorded(Event, frozen=True, kw_only=True, tag="value_recorded"):
-    """A value that the code may not compute twice: a time, a random number, an id, a version."""
+    """A value that the code may not compute twice: a time, a random number, an id, a version, how many a map has."""
 
     at: Path
-    of: Literal["now", "random", "uuid", "version"]
+    of: Literal["now", "random", "uuid", "version", "map"]
     value: Raw
     add: list[str] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,8 @@ from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.explain_goal import tell_goal, waiting_for
 from weft.runtime.explain_graph import Told, tell
+from weft.runtime.hosting import Hosting, hosting_of
+from weft.runtime.progress import Progress, progress_of
 from weft.runtime.waiting import Waiting, time_of
 
 if TYPE_CHECKING:
@@ -42,9 +45,12 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     joins: list[str] = []
     """What the joins of a graph, or the pending steps of a goal run, still wait for."""
     style: str = "code"
+    progress: list[Progress] = []
+    """How far it is with maps, fan-outs and work items."""
 
     def __str__(self) -> str:
         lines = [f"{self.run} ({self.workflow}) is {self.status}: {self.summary}"]
+        lines += [f"  {part}" for part in self.progress]
         for item in self.waiting:
             until = f", until {item.until:%Y-%m-%d %H:%M:%S}" if item.until is not None else ""
             lines.append(f"  {item.location}: {item.what} since {item.since:%Y-%m-%d %H:%M:%S}{until}")
@@ -62,17 +68,13 @@ async def explain(door: Door, row: RunRow) -> Explanation:
         return Explanation(row.id, row.workflow, "held", f"its log cannot be read: {row.fault}", [], 0)
     if not row.seq:
         summary = "it was started and no host has taken it up yet"
-        return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint=_host_hint(row))
+        hint = _host_hint(row, await hosting_of(door, row, None))
+        return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint=hint)
     machine = await door.machine(row)
     state = machine.state
-    waiting = [
-        *_tasks(machine, door.clock.now_ms()),
-        *(waiting_for(machine, door.clock.now_ms()) if isinstance(machine, GoalMachine) else _timers(machine)),
-        *_messages(machine),
-        *_questions(machine),
-        *_children(machine),
-    ]
-    hint = state.held.message if state.held is not None else _host_hint(row)
+    hosting = await hosting_of(door, row, machine)
+    waiting = waiting_of(machine, door.clock.now_ms(), hosting)
+    hint = state.held.message if state.held is not None else _host_hint(row, hosting)
     told = Told()
     if isinstance(machine, GraphMachine) and isinstance(state, GraphState):
         told = await tell(machine.graph, state, door.events(row))
@@ -87,6 +89,7 @@ async def explain(door: Door, row: RunRow) -> Explanation:
         waiting=waiting,
         steps_done=state.steps_done,
         hint=hint,
+        progress=progress_of(machine),
         path=told.path,
         skipped=told.skipped,
         joins=told.joins,
@@ -112,15 +115,27 @@ def _summary(state: State, waiting: list[Waiting]) -> str:
     return f"{done}; it waits for {', '.join(item.what for item in waiting[:3])}{' …' if len(waiting) > 3 else ''}"
 
 
-def _host_hint(row: RunRow) -> str:
-    if row.ended_at is not None or row.owner is not None or row.status in ("paused", "held"):
+def _host_hint(row: RunRow, hosting: Hosting) -> str:
+    if row.ended_at is not None or hosting.is_owned or row.status in ("paused", "held"):
         return ""
-    return (
-        "No host has it in memory. If nothing happens when it is due, no process hosts this workflow: run its program."
-    )
+    if not hosting.is_offered:
+        return f"No process hosts {row.workflow} now. Run its program, or: weft serve app.py"
+    return "" if row.seq else "A host that has the workflow takes it up."
 
 
-def _tasks(machine: Machine, now: int) -> list[Waiting]:
+def waiting_of(machine: Machine, now: int, hosting: Hosting) -> list[Waiting]:
+    """What the run waits for, and what would help."""
+    by_itself = "it goes on by itself" if hosting.is_owned or hosting.is_offered else "it goes on when it is hosted"
+    return [
+        *_tasks(machine, now, hosting.idle),
+        *(waiting_for(machine, now) if isinstance(machine, GoalMachine) else _timers(machine, by_itself)),
+        *_messages(machine),
+        *_questions(machine),
+        *_children(machine),
+    ]
+
+
+def _tasks(machine: Machine, now: int, idle: Mapping[int, str]) -> list[Waiting]:
     found = []
     for number, task in machine.state.tasks.items():
         where = machine.location(number)
@@ -134,17 +149,19 @@ def _tasks(machine: Machine, now: int) -> list[Waiting]:
             unblock = f"attempt {task.attempt}, out for {age}" + (
                 "" if task.policy.timeout_ms else "; it has no timeout"
             )
+            if number in idle:
+                unblock = f"attempt {task.attempt}, {idle[number]}"
             found.append(Waiting("step", where, what, time_of(task.since), None, unblock))
     return found
 
 
-def _timers(machine: Machine) -> list[Waiting]:
+def _timers(machine: Machine, by_itself: str) -> list[Waiting]:
     state = machine.state
     parked = state.parked if isinstance(state, GraphState) else {}
     found = []
     for number, due in state.timers.items():
         task = parked.get(number)
-        what, why = "time to pass", "it goes on by itself"
+        what, why = "time to pass", by_itself
         if task is not None:
             what, why = f"the answer of {task.step}", f"attempt {task.attempt}, accepted: the far side answers later"
         kind = "sleep" if task is None else "answer"

@@ -28,6 +28,8 @@ class Mark(msgspec.Struct):
     output: bytes = b"null"
     failure: Failure | None = None
     child: str = ""
+    idle: str = ""
+    """Why nobody performs it, if it is open and somebody has looked."""
     why: str = ""
     """Why it did not happen, or where its answer comes from."""
 

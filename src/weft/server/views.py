@@ -14,6 +14,7 @@ from msgspec import Meta, Raw
 from weft.core.state import Status
 from weft.errors import Failure
 from weft.ports.store import RunRow
+from weft.runtime.progress import Progress
 from weft.server.request import Form
 
 ATTEMPT_SECONDS_MAX = 3_600.0
@@ -92,6 +93,8 @@ class RunDetail(Run, frozen=True, kw_only=True):
     parent: str | None
     """The id of the run that started it."""
     steps_done: int
+    progress: list[Progress] = []
+    """How far it is with maps, fan-outs and work items."""
 
 
 class NewRun(Form, frozen=True, kw_only=True):

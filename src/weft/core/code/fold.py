@@ -17,7 +17,7 @@ from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
 TIMED_OUT = "wait.timed_out"
-_SILENT = ("now", "random", "uuid", "version", "set", "answer")
+_SILENT = ("now", "random", "uuid", "version", "map", "set", "answer")
 """What is recorded and done at once: the code is not told of it, so it is no fact."""
 
 

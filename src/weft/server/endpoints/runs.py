@@ -13,6 +13,7 @@ from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
 from weft.runtime.explain import Explanation, explain
+from weft.runtime.progress import progress_of
 from weft.server import views
 from weft.server.live.frames import event_view
 from weft.server.request import Call, Reply
@@ -59,7 +60,7 @@ async def show_run(call: Call) -> views.RunDetail:
     started = await door.started_with(row)
     parent = await door.store.directory.row(row.parent) if row.parent is not None else None
     ending = await door.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
-    state = await door.state(row) if row.seq and row.fault is None else None
+    machine = await door.machine(row) if row.seq and row.fault is None else None
     view = views.run_view(row)
     return views.RunDetail(
         **{name: getattr(view, name) for name in view.__struct_fields__},
@@ -67,7 +68,8 @@ async def show_run(call: Call) -> views.RunDetail:
         output=Raw(ending.output) if ending is not None and ending.status == "completed" else None,
         failure=ending.failure if ending is not None else None,
         parent=parent.id if parent is not None else None,
-        steps_done=state.steps_done if state is not None else 0,
+        steps_done=machine.state.steps_done if machine is not None else 0,
+        progress=progress_of(machine) if machine is not None else [],
     )
 
 

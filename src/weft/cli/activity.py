@@ -1,0 +1,75 @@
+"""What a run does right now, in words: how far it is, what it performs and waits for, what nobody performs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from weft.cli.history import History
+from weft.cli.output import age
+from weft.core.decider import Machine
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+from weft.runtime.explain import waiting_of
+from weft.runtime.hosting import Hosting, hosting_of
+from weft.runtime.progress import Progress, progress_of
+
+HOSTED = Hosting(is_owned=True, is_offered=True)
+PARTS_MAX = 3
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """Where an open run stands."""
+
+    hosting: Hosting = HOSTED
+    progress: list[Progress] = []
+
+
+async def activity_of(door: Door, row: RunRow) -> Activity:
+    """Read the state of a run and look who works on it."""
+    if row.ended_at is not None or row.fault is not None:
+        return Activity()
+    machine = await door.machine(row) if row.seq else None
+    hosting = await hosting_of(door, row, machine)
+    return Activity(hosting, progress_of(machine) if machine is not None else [])
+
+
+def note_idle(history: History, activity: Activity) -> None:
+    """Say of open tasks that nobody performs them, and why."""
+    for number, why in activity.hosting.idle.items():
+        mark = history.marks.get(number)
+        if mark is not None and mark.status == "open":
+            mark.idle = why
+
+
+def forget_idle(history: History, activity: Activity) -> None:
+    """Take back what ``note_idle`` said."""
+    for number in activity.hosting.idle:
+        mark = history.marks.get(number)
+        if mark is not None:
+            mark.idle = ""
+
+
+def summary(machine: Machine, now: int) -> str:
+    """What a run does, in one line: "naps 142 of 500; charge, attempt 2 of 4 after OSError: down"."""
+    return "; ".join([*(str(one) for one in progress_of(machine)[:PARTS_MAX]), *_parts(machine, now)])
+
+
+def _parts(machine: Machine, now: int) -> Iterator[str]:
+    """The newest tasks and waits. Items of a map or fan-out are many of a kind: of each kind one is told."""
+    told: dict[str, str] = {}
+    tasks = sorted(machine.state.tasks.items(), key=lambda item: -item[1].attempt)
+    for _, task in tasks:
+        attempts = ""
+        if task.last is not None:
+            what = task.last.message.partition("\n")[0][:80]
+            attempts = f", attempt {task.attempt} of {task.policy.attempts_max} after {task.last.type}: {what}"
+        told.setdefault(task.step, f"{task.step}{attempts}, {age(now - task.since)}")
+    if not machine.state.tasks:
+        for item in waiting_of(machine, now, HOSTED):
+            told.setdefault(item.what, f"waits for {item.what}")
+    parts = list(told.values())
+    yield from parts[:PARTS_MAX]
+    if len(parts) > PARTS_MAX:
+        yield f"{len(parts) - PARTS_MAX} more"
