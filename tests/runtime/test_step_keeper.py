@@ -9,7 +9,9 @@ import weft
 from tests.steps.http_kit import HERE, serving
 from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import HttpWay, Script, ScriptWay, StepDef, StepWay
+from weft.goals import load_steps
 from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.step_keeper import can_be_checked, compiled
 
 
@@ -82,5 +84,63 @@ def test_a_round_belongs_to_the_duties_of_a_host(tmp_path: Any) -> None:
             await engine.keeper.look(nudged=True)
             await asyncio.gather(*engine._side)
             assert engine.steps.stored._known.health == {"script": Checkup("healthy")}
+
+    asyncio.run(scenario())
+
+
+def test_a_script_is_healthy_as_soon_as_it_is_registered(tmp_path: Any) -> None:
+    async def scenario() -> None:
+        app = weft.App(f"sqlite:///{tmp_path}/weft.db")
+        async with app:
+            engine = app.door.engine
+            assert engine is not None
+            document = {"steps": {"s": {"script": {"lua": "return 1"}}, "h": {"http": "https://a.example"}}}
+            await engine.steps.stored.register(load_steps(document, GOAL_LANGUAGES))
+            assert (await engine.steps.stored.catalogue()).health == {"s": Checkup("healthy")}
+
+    asyncio.run(scenario())
+
+
+def test_what_runs_others_is_as_healthy_as_they_are(tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setenv("WEFT_HTTP_ALLOW", HERE)
+    state = {"status": 200}
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(status=state["status"])
+
+    async def scenario() -> None:
+        async with serving(answer) as base:
+            app = weft.App(f"sqlite:///{tmp_path}/weft.db")
+
+            @app.workflow
+            async def coded(ctx: weft.Context) -> None:
+                pass
+
+            app.steps({"steps": {
+                "count": {"http": {"url": f"{base}/count", "health": f"{base}/ok"}, "gives": ["n"]},
+                "other": {"http": f"{base}/other", "gives": ["o"]},
+                "inner": {"goal": ["count"], "gives": ["n2"]},
+                "outer": {"goal": ["inner", "other"]},
+                "alone": {"goal": ["other"]},
+                "lost": {"goal": ["nobody"]},
+                "drawn": {"workflow": "drawing"},
+                "code": {"workflow": "coded"},
+                "absent": {"workflow": "elsewhere"},
+            }})  # fmt: skip
+            app.graph({"name": "drawing", "nodes": {"a": {"step": "other", "next": "b"}, "b": {"goal": ["outer"]}}})
+            async with app:
+                engine = app.door.engine
+                assert engine is not None
+                for well in (True, False):
+                    state["status"] = 200 if well else 503
+                    await engine.steps.look([step for step in app.planned() if can_be_checked(step)])
+                    health = (await engine.steps.stored.catalogue()).health
+                    expected = "healthy" if well else "unhealthy"
+                    for step in ("count", "inner", "outer", "drawn"):
+                        assert health[step].status == expected, step
+                    assert (health["alone"], health["code"]) == (Checkup("healthy"), Checkup("healthy"))
+                    assert health["lost"].status == "unhealthy"
+                    assert "absent" not in health
+                assert health["outer"].error.startswith("inner: count: ")
 
     asyncio.run(scenario())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from weft.core.events import Policy, UndoPlan
+from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
+from weft.core.goal.plan import Plan
 from weft.core.ids import Millis
 from weft.errors import WeftError
 from weft.ports.store import Definition
@@ -24,6 +25,14 @@ class Catalogue(Protocol):
     def step_undo(self, step: str) -> UndoPlan | None: ...
 
     def step_takes(self, step: str) -> list[str] | None: ...
+
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+        """What reaching these goals takes. Raises UnknownStep."""
+        ...
+
+    def callee(self, workflow: str) -> tuple[str, Style] | None:
+        """The version of a workflow that is started now, and its style."""
+        ...
 
     def steps(self) -> Sequence[str]:
         """The names of all steps it can perform."""

@@ -1,6 +1,7 @@
 """A host and the steps of its store: plans with those that are registered there, and looks after the health of all.
 
-Health: scripts by compiling them, HTTP by asking the address that the step names. It informs `weft steps` and
+Health: scripts by compiling them, HTTP by asking the address that the step names, goals and workflows by the steps
+that they would run. It informs `weft steps` and
 `explain`; it never decides a plan or a hand-out, and a step that nobody can look at stays `unknown`.
 """
 
@@ -17,6 +18,7 @@ from weft.errors import StoreError, WeftError
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.insist import insist
+from weft.runtime.plan_health import PlanHealth, runs_others
 from weft.steps.http.health import probe
 
 if TYPE_CHECKING:
@@ -30,7 +32,9 @@ AT_ONCE = 16
 
 def can_be_checked(step: StepDef) -> bool:
     """Whether anything can be found out about a step without performing it."""
-    return (isinstance(step.way, HttpWay) and bool(step.way.health)) or any(True for _ in step.scripts())
+    if runs_others(step) or any(True for _ in step.scripts()):
+        return True
+    return isinstance(step.way, HttpWay) and bool(step.way.health)
 
 
 def compiled(step: StepDef) -> Checkup:
@@ -95,8 +99,13 @@ class StepKeeper:
             async with slots:
                 return await self._look_at(step)
 
-        found = await asyncio.gather(*(one(step) for step in steps))
-        await self.stored.report_health(dict(zip((step.id for step in steps), found, strict=True)))
+        looked = await asyncio.gather(*(one(step) for step in steps))
+        found = dict(zip((step.id for step in steps), looked, strict=True))
+        health = PlanHealth(self._engine.catalogue, {**(await self.stored.catalogue()).health, **found})
+        for step in steps:
+            if runs_others(step) and found[step.id].status != "unhealthy":
+                found[step.id] = health.of(step)
+        await self.stored.report_health(found)
 
     async def _look_at(self, step: StepDef) -> Checkup:
         found = await self._engine.in_thread(lambda: compiled(step)) if any(True for _ in step.scripts()) else Checkup()

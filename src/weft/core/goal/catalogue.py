@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from weft.core.goal.checks import BadStep, Languages, findings, refusal
-from weft.core.goal.definitions import GoalWay, StepDef, declared_types
+from weft.core.goal.definitions import GoalWay, ScriptWay, StepDef, declared_types
 from weft.core.goal.types import Type, agree, narrower, shown
 from weft.core.graph.findings import Finding, did_you_mean
 from weft.errors import NameTaken, UnknownStep
@@ -277,14 +277,22 @@ class Catalogue:
         match event:
             case StepRegistered(step=step):
                 self._add(step)
+                self._admitted(step)
             case StepUpdated(step=step):
                 self._remove(step.id)
                 self._add(step)
+                self._admitted(step)
             case StepUnregistered(step_id=step_id):
                 self._remove(step_id)
                 self.health.pop(step_id, None)
             case StepHealthChanged(step_id=step_id, status=status, error=error):
                 self.health[step_id] = Checkup(status, error)
+
+    def _admitted(self, step: StepDef) -> None:
+        """What came in compiles, which is all that can be said of a script; what was known before is about another."""
+        self.health.pop(step.id, None)
+        if isinstance(step.way, ScriptWay):
+            self.health[step.id] = Checkup("healthy")
 
     def _add(self, step: StepDef) -> None:
         entry = self.entries[step.id] = Entry(step)

@@ -1,0 +1,91 @@
+"""The health of steps that run others: as healthy as what they would run.
+
+One unhealthy step makes it unhealthy, and is named. Steps of which nothing is known do not count against it. What
+cannot be planned at all is unhealthy too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from weft.core.goal.catalogue import Checkup
+from weft.core.goal.definitions import GoalWay, StepDef, WorkflowWay, inner_name
+from weft.core.goal.plan import Plan, refuse_incomplete
+from weft.core.graph.model import GoalWork, StepWork, WorkflowWork
+from weft.errors import UsageError
+from weft.runtime.catalogue import Catalogue
+from weft.runtime.programs import GraphProgram
+
+HEALTHY = Checkup("healthy")
+UNKNOWN = Checkup()
+
+
+def runs_others(step: StepDef) -> bool:
+    """Whether its health follows from that of other steps."""
+    return isinstance(step.way, GoalWay | WorkflowWay)
+
+
+class PlanHealth:
+    """Works out the health of such steps from what is known of all others."""
+
+    def __init__(self, catalogue: Catalogue, known: Mapping[str, Checkup]) -> None:
+        self._catalogue = catalogue
+        self._known = known
+        self._found: dict[str, Checkup] = {}
+
+    def of(self, step: StepDef) -> Checkup:
+        """How healthy a step is that runs others."""
+        match step.way:
+            case GoalWay(goals=goals):
+                given = [inner_name(fact, need) for fact, need in step.needs.items() if need.is_sure]
+                return self._of_goals(goals, given)
+            case WorkflowWay(workflow=workflow, version=version):
+                return self._of_workflow(workflow, version)
+        return self._known.get(step.id, UNKNOWN)
+
+    def _of_step(self, step: StepDef) -> Checkup:
+        if not runs_others(step):
+            return self._known.get(step.id, UNKNOWN)
+        if step.id not in self._found:
+            self._found[step.id] = UNKNOWN  # a graph may come back to where it was called
+            self._found[step.id] = self.of(step)
+        return self._found[step.id]
+
+    def _of_goals(self, goals: Sequence[str], given: Sequence[str]) -> Checkup:
+        try:
+            plan: Plan = self._catalogue.plan(goals, given)
+            refuse_incomplete(plan)
+        except UsageError as error:
+            return Checkup("unhealthy", error.message)
+        return _worst((step.id, self._of_step(step)) for step in plan.steps.values())
+
+    def _of_workflow(self, workflow: str, version: str) -> Checkup:
+        """Of a graph, as healthy as its nodes; of code nothing is known but that it is here."""
+        callee = self._catalogue.callee(workflow)
+        if callee is None:
+            return UNKNOWN
+        program = self._catalogue.program(workflow, version or callee[0])
+        if not isinstance(program, GraphProgram):
+            return HEALTHY if program is not None else UNKNOWN
+        return _worst(self._of_nodes(program))
+
+    def _of_nodes(self, program: GraphProgram) -> Iterator[tuple[str, Checkup]]:
+        for node in program.graph.nodes.values():
+            match node.work:
+                case StepWork(step=name):
+                    step = self._catalogue.planned_step(name)
+                    if step is not None:
+                        yield name, self._of_step(step)
+                case WorkflowWork(workflow=name, version=version) if name != program.name:
+                    yield name, self._of_workflow(name, version)
+                case GoalWork(goals=goals):
+                    for name in goals:
+                        step = self._catalogue.planned_step(name)
+                        yield name, self._of_step(step) if step is not None else UNKNOWN
+
+
+def _worst(parts: Iterator[tuple[str, Checkup]]) -> Checkup:
+    for name, found in parts:
+        if found.status == "unhealthy":
+            return Checkup("unhealthy", f"{name}: {found.error}")
+    return HEALTHY
