@@ -54,7 +54,7 @@ test: setup
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not proof"
 
 proof: setup
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m proof
+	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --dist worksteal -m proof
 
 check: setup
 	$(BIN)/ruff check

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import servers
+from tests.scale import first
 
 ROOT = Path(__file__).parents[2]
 PAIRS = 20
@@ -33,7 +34,7 @@ def sweep(*words: str, url: str = "") -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("style", ["code", "goal", "graph"])
+@pytest.mark.parametrize("style", first(1, ["code", "goal", "graph"]))
 def test_killed_at_every_boundary_it_goes_on_and_ends_right(tmp_path: Path, style: str) -> None:
     found = sweep(str(tmp_path), style, "single", "1")
 
@@ -43,12 +44,14 @@ def test_killed_at_every_boundary_it_goes_on_and_ends_right(tmp_path: Path, styl
     assert {"commit.before", "commit.after", "effect.before", "step.before", "step.after"} <= set(boundaries)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("style", ["code", "graph"])
 def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, style: str, seed: int) -> None:
     assert sweep(str(tmp_path), style, "pairs", str(PAIRS), str(seed))["pairs"] == PAIRS
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("style", "stride"), [("code", 8), ("goal", 6), ("graph", 10)])
 def test_killed_on_postgres_it_goes_on_and_ends_right(tmp_path: Path, style: str, stride: int) -> None:
     """Not at every boundary, because a death shows there only when a lease is over."""
@@ -57,7 +60,7 @@ def test_killed_on_postgres_it_goes_on_and_ends_right(tmp_path: Path, style: str
     assert int(str(found["points"])) > 8
 
 
-@pytest.mark.parametrize("style", ["code", "goal", "graph"])
+@pytest.mark.parametrize("style", first(1, ["goal", "code", "graph"]))
 def test_killed_again_while_it_recovers_on_postgres_it_still_ends_right(tmp_path: Path, style: str) -> None:
     found = sweep(str(tmp_path), style, "pairs", "3", "1", url=servers.database(f"crash_{style}"))
 

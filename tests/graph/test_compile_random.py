@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.scale import MARKS, scaled
 from weft.core.graph.findings import Problems
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.frames import find_frames
@@ -17,7 +18,8 @@ from weft.core.graph.shape import Shape, build_shape
 from weft.graphs.fold import Rules, fold_document
 from weft.graphs.language import Conditions
 
-SEEDS = range(1500)
+SEEDS = range(scaled(300, 1500))
+pytestmark = MARKS
 
 
 def random_document(seed: int) -> dict[str, Any]:

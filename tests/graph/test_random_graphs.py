@@ -11,16 +11,18 @@ import pytest
 
 from tests.graph.random_graphs import NODES_MAX, planted, well_nested, wild
 from tests.graph.random_plays import Play, drawn_answers, replayed
+from tests.scale import MARKS, scaled
 from weft.core.graph.model import Graph
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
 from weft.graphs.load import load_graph
 
 PARTS = 6
-GRAPHS = range(520)
-EARLY = range(100)
-PLANTED = range(150)
-WILD = range(1200)
+GRAPHS = range(scaled(120, 520))
+EARLY = range(scaled(30, 100))
+PLANTED = range(scaled(40, 150))
+WILD = range(scaled(300, 1200))
+pytestmark = MARKS
 FAILING = (0.0, 0.1, 0.3)
 
 

@@ -59,6 +59,7 @@ def by_pyright(project: Path) -> Complaints:
     return found
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("check", [by_mypy, by_pyright])
 def test_each_checker_reports_the_planted_mistakes_and_nothing_else(project: Path, check: object) -> None:
     assert callable(check)
