@@ -46,6 +46,8 @@ class Desk:
         world = World(store=store, clock=self.clock, ids=self.ids, executor=InPlace(), settings=self.settings)
         self.engine = engine = Engine(world, app.catalogue())
         app.bind(Door(store, self.clock, self.ids, engine))
+        for run in self.store.content.open.values():
+            run.idle_until = None  # read back at once, not when mail or time asks for it
         try:
             await engine.start()
             found = await scene()

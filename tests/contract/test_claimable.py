@@ -26,7 +26,7 @@ from tests.contract.kit import (
     start,
 )
 from weft.core.ids import HostId, Millis
-from weft.ports.store import Sent, Store
+from weft.ports.store import NEVER, Sent, Store
 
 
 def claimable(
@@ -41,8 +41,8 @@ def at_rest(store: Store, uid: str = RUN, **fields: Any) -> None:
     rest(store, uid, **fields)
 
 
-def next_wake(store: Store, *workflows: tuple[str, str]) -> int | None:
-    return go(store.directory.next_wake(workflows or [FLOW]))
+def next_wake(store: Store, *workflows: tuple[str, str], dead: tuple[HostId, ...] = ()) -> int | None:
+    return go(store.directory.next_wake(workflows or [FLOW], dead=dead))
 
 
 def test_a_run_of_a_living_owner_is_not_claimable(store: Store) -> None:
@@ -258,3 +258,84 @@ def test_what_cannot_be_claimed_wakes_nobody(store: Store) -> None:
     at_rest(store, "fine", wake_at=7)
 
     assert next_wake(store) == 7
+
+
+# --- what only waits --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_run_of_a_dead_owner_that_only_waits_is_left_alone_until_it_is_due(store: Store, batch: int) -> None:
+    start(store)
+    start(store, OTHER)
+    commit(store, *[append(idle_until=Millis(5_000)), append(OTHER, idle_until=Millis(5_000))][:batch])
+
+    waiting = [RUN, OTHER][:batch]
+    assert row(store).idle_until == 5_000
+    assert not set(waiting) & set(claimable(store, dead=(HERE,), now=4_999))
+    assert set(claimable(store, dead=(HERE,), now=5_000)) == {RUN, OTHER}
+    assert claimable(store, now=5_000) == []
+
+
+def test_an_append_that_says_nothing_of_it_leaves_it_as_it_was(store: Store) -> None:
+    start(store)
+    commit(store, append(idle_until=NEVER))
+    commit(store, append(seq=1))
+
+    assert row(store).idle_until == NEVER
+    assert claimable(store, dead=(HERE,), now=10**15) == []
+
+
+def test_work_in_flight_makes_it_claimable_again(store: Store) -> None:
+    start(store)
+    commit(store, append(idle_until=NEVER))
+    commit(store, append(seq=1, idle_until=None))
+
+    assert row(store).idle_until is None
+    assert claimable(store, dead=(HERE,)) == [RUN]
+
+
+def test_mail_makes_a_waiting_run_of_a_dead_owner_claimable(store: Store) -> None:
+    start(store)
+    commit(store, append(idle_until=NEVER))
+    send(store, mail())
+
+    assert claimable(store, dead=(HERE,)) == [RUN]
+
+
+def test_a_run_can_be_made_waiting(store: Store) -> None:
+    commit(store, append(create=new(), status="running", idle_until=Millis(7)))
+    commit(store, append(OTHER, create=new(OTHER), status="running", idle_until=NEVER, attributes={"a": 1}))
+
+    assert (row(store).idle_until, row(store, OTHER).idle_until) == (7, NEVER)
+    assert claimable(store, dead=(HERE,), now=6) == []
+    assert claimable(store, dead=(HERE,), now=7) == [RUN]
+
+
+def test_an_append_with_more_than_events_can_say_it_too(store: Store) -> None:
+    start(store)
+    commit(store, append(idle_until=NEVER, attributes={"a": 1}))
+
+    assert claimable(store, dead=(HERE,), now=10**15) == []
+
+
+def test_a_claim_keeps_it_and_a_run_that_is_opened_again_has_work(store: Store) -> None:
+    start(store)
+    commit(store, append(idle_until=NEVER))
+    assert claim(store, epoch=1, host=THERE)[0].idle_until == NEVER
+    assert claimable(store, dead=(THERE,), now=10**15) == []
+
+    commit(store, append(seq=1, epoch=2, status="failed"), host=THERE)
+    commit(store, append(seq=2, epoch=2, status="running", reopen=Millis(1)))
+    assert claim(store, epoch=2, host=THERE)[0].idle_until is None
+    assert claimable(store, dead=(THERE,)) == [RUN]
+
+
+def test_the_next_wake_is_that_of_the_dead_too(store: Store) -> None:
+    start(store)
+    commit(store, append(idle_until=Millis(7_000)))
+    assert (next_wake(store), next_wake(store, dead=(HERE, THERE))) == (None, 7_000)
+
+    start(store, OTHER)
+    commit(store, append(OTHER, idle_until=NEVER))
+    at_rest(store, "resting", wake_at=8_000)
+    assert (next_wake(store), next_wake(store, dead=(HERE,))) == (8_000, 7_000)

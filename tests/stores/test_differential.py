@@ -12,12 +12,13 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from msgspec import UNSET
 
 from tests import servers
 from tests.contract.kit import HERE, THERE, event, go
 from weft.core.ids import Epoch, HostId, Millis, RunUid, Seq
 from weft.errors import WeftError
-from weft.ports.store import Append, KeyRow, Limits, Mail, NewRun, Release, RunQuery, Snapshot, Store, TaskOffer
+from weft.ports.store import NEVER, Append, KeyRow, Limits, Mail, NewRun, Release, RunQuery, Snapshot, Store, TaskOffer
 from weft.stores.memory import MemoryStore
 from weft.stores.postgres import PostgresStore
 from weft.stores.sqlite import SqliteStore
@@ -39,6 +40,7 @@ attributes = st.dictionaries(st.sampled_from(["p", "q"]), values, max_size=2)
 changes = st.dictionaries(st.sampled_from(["p", "q"]), values | st.none(), max_size=2)
 nearly = st.sampled_from([0] * 12 + [1, -1])
 """What an expected number is wrong by."""
+idle = st.sampled_from([UNSET, UNSET, None, NEVER]) | times.map(Millis)
 statuses = st.sampled_from(
     [None] * 6 + ["running", "paused", "held", "cancelling", "completed", "failed", "cancelled", "failed"]
 )
@@ -127,10 +129,11 @@ class Stores(RuleBasedStateMachine):
         if head is None or draw(st.integers(0, 15)) == 0:
             new = draw(new_runs(st.just(host)))
             birth = _renamed(new, uid)
-            return Append(uid=RunUid(uid), epoch=Epoch(1), seq=Seq(0), create=birth, **_events(draw, 0))
+            fields: dict[str, Any] = {"idle_until": draw(idle)} | _events(draw, 0)
+            return Append(uid=RunUid(uid), epoch=Epoch(1), seq=Seq(0), create=birth, **fields)
         seq = max(0, head.seq + draw(nearly))
         taken = draw(st.lists(st.sampled_from(["start", *MAIL]), max_size=3, unique=True))
-        fields: dict[str, Any] = {"status": draw(statuses)} | _events(draw, seq)
+        fields = {"status": draw(statuses), "idle_until": draw(idle)} | _events(draw, seq)
         if draw(st.booleans()):
             fields |= {
                 "taken": taken,
@@ -238,7 +241,7 @@ class Stores(RuleBasedStateMachine):
     @rule(now=times, dead=st.lists(hosts, unique=True), flows=st.lists(st.sampled_from(FLOWS), unique=True))
     def look(self, now: int, dead: list[HostId], flows: list[tuple[str, str]]) -> None:
         self._same(lambda store: store.directory.claimable(flows, dead=dead, now=Millis(now), limit=100))
-        self._same(lambda store: store.directory.next_wake(flows))
+        self._same(lambda store: store.directory.next_wake(flows, dead=dead))
         for host in (HERE, THERE):
             self._same(lambda store, host=host: store.directory.with_mail(host, limit=100))
         self._same(lambda store: store.directory.counts())

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from weft.ports.store import RunQuery
 from weft.stores.sqlite import SqliteStore, directory, hosts, tasks
 
 WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
@@ -12,7 +13,9 @@ WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
 @pytest.mark.parametrize(
     ("statement", "values", "index"),
     [
-        (directory._OF_THE_DEAD, WANTED, "runs_owned"),
+        (directory._IN_FLIGHT, WANTED, "runs_owned"),
+        (directory._DUE_OF_THE_DEAD, WANTED, "runs_owned"),
+        (directory._MAIL_OF_THE_DEAD, WANTED, "runs_mail"),
         (directory._DUE, WANTED, "runs_due"),
         (directory._WITH_MAIL, WANTED, "runs_mail"),
         (directory._NEXT_WAKE, WANTED, "runs_due"),
@@ -41,3 +44,13 @@ def test_a_plain_append_changes_no_index_of_runs(store: SqliteStore) -> None:
     }
 
     assert not indexed & {"seq", "updated_at"}
+
+
+def test_runs_of_a_workflow_are_listed_from_its_index(store: SqliteStore) -> None:
+    connection = store.log._reader._near
+    conditions, values = directory._conditions(RunQuery(workflow="w", after="1.u"))
+    text = f"SELECT * FROM runs WHERE {' AND '.join(conditions)} ORDER BY created_at DESC, uid DESC LIMIT 9"
+
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+
+    assert plan == ["SEARCH runs USING INDEX runs_workflow (workflow=? AND (created_at,uid)<(?,?))"]

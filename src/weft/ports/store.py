@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.access import Access
@@ -23,6 +24,8 @@ OVER_STATUSES = ("completed", "failed", "cancelled")
 REOPENED_STATUSES = ("failed", "held")
 EVENTS_PER_APPEND_MAX = 2_000
 BYTES_PER_APPEND_MAX = 4 * 1024 * 1024
+NEVER = Millis(2**62)
+"""The ``idle_until`` of a run that waits for mail alone."""
 
 
 class StoredEvent(msgspec.Struct, frozen=True):
@@ -56,6 +59,11 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     mail: int
     """How many pieces of mail were ever accepted for it."""
     wake_at: Millis | None
+    idle_until: Millis | None
+    """While it is owned: when it next has something to do by itself (``NEVER``: only mail wakes it).
+
+    None: work is in flight.
+    """
     format: int
     parent: RunUid | None
     created_at: Millis
@@ -126,6 +134,8 @@ class Append(msgspec.Struct, kw_only=True):
 
     With the status of a run that is over, its log is only added to: the run stays as it ended.
     """
+    idle_until: Millis | UnsetType | None = UNSET
+    """The new ``RunRow.idle_until``; UNSET: as it was."""
     mail_taken: int = 0
     """How many pieces of mail the writer has taken in, over the whole life of the run.
 
@@ -287,8 +297,8 @@ class Directory(Protocol):
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
-        """Open runs of these (workflow, version) pairs that nobody works on: owned by a dead host, or at rest and due
-        or with mail.
+        """Open runs of these (workflow, version) pairs that have something to do and nobody to do it: at rest and due
+        or with mail; or owned by a dead host, with work in flight, due or with mail.
 
         Runs with a fault are left out, held ones too unless they have mail. Those waiting longest come first.
         """
@@ -302,8 +312,8 @@ class Directory(Protocol):
         """Runs of this owner that have mail in the inbox."""
         ...
 
-    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
-        """The earliest ``wake_at`` among runs at rest."""
+    async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
+        """The earliest time at which time alone makes a run claimable, at rest or of a dead host."""
         ...
 
     async def counts(self) -> Mapping[str, int]:

@@ -38,6 +38,7 @@ from weft.ports.store import (
 from weft.ports.streams import NewChunk
 from weft.runtime.code_driver import CodeDriver
 from weft.runtime.draft import Draft, Posted
+from weft.runtime.idling import idle_until
 from weft.runtime.outgoing import enclose, hold_other_input
 from weft.runtime.programs import GoalProgram, GraphProgram
 from weft.steps.raised import ends_host
@@ -78,6 +79,7 @@ class Actor:
         "flying",
         "id",
         "idle_since",
+        "idle_until",
         "machine",
         "mail_seen",
         "mail_taken",
@@ -118,6 +120,8 @@ class Actor:
         """Something must be brought, or is put off, before the run can go on."""
         self.died = False
         """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
+        self.idle_until: Millis | None = None
+        """As the row has it, once everything that was taken to be committed is."""
         self.idle_since = engine.clock.monotonic()
         self.now_ms = Millis(0)
         self.tolerant = engine.settings.tolerant
@@ -305,9 +309,10 @@ class Actor:
         """It has much to do by itself: others get their turn between."""
         if not self.fetching:
             self.fetching = True
-            self.engine.soon(self._moved_on)
+            self.engine.soon(self.brought)
 
-    def _moved_on(self) -> None:
+    def brought(self) -> None:
+        """What it lacked is here. Not said before it goes on: until then it has something to do."""
         self.fetching = False
         self.go_on()
 
@@ -456,6 +461,7 @@ class Actor:
             return self._next_draft()
         if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
             self._picture(draft)
+        self._note_idle(draft)
         self.flying = draft
         self.naps_asked = self.engine.heart.naps
         return draft
@@ -472,6 +478,15 @@ class Actor:
         draft.snapshot = Snapshot(Seq(state.seq), FOLD, body)
         self.snapshot_bytes = len(body)
         self.tail_bytes = -draft.bytes
+
+    def _note_idle(self, draft: Draft) -> None:
+        """Say on the row until when the run only waits, if that changes."""
+        if self.machine.state.over:
+            return
+        busy = self.drafts or self.mailbox or self.fetching or (self.driver is not None and self.driver.lacks)
+        until = None if busy else idle_until(self.machine)
+        if until != self.idle_until:
+            draft.idle_until = self.idle_until = until
 
     def mail_count(self) -> int:
         return self.mail_taken

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
@@ -44,6 +45,7 @@ class Draft:
         "effects",
         "epoch",
         "events",
+        "idle_until",
         "keys",
         "mail",
         "posted",
@@ -72,6 +74,7 @@ class Draft:
         self.puts: dict[str, bytes] = {}
         self.refs: list[str] = []
         self.snapshot: Snapshot | None = None
+        self.idle_until: Millis | UnsetType | None = UNSET
         self.status: str | None = None
         self.attributes: dict[str, object] | None = None
         self.chunks: list[NewChunk] = []
@@ -94,6 +97,7 @@ class Draft:
             create=self.create,
             status=self.status,
             attributes=self.attributes,
+            idle_until=self.idle_until,
             mail_taken=mail_taken,
             taken=self.taken,
             keys=self.keys,

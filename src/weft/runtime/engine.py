@@ -262,8 +262,11 @@ class Engine:
         return await self._executor.in_thread(work)
 
     def is_full(self) -> bool:
-        """Whether as many runs are in memory as there may be: more are kept at rest until some have left."""
-        return len(self.actors) >= self.settings.resident_max
+        """Whether a new run must wait at rest until some have left memory.
+
+        New runs have places of their own: runs that were read back never take these, so nobody's past is in their way.
+        """
+        return len(self.actors) >= self.settings.resident_max * 5 // 4
 
     async def tell(self, actor: Actor, command: c.Mailed, *, posted: Posted | None = None) -> None:
         """Give a run in memory a command; returns when what it decided is durable. Raises its rejection."""
@@ -497,7 +500,8 @@ class Engine:
         driver = actor.driver
         if driver is not None and actor.ready:
             driver.lacks.clear()
-            asyncio.get_running_loop().call_soon(actor.go_on)
+            actor.fetching = True
+            asyncio.get_running_loop().call_soon(actor.brought)
 
     def fetch(self, actor: Actor, wanting: Wanting) -> None:
         """A decision cannot be made before this is here."""
@@ -511,9 +515,7 @@ class Engine:
                 actor.fetched[digest] = error  # a document may name what is not there: that is for the run to judge
         for question in wanting.questions:
             await self._executor.in_thread(partial(LANGUAGE.answer, question))
-        actor.fetching = False
-        if actor.ready:
-            asyncio.get_running_loop().call_soon(actor.go_on)
+        asyncio.get_running_loop().call_soon(actor.brought)
 
     async def _blob(self, digest: str) -> bytes:
         found = self.blob_cache.get(digest)

@@ -31,6 +31,7 @@ log = logging.getLogger("weft")
 RELEASES_PER_ROUND = 500
 MAIL_PER_ROUND = 1_000
 SNAPSHOT_BYTES_MIN = 4 * 1024
+WAKE_SECONDS_MIN = 0.05
 TAKE_SECONDS = 0.2
 """How often to ask for tasks of queues whose limits give way with time, which nobody announces."""
 
@@ -48,7 +49,6 @@ class Keeper:
         self._reconcile_at = 0.0
         self._scan_at = 0.0
         self._health_at = 0.0
-        self._wake_at: Millis | None = None
         self._passed_over = False
 
     def start(self) -> None:
@@ -82,12 +82,19 @@ class Keeper:
 
     async def _pause(self, nudged: asyncio.Event) -> bool:
         try:
-            async with asyncio.timeout(self._engine.settings.poll_seconds):
+            async with asyncio.timeout(self._patience()):
                 await nudged.wait()
         except TimeoutError:
             return False
         nudged.clear()
         return True
+
+    def _patience(self) -> float:
+        """Until the next look: the next poll, or the time at which a run is due that nobody has."""
+        engine = self._engine
+        poll, wake_at = engine.settings.poll_seconds, engine.recovery.wake_at
+        # Not at once for what was due and could not be taken: there is no room for it, or another host is at it.
+        return poll if wake_at is None else min(poll, max(WAKE_SECONDS_MIN, (wake_at - engine.clock.now_ms()) / 1000))
 
     async def look(self, *, nudged: bool) -> None:
         """One round of duties."""
@@ -103,7 +110,8 @@ class Keeper:
         if changed or now >= self._scan_at:
             await self._read_mail()
             await self._tell_waiters()
-        due = self._wake_at is not None and self._wake_at <= engine.clock.now_ms()
+        wake_at = engine.recovery.wake_at
+        due = wake_at is not None and wake_at <= engine.clock.now_ms()
         if changed or due or now >= self._scan_at:
             self._scan_at = now + engine.settings.scan_seconds
             await engine.library.refresh()
@@ -111,7 +119,6 @@ class Keeper:
             await engine.shared.refresh()
             await engine.shared.take()
             engine.shared.spill()
-            self._wake_at = await engine.store.directory.next_wake(engine.catalogue.programs())
             await engine.steps.refresh()
         elif engine.shared.waits_for_time() and now >= self._take_at:
             self._take_at = now + TAKE_SECONDS
@@ -215,8 +222,9 @@ class Keeper:
         engine = self._engine
         engine.disarm(actor)
         wake = _wake_at(actor)
-        if wake is not None and (self._wake_at is None or wake < self._wake_at):
-            self._wake_at = wake
+        recovery = engine.recovery
+        if wake is not None and (recovery.wake_at is None or wake < recovery.wake_at):
+            recovery.wake_at = wake
         waiting = [posted for posted in actor.mailbox if not posted.mail_id]  # mail waits in the store
         engine.forget(actor)
         for posted in waiting:

@@ -16,7 +16,7 @@ from zlib import crc32
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import PerformTask
-from weft.core.ids import EntryId, Epoch, RunUid, Seq
+from weft.core.ids import EntryId, Epoch, Millis, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import Corrupt, KeyReused, StoreError, WeftError
 from weft.ports.boundary import boundary
@@ -47,6 +47,8 @@ class Recovery:
         self._engine = engine
         self._taking: set[RunUid] = set()
         self._again: dict[RunUid, list[str]] = {}
+        self.wake_at: Millis | None = None
+        """When time alone next makes a run claimable that nobody has in memory."""
         self.backlog = 0
         """How many runs were seen that could go on if there were room in memory."""
 
@@ -74,6 +76,7 @@ class Recovery:
             total += taken
             if not taken or self.backlog or (len(rows) < CLAIMS_PER_SCAN and len(share) == len(fresh)):
                 break
+        self.wake_at = await engine.store.directory.next_wake(engine.catalogue.programs(), dead=dead)
         return total
 
     async def _share(self, rows: Sequence[RunRow]) -> Sequence[RunRow]:
@@ -172,6 +175,7 @@ class Recovery:
         actor.machine = machine
         actor.committed_seq = Seq(machine.state.seq)
         actor.mail_taken = loaded.row.mail - len(loaded.inbox)
+        actor.idle_until = loaded.row.idle_until
         actor.died = died
         actor.begin_turn()
         lost = self._lost_tasks(actor) if died else []

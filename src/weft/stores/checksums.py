@@ -11,7 +11,7 @@ from zlib import crc32
 
 from weft.core.ids import RunUid, Seq
 from weft.errors import Corrupt
-from weft.ports.store import Snapshot, StoredEvent
+from weft.ports.store import Mail, Snapshot, StoredEvent
 
 
 def uid_crc(uid: str) -> int:
@@ -42,6 +42,34 @@ def _is_whole(of_uid: int, seq: int, at: Any, body: Any, crc: Any) -> bool:
         return bool(event_crc(of_uid, seq, at, body) == crc)
     except (TypeError, ValueError):
         # Damage may change a value's type too.
+        return False
+
+
+def mail_crc(mail: Mail) -> int:
+    """The checksum over all of a piece of mail."""
+    head = "\0".join((mail.id, str(mail.at), "" if mail.key is None else f"={mail.key}", mail.digest))
+    return crc32(mail.body, crc32(head.encode(), uid_crc(mail.to)))
+
+
+def checked_mail(uid: RunUid, rows: Iterable[Sequence[Any]]) -> list[Mail]:
+    """Mail selected by ``id, body, at, key, digest, crc``, in that order. Raises Corrupt, naming the first bad."""
+    found = []
+    for name, body, at, key, digest, crc in rows:
+        mail = Mail(id=name, to=uid, body=body, at=at, key=key, digest=digest)
+        if not _is_mail_whole(mail, crc):
+            raise Corrupt(
+                f"Mail {name} of run {uid} does not match its checksum.",
+                hint="The run stands still; others are not concerned. Restore it from a backup.",
+                uid=uid,
+            )
+        found.append(mail)
+    return found
+
+
+def _is_mail_whole(mail: Mail, crc: Any) -> bool:
+    try:
+        return bool(mail_crc(mail) == crc)
+    except (TypeError, ValueError):
         return False
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import KeyRow, Page, RunQuery, RunRow
+from weft.ports.store import NEVER, KeyRow, Page, RunQuery, RunRow
 from weft.stores.memory.content import Content, Run
 from weft.stores.rules import canonical, cursor_of, position
 
@@ -64,18 +64,17 @@ class MemoryDirectory:
         ]
         return [uid for _, uid in sorted(waiting)[:limit]]
 
-    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
-        wanted = set(workflows)
+    async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
+        wanted, gone = set(workflows), set(dead)
         times = [
-            run.wake_at
+            run.wake_at if run.owner is None else run.idle_until
             for run in self._content.open.values()
-            if run.wake_at is not None
-            and run.owner is None
+            if (run.owner is None or run.owner in gone)
             and run.fault is None
             and run.status != "held"
             and (run.new.workflow, run.new.version) in wanted
         ]
-        return min(times, default=None)
+        return min((time for time in times if time is not None and time < NEVER), default=None)
 
     async def counts(self) -> Mapping[str, int]:
         return dict(Counter(run.status for run in self._content.runs.values()))
@@ -101,9 +100,17 @@ def _waits_since(run: Run, dead: set[HostId], now: Millis) -> Millis | None:
     """Since when an open run waits for somebody to claim it; None: nobody has to."""
     if run.fault is not None or (run.status == "held" and not run.inbox):
         return None
-    if run.owner is not None:
-        return run.updated_at if run.owner in dead else None
     reasons = []
+    if run.owner is not None:
+        if run.owner not in dead:
+            return None
+        if run.idle_until is None:
+            reasons.append(run.updated_at)
+        elif run.idle_until <= now:
+            reasons.append(run.idle_until)
+        if run.inbox:
+            reasons.append(next(iter(run.inbox.values())).at)
+        return min(reasons, default=None)
     if run.wake_at is not None and run.wake_at <= now:
         reasons.append(run.wake_at)
     # A start that was put off: its own mail does not bring it forward.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.errors import Corrupt
@@ -122,9 +123,11 @@ class MemoryLog:
             run.attributes = merge_attributes(run.attributes, append.attributes)
         _keep(run, append.snapshot)
         self._content.refer(append.uid, append.refs)
+        if append.idle_until is not UNSET:
+            run.idle_until = append.idle_until
         only_added = stays_over(append, run.status)
         if append.reopen is not None and not only_added:
-            run.wake_at, run.ended_at = append.reopen, None
+            run.wake_at, run.ended_at, run.idle_until = append.reopen, None, None
             self._content.open[append.uid] = run
         if append.status is not None and not only_added:
             run.status = append.status

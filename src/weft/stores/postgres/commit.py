@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from msgspec import UNSET
+
 from weft.core.ids import HostId
 from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome
 from weft.stores.checksums import event_crc, uid_crc
 from weft.stores.postgres.rows import json_text, mail_values, new_fields, snapshot_columns
 
-COMMIT = f"SELECT commit_batch({', '.join(f'${n}' for n in range(1, 23))})"
+COMMIT = f"SELECT commit_batch({', '.join(f'${n}' for n in range(1, 25))})"
 
 Placed = list[tuple[int, Append]]
 """Appends with their places in the batch."""
@@ -56,6 +58,8 @@ def values_of(appends: Sequence[Append], host: HostId) -> list[Any]:
         [append.mail_taken if ends else 0 for append, ends in zip(appends, over, strict=True)],
         [append.reopen for append in appends],
         [append.create is not None for append in appends],
+        [None if append.idle_until is UNSET else append.idle_until for append in appends],
+        [append.idle_until is not UNSET for append in appends],
     ]
     snapshots = snapshot_columns([(append.uid, append.snapshot) for append in appends])
     targets = [mail.to for append in appends for mail in append.mail]
@@ -96,7 +100,7 @@ def _parts(appends: Sequence[Append]) -> str | None:
                 {"of": place, "child": new_fields(child)} for child in append.children
             )
         for mail in append.mail:
-            names = ("target", "id", "at", "key", "digest", "body")
+            names = ("target", "id", "at", "key", "digest", "body", "crc")
             parts.setdefault("mail", []).append({"of": place, **dict(zip(names, mail_values(mail), strict=True))})
     return json_text(parts) if parts else None
 
@@ -106,6 +110,8 @@ def _birth(append: Append, new: NewRun) -> dict[str, Any]:
     fields = new_fields(new)
     if append.events:
         fields |= {"seq": append.events[-1].seq, "updated_at": append.events[-1].at}
+    if append.idle_until is not UNSET:
+        fields["idle_until"] = append.idle_until
     if append.status is not None:
         fields["status"] = append.status
         if append.status in OVER_STATUSES:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
+from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
 from weft.stores.postgres.lines import Lines, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, json_text, run_row
 from weft.stores.rules import cursor_of, plain, position
@@ -21,11 +21,21 @@ _WANTED = (
 )
 _UNLESS_HELD = "(r.status <> 'held' OR r.mail_at IS NOT NULL)"
 
-# Three ways to wait for a claim, each with its index: not one condition with OR, so that each stops at LIMIT.
-_OF_THE_DEAD = (
+# Five ways to wait for a claim, each with its index: not one condition with OR, so that each stops at LIMIT.
+_IN_FLIGHT = (
     f"SELECT r.updated_at AS since, {OF_RUNS} FROM runs r "
-    f"WHERE r.owner = ANY ($3::text[]) AND {_WANTED} AND {_UNLESS_HELD} "
+    f"WHERE r.owner = ANY ($3::text[]) AND r.idle_until IS NULL AND {_WANTED} AND {_UNLESS_HELD} "
     "ORDER BY r.updated_at, r.created_at, r.uid LIMIT $5"
+)
+_DUE_OF_THE_DEAD = (
+    f"SELECT r.idle_until AS since, {OF_RUNS} FROM runs r "
+    f"WHERE r.owner = ANY ($3::text[]) AND r.idle_until <= $4 AND {_WANTED} AND {_UNLESS_HELD} "
+    "ORDER BY r.idle_until, r.created_at, r.uid LIMIT $5"
+)
+_MAIL_OF_THE_DEAD = (
+    f"SELECT r.mail_at AS since, {OF_RUNS} FROM runs r "
+    f"WHERE r.mail_at IS NOT NULL AND r.owner = ANY ($3::text[]) AND {_WANTED} "
+    "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
 )
 _DUE = (
     f"SELECT r.wake_at AS since, {OF_RUNS} FROM runs r WHERE r.wake_at <= $4 AND r.owner IS NULL "
@@ -37,13 +47,25 @@ _WITH_MAIL = (
     f"AND (r.seq > 0 OR r.wake_at IS NULL OR r.wake_at <= $4) AND {_WANTED} "
     "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
 )
+_REASONS = " UNION ALL ".join(
+    f"({reason})" for reason in (_IN_FLIGHT, _DUE_OF_THE_DEAD, _MAIL_OF_THE_DEAD, _DUE, _WITH_MAIL)
+)
 CLAIMABLE = (
-    f"SELECT * FROM (SELECT DISTINCT ON (uid) * FROM (({_OF_THE_DEAD}) UNION ALL ({_DUE}) UNION ALL ({_WITH_MAIL})) "
+    f"SELECT * FROM (SELECT DISTINCT ON (uid) * FROM ({_REASONS}) "
     "AS reasons ORDER BY uid, since) AS waiting ORDER BY since, created_at, uid LIMIT $5"
 )
-NEXT_WAKE = (
-    "SELECT r.wake_at FROM runs r WHERE r.wake_at IS NOT NULL AND r.owner IS NULL "
+_NEXT_AT_REST = (
+    "SELECT r.wake_at AS due FROM runs r WHERE r.wake_at IS NOT NULL AND r.owner IS NULL "
     f"AND {_WANTED} AND r.status <> 'held' ORDER BY r.wake_at LIMIT 1"
+)
+# One host at a time, so that the index has them in order.
+_NEXT_OF_ONE = (
+    f"SELECT r.idle_until AS due FROM runs r WHERE r.owner = d.host AND r.idle_until < {NEVER} "
+    f"AND {_WANTED} AND r.status <> 'held' ORDER BY r.idle_until LIMIT 1"
+)
+NEXT_WAKE = (
+    f"SELECT min(due) FROM (({_NEXT_AT_REST}) UNION ALL "
+    f"(SELECT due FROM unnest($3::text[]) AS d (host) CROSS JOIN LATERAL ({_NEXT_OF_ONE}) AS one)) AS dues"
 )
 OWNED = "SELECT uid, epoch FROM runs WHERE owner = $1 AND fault IS NULL"
 OWN_MAIL = "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = $1 ORDER BY mail_at, uid LIMIT $2"
@@ -92,8 +114,8 @@ class PostgresDirectory:
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
         return [RunUid(uid) for (uid,) in await fetch(self._lines, OWN_MAIL, host, limit)]
 
-    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
-        found = await fetch_value(self._lines, NEXT_WAKE, *_columns(workflows))
+    async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
+        found = await fetch_value(self._lines, NEXT_WAKE, *_columns(workflows), list(dead))
         return None if found is None else Millis(found)
 
     async def counts(self) -> Mapping[str, int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+
 from weft.core.ids import HostId
 from weft.ports.store import Append
 from weft.stores.checksums import event_crc, uid_crc
@@ -18,19 +20,22 @@ EVENTS_MAX = 4
 """More are rare in a hop, and cost more than the long way."""
 
 
-def _text(events: int) -> str:
+def _text(events: int, *more: str) -> str:
+    start = 7 + len(more)
     rows = ", ".join(
         f"(${first}::bigint, ${first + 1}::bigint, ${first + 2}::bigint, ${first + 3}::text)"
-        for first in range(7, 7 + 4 * events, 4)
+        for first in range(start, start + 4 * events, 4)
     )
     return (
-        "WITH head AS (UPDATE runs SET seq = $5, updated_at = $6 "
+        f"WITH head AS (UPDATE runs SET {', '.join(('seq = $5', 'updated_at = $6', *more))} "
         "WHERE uid = $1 AND epoch = $2 AND seq = $3 AND owner = $4 RETURNING num) "
         f"INSERT INTO events (run, seq, at, crc, body) SELECT num, e.* FROM head, (VALUES {rows}) AS e"
     )
 
 
 _TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
+# Named only when it changes: its index would cost every append.
+_IDLE_TEXTS = [_text(events, "idle_until = $7") for events in range(1, EVENTS_MAX + 1)]
 
 
 def hop_of(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
@@ -42,12 +47,16 @@ def hop_of(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
     of_uid = uid_crc(append.uid)
     seq = int(append.seq)
     values: list[Any] = [append.uid, append.epoch, seq, host, seq + count, events[-1].at]
+    texts = _TEXTS
+    if append.idle_until is not UNSET:
+        texts = _IDLE_TEXTS
+        values.append(append.idle_until)
     for event in events:
         seq += 1
         if event.seq != seq:
             return None
         values += (seq, event.at, event_crc(of_uid, seq, event.at, event.body), event.body.decode())
-    return _TEXTS[count - 1], values
+    return texts[count - 1], values
 
 
 async def try_hop(connection: Connection, text: str, values: list[Any]) -> bool:

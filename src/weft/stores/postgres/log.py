@@ -61,7 +61,7 @@ _LOAD = (
     "array_agg(t.body) AS e_body FROM (SELECT seq, at, crc, body FROM events "
     "WHERE run = r.num AND seq > $3 ORDER BY seq LIMIT $4) AS t) AS e "
     "CROSS JOIN LATERAL (SELECT array_agg(t.id) AS i_id, array_agg(t.body) AS i_body, array_agg(t.at) AS i_at, "
-    "array_agg(t.key) AS i_key, array_agg(t.digest) AS i_digest FROM (SELECT * FROM inbox "
+    "array_agg(t.key) AS i_key, array_agg(t.digest) AS i_digest, array_agg(t.crc) AS i_crc FROM (SELECT * FROM inbox "
     "WHERE run = r.num ORDER BY n) AS t) AS i WHERE r.uid = $1"
 )
 _LOAD_AFTER_SNAPSHOT = _LOAD.replace("seq > $3", "seq > coalesce(s.seq, $3)")
@@ -70,9 +70,11 @@ _EVENTS = (
     "WHERE r.uid = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3"
 )
 _INBOX = (
-    "SELECT i.id, i.body, i.at, i.key, i.digest FROM runs r JOIN inbox i ON i.run = r.num WHERE r.uid = $1 ORDER BY i.n"
+    "SELECT i.id, i.body, i.at, i.key, i.digest, i.crc FROM runs r JOIN inbox i ON i.run = r.num "
+    "WHERE r.uid = $1 ORDER BY i.n"
 )
 _RELEASE = f"SELECT release_runs({', '.join(f'${n}' for n in range(1, 11))})"
+_SEND = "SELECT send_mail($1, $2, $3, $4, $5, $6, $7)"
 _FORWARD = (
     "UPDATE runs SET wake_at = NULL "
     "WHERE uid = ANY ($1::text[]) AND seq = 0 AND owner IS NULL AND wake_at IS NOT NULL AND ended_at IS NULL"
@@ -123,7 +125,7 @@ class PostgresLog:
                 break
             events.extend(more)
         check_end(uid, after + len(events), row.seq)
-        inbox = mail_of(uid, _columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest"))
+        inbox = mail_of(uid, _columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest", "i_crc"))
         return Loaded(row=row, snapshot=snapshot, events=events, inbox=inbox)
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
@@ -162,10 +164,10 @@ class PostgresLog:
             return []
         if len(mail) == 1:
             values = mail_values(mail[0])
-            answers = [await fetch_value(self._lines, "SELECT deliver($1, $2, $3, $4, $5, $6)", *values)]
+            answers = [await fetch_value(self._lines, "SELECT deliver($1, $2, $3, $4, $5, $6, $7)", *values)]
         else:
             columns = zip(*(mail_values(piece) for piece in mail), strict=True)
-            answers = await fetch_value(self._lines, "SELECT send_mail($1, $2, $3, $4, $5, $6)", *map(list, columns))
+            answers = await fetch_value(self._lines, _SEND, *map(list, columns))
         sent = [Sent(answer) for answer in answers]
         urgent = [piece.to for piece in mail if piece.urgent]
         if urgent:

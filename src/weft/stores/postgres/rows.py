@@ -9,11 +9,12 @@ import msgspec
 
 from weft.core.ids import RunUid
 from weft.ports.store import Mail, NewRun, RunRow, Snapshot
-from weft.stores.checksums import snapshot_crc, uid_crc
+from weft.stores.checksums import checked_mail, mail_crc, snapshot_crc, uid_crc
 from weft.stores.postgres.connection import Record
+from weft.stores.rules import start_mail
 
 RUN_COLUMNS = (
-    "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, format, parent, "
+    "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
     "created_at, updated_at, ended_at, attributes, fault"
 )
 NAMES = tuple(RUN_COLUMNS.split(", "))
@@ -56,19 +57,18 @@ def new_fields(new: NewRun) -> dict[str, Any]:
         "created_at": new.created_at,
         "attributes": dict(new.attributes),
         "start": None if new.start is None else new.start.decode(),
+        "start_crc": None if (mail := start_mail(new)) is None else mail_crc(mail),
     }
 
 
 def mail_values(mail: Mail) -> tuple[Any, ...]:
     """The parameters of ``deliver``."""
-    return mail.to, mail.id, mail.at, mail.key, mail.digest, mail.body.decode()
+    return mail.to, mail.id, mail.at, mail.key, mail.digest, mail.body.decode(), mail_crc(mail)
 
 
 def mail_of(uid: RunUid, rows: Sequence[Sequence[Any]]) -> list[Mail]:
-    """Mail selected by ``id, body, at, key, digest``."""
-    return [
-        Mail(id=name, to=uid, body=body.encode(), at=at, key=key, digest=digest) for name, body, at, key, digest in rows
-    ]
+    """Mail selected by ``id, body, at, key, digest, crc``. Raises Corrupt."""
+    return checked_mail(uid, ((name, body.encode(), *rest) for name, body, *rest in rows))
 
 
 def snapshot_columns(snapshots: Sequence[tuple[RunUid, Snapshot | None]]) -> Snapshots:

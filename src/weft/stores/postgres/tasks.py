@@ -21,7 +21,7 @@ _HELD = (
     "ORDER BY t.num LIMIT $2"
 )
 _OF_RUN = f"SELECT {_COLUMNS} FROM tasks t JOIN runs r ON r.num = t.run WHERE r.uid = $1 ORDER BY t.num"
-_SETTLE = f"SELECT settle_task({', '.join(f'${n}' for n in range(1, 12))})"
+_SETTLE = f"SELECT settle_task({', '.join(f'${n}' for n in range(1, 13))})"
 _LIMIT = (
     "INSERT INTO queues (queue, priority, concurrency, rate, per_ms) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (queue) "
     "DO UPDATE SET priority = $2, concurrency = $3, rate = $4, per_ms = $5"

@@ -12,18 +12,22 @@ from typing import Any
 
 import apsw
 import msgspec
+from msgspec import UNSET
 
 from weft.core.ids import HostId, RunId, RunUid
 from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
 from weft.stores.rules import free_id, is_lean, may_reopen, merge_attributes, stays_over
 from weft.stores.sqlite.mail import Taken, deliver, is_key_taken, read_taken, take, write_key
-from weft.stores.sqlite.rows import index_attributes, insert_run, json_text, unindex_attributes
+from weft.stores.sqlite.rows import Begun, index_attributes, insert_run, json_text, unindex_attributes
 
 Numbers = dict[str, tuple[int, int]]
 NUMBERS_MAX = 100_000
 
-_ADVANCE = "UPDATE runs SET seq = ?, updated_at = ? WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
+_GUARD = "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
+_ADVANCE = f"UPDATE runs SET seq = ?, updated_at = ? {_GUARD}"
+# Named only when it changes: its index would cost every append.
+_ADVANCE_IDLE = f"UPDATE runs SET seq = ?, updated_at = ?, idle_until = ? {_GUARD}"
 _END = (
     "UPDATE runs SET seq = ?, updated_at = ?, status = ?, ended_at = ?, owner = NULL, wake_at = NULL "
     "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ? AND mail = ?"
@@ -71,7 +75,8 @@ class Batch:
 
     def _begun(self, append: Append, new: NewRun) -> Outcome:
         last = append.events[-1]
-        num = insert_run(self._connection, new, new.id, seq=last.seq, at=last.at)
+        idle_until = None if append.idle_until is UNSET else append.idle_until
+        num = insert_run(self._connection, new, new.id, Begun(last.seq, last.at, idle_until))
         if num is None:
             return Outcome.ID_TAKEN
         self._add_events(append, num, self._remember(new.uid, num)[1])
@@ -83,7 +88,11 @@ class Batch:
             return Outcome.STALE_EPOCH
         num, of_uid = found
         last = append.events[-1]
-        self._connection.execute(_ADVANCE, (last.seq, last.at, num, append.epoch, append.seq, self._host))
+        guard = (num, append.epoch, append.seq, self._host)
+        if append.idle_until is UNSET:
+            self._connection.execute(_ADVANCE, (last.seq, last.at, *guard))
+        else:
+            self._connection.execute(_ADVANCE_IDLE, (last.seq, last.at, append.idle_until, *guard))
         if not self._connection.changes():
             return self._refusal(append, num)
         self._add_events(append, num, of_uid)
@@ -92,7 +101,7 @@ class Batch:
     def _ended(self, append: Append) -> bool:
         """Whether this was the plain end of a run. What refuses it, or what else it is, the long way finds out."""
         found = self._numbers.get(append.uid)
-        if found is None or append.status not in OVER_STATUSES:
+        if found is None or append.status not in OVER_STATUSES or append.idle_until is not UNSET:
             return False
         num, of_uid = found
         last = append.events[-1]
@@ -165,8 +174,10 @@ class Batch:
             changes["mail_at"] = take(self._connection, head.num, head.taken, append.keys)
         if append.attributes is not None:
             changes["attributes"] = self._change_attributes(append, head)
+        if append.idle_until is not UNSET:
+            changes["idle_until"] = append.idle_until
         if append.reopen is not None and not head.stays_over:
-            changes |= {"wake_at": append.reopen, "ended_at": None}
+            changes |= {"wake_at": append.reopen, "ended_at": None, "idle_until": None}
         if append.status is not None and not head.stays_over:
             changes["status"] = append.status
             if append.status in OVER_STATUSES:

@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
+from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
 from weft.stores.rules import canonical, cursor_of, position
 from weft.stores.sqlite.mail import read_key
 from weft.stores.sqlite.reader import Reader
@@ -25,12 +25,22 @@ _WANTED = (
 )
 _UNLESS_HELD = "(status <> 'held' OR mail_at IS NOT NULL)"
 
-# Three ways to wait for a claim, each with its index: three statements, not one with OR, so that each stops at LIMIT.
+# Five ways to wait for a claim, each with its index: five statements, not one with OR, so that each stops at LIMIT.
 # The indexes are named because SQLite, which knows nothing of the values, would rather look at every open run.
-_OF_THE_DEAD = (
+_DEAD = "owner IS NOT NULL AND owner IN (SELECT value FROM json_each(:dead))"
+_IN_FLIGHT = (
     f"SELECT updated_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_owned "
-    f"WHERE owner IS NOT NULL AND owner IN (SELECT value FROM json_each(:dead)) AND {_WANTED} AND {_UNLESS_HELD} "
+    f"WHERE {_DEAD} AND idle_until IS NULL AND {_WANTED} AND {_UNLESS_HELD} "
     f"ORDER BY updated_at, created_at, uid LIMIT :limit"
+)
+_DUE_OF_THE_DEAD = (
+    f"SELECT idle_until, {RUN_COLUMNS} FROM runs INDEXED BY runs_owned "
+    f"WHERE {_DEAD} AND idle_until <= :now AND {_WANTED} AND {_UNLESS_HELD} "
+    f"ORDER BY idle_until, created_at, uid LIMIT :limit"
+)
+_MAIL_OF_THE_DEAD = (
+    f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail "
+    f"WHERE mail_at IS NOT NULL AND {_DEAD} AND {_WANTED} ORDER BY mail_at LIMIT :limit"
 )
 _DUE = (
     f"SELECT wake_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_due WHERE wake_at <= :now AND owner IS NULL "
@@ -41,9 +51,16 @@ _WITH_MAIL = (
     # A start that was put off: its own mail does not bring it forward.
     f"AND (seq > 0 OR wake_at IS NULL OR wake_at <= :now) AND {_WANTED} ORDER BY mail_at LIMIT :limit"
 )
+_AT_REST = (_DUE, _WITH_MAIL)
+_OF_THE_DEAD = (_IN_FLIGHT, _DUE_OF_THE_DEAD, _MAIL_OF_THE_DEAD)
 _NEXT_WAKE = (
     f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
     f"AND {_WANTED} AND status <> 'held' ORDER BY wake_at LIMIT 1"
+)
+# One host at a time, so that the index has them in order.
+_NEXT_WAKE_OF_ONE = (
+    f"SELECT idle_until FROM runs INDEXED BY runs_owned WHERE owner IS NOT NULL AND owner = :owner "
+    f"AND idle_until < {NEVER} AND {_WANTED} AND status <> 'held' ORDER BY idle_until LIMIT 1"
 )
 _OWNED = "SELECT uid, epoch FROM runs WHERE owner = ? AND fault IS NULL"
 _OWN_MAIL = (
@@ -84,9 +101,10 @@ class SqliteDirectory:
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
         values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": limit}
+        texts = _AT_REST if not dead else (*_AT_REST, *_OF_THE_DEAD)
 
         def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
-            return [row for text in (_OF_THE_DEAD, _DUE, _WITH_MAIL) for row in connection.execute(text, values)]
+            return [row for text in texts for row in connection.execute(text, values)]
 
         return _longest_waiting(await self._reader.aside(work), limit)
 
@@ -97,10 +115,15 @@ class SqliteDirectory:
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
         return self._reader.here(lambda connection: [uid for (uid,) in connection.execute(_OWN_MAIL, (host, limit))])
 
-    async def next_wake(self, workflows: Sequence[tuple[str, str]]) -> Millis | None:
+    async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
         values = {"workflows": _json(workflows)}
-        row = await self._reader.aside(lambda connection: connection.execute(_NEXT_WAKE, values).fetchone())
-        return None if row is None else Millis(row[0])
+
+        def work(connection: apsw.Connection) -> list[Any]:
+            rows = [connection.execute(_NEXT_WAKE, values).fetchone()]
+            rows += (connection.execute(_NEXT_WAKE_OF_ONE, {**values, "owner": host}).fetchone() for host in dead)
+            return [row[0] for row in rows if row is not None]
+
+        return min(map(Millis, await self._reader.aside(work)), default=None)
 
     async def counts(self) -> Mapping[str, int]:
         text = "SELECT status, count(*) FROM runs GROUP BY status"

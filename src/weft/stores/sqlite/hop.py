@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
+
 from weft.core.ids import HostId
 from weft.ports.store import Append
 from weft.stores.checksums import event_crc
@@ -20,10 +22,10 @@ EVENTS_MAX = 4
 """More are rare in a hop, and cost more than the long way."""
 
 
-def _text(events: int) -> str:
+def _text(events: int, more: str = "") -> str:
     return (
         "BEGIN IMMEDIATE; "
-        "UPDATE runs SET seq = ?, updated_at = ? WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?; "
+        f"UPDATE runs SET seq = ?, updated_at = ?{more} WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?; "
         "INSERT INTO events (run, seq, at, body, crc) "
         f"SELECT * FROM (VALUES {', '.join(['(?, ?, ?, ?, ?)'] * events)}) WHERE changes() = 1; "
         "COMMIT"
@@ -31,6 +33,7 @@ def _text(events: int) -> str:
 
 
 _TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
+_IDLE_TEXTS = [_text(events, ", idle_until = ?") for events in range(1, EVENTS_MAX + 1)]
 
 
 def try_hop(writer: Writer, append: Append, host: HostId) -> bool:
@@ -45,13 +48,18 @@ def try_hop(writer: Writer, append: Append, host: HostId) -> bool:
             return False
         num, of_uid = found
         seq = int(append.seq)
-        values: list[Any] = [seq + count, events[-1].at, num, append.epoch, seq, host]
+        if append.idle_until is UNSET:
+            text = _TEXTS[count - 1]
+            values: list[Any] = [seq + count, events[-1].at, num, append.epoch, seq, host]
+        else:
+            text = _IDLE_TEXTS[count - 1]
+            values = [seq + count, events[-1].at, append.idle_until, num, append.epoch, seq, host]
         for event in events:
             seq += 1
             if event.seq != seq:
                 return False
             at, body = event.at, event.body
             values += (num, seq, at, body.decode(), event_crc(of_uid, seq, at, body))
-        return writer.run_text(_TEXTS[count - 1], values) == count
+        return writer.run_text(text, values) == count
     finally:
         writer.lock.release()

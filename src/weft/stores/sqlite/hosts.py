@@ -25,7 +25,15 @@ _LISTED = (
     "(SELECT count(*) FROM tasks WHERE tasks.host = hosts.host) FROM hosts ORDER BY host"
 )
 # Who works on something: owners of runs, and those who took tasks. A host that left has no row, and may be among them.
-_BUSY = "SELECT owner FROM runs WHERE owner IS NOT NULL UNION SELECT host FROM tasks WHERE host IS NOT NULL"
+# Looked up name by name in the index, because a host may own a hundred thousand runs.
+_BUSY = """
+    WITH RECURSIVE owners (name) AS (
+        SELECT min(owner) FROM runs WHERE owner IS NOT NULL
+        UNION ALL
+        SELECT (SELECT min(owner) FROM runs WHERE owner > name) FROM owners WHERE name IS NOT NULL
+    )
+    SELECT name FROM owners WHERE name IS NOT NULL UNION SELECT host FROM tasks WHERE host IS NOT NULL
+"""
 
 
 class SqliteHosts:

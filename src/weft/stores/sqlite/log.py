@@ -22,13 +22,13 @@ from weft.ports.store import (
     Snapshot,
     StoredEvent,
 )
-from weft.stores.checksums import check_end, checked_events, snapshot_crc, uid_crc
+from weft.stores.checksums import check_end, checked_events, checked_mail, snapshot_crc, uid_crc
 from weft.stores.rules import check_numbering
 from weft.stores.sqlite.commit import Batch, write_snapshot
 from weft.stores.sqlite.hop import try_hop
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.reader import Reader
-from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, mail_of, run_row
+from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, run_row
 from weft.stores.sqlite.writer import Writer
 
 NEAR_EVENTS_MAX = 500
@@ -162,10 +162,11 @@ def _events(connection: apsw.Connection, uid: RunUid, after: Seq, limit: int) ->
 
 def _inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:
     rows = connection.execute(
-        "SELECT i.id, body, at, key, digest FROM runs r JOIN inbox i ON i.run = r.num WHERE r.uid = ? ORDER BY n",
+        "SELECT i.id, CAST(body AS BLOB), at, key, digest, crc FROM runs r JOIN inbox i ON i.run = r.num "
+        "WHERE r.uid = ? ORDER BY n",
         (uid,),
     )
-    return mail_of(uid, rows)
+    return checked_mail(uid, rows)
 
 
 def _release(connection: apsw.Connection, release: Release) -> Outcome:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
-from weft.core.ids import RunId, RunUid
+from weft.core.ids import RunId
 from weft.ports.store import Mail, NewRun, RunRow
+from weft.stores.checksums import mail_crc
 from weft.stores.rules import canonical, plain, start_mail
 
 RUN_COLUMNS = (
-    "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, format, parent, "
+    "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
     "created_at, updated_at, ended_at, attributes, fault"
 )
 _NAMES = RUN_COLUMNS.split(", ")
 
 INSERT_RUN = (
     "INSERT INTO runs (uid, id, workflow, version, style, status, seq, updated_at, epoch, owner, wake_at, "
-    "format, parent, created_at, attributes, mail, mail_at) "
-    "VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "idle_until, format, parent, created_at, attributes, mail, mail_at) "
+    "VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
 
@@ -34,13 +35,17 @@ def run_row(values: Sequence[Any]) -> RunRow:
     return RunRow(**fields)
 
 
-def insert_run(
-    connection: apsw.Connection, new: NewRun, id: RunId, *, seq: int = 0, at: int | None = None
-) -> int | None:
-    """Make a row, with its attributes and its start mail; its number. None: the id or uid is taken.
+class Begun(msgspec.Struct, frozen=True):
+    """How far a run is that is made with its first events: the last one's number and time, and what follows."""
 
-    ``seq``, ``at``: of its last event, if it is made with some.
-    """
+    seq: int
+    at: int
+    idle_until: int | None
+
+
+def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, begun: Begun | None = None) -> int | None:
+    """Make a row, with its attributes and its start mail; its number. None: the id or uid is taken."""
+    begun = begun or Begun(0, new.created_at, None)
     attributes = plain(new.attributes)
     mail = start_mail(new)
     connection.execute(
@@ -51,11 +56,12 @@ def insert_run(
             new.workflow,
             new.version,
             new.style,
-            seq,
-            new.created_at if at is None else at,
+            begun.seq,
+            begun.at,
             0 if new.owner is None else 1,
             new.owner,
             new.wake_at,
+            begun.idle_until,
             new.format,
             new.parent,
             new.created_at,
@@ -78,16 +84,9 @@ def put_mail(connection: apsw.Connection, num: int, n: int, mail: Mail) -> None:
     """Rows of the ``n``-th piece of mail of a run; the count on the run is the caller's."""
     connection.execute("INSERT INTO posted (run, id, n) VALUES (?, ?, ?)", (num, mail.id, n))
     connection.execute(
-        "INSERT INTO inbox (run, n, id, at, key, digest, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (num, n, mail.id, mail.at, mail.key, mail.digest, mail.body.decode()),
+        "INSERT INTO inbox (run, n, id, at, key, digest, body, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (num, n, mail.id, mail.at, mail.key, mail.digest, mail.body.decode(), mail_crc(mail)),
     )
-
-
-def mail_of(uid: RunUid, rows: Iterable[Sequence[Any]]) -> list[Mail]:
-    """Mail selected by ``id, body, at, key, digest``."""
-    return [
-        Mail(id=name, to=uid, body=body.encode(), at=at, key=key, digest=digest) for name, body, at, key, digest in rows
-    ]
 
 
 def index_attributes(connection: apsw.Connection, num: int, attributes: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ CREATE TABLE runs (
     mail       bigint NOT NULL DEFAULT 0,  -- how many pieces of mail were ever accepted
     mail_at    bigint,                     -- when the oldest that still waits was sent
     wake_at    bigint,
+    idle_until bigint,                     -- of an owned run: when it next does something by itself; null: work in flight
     format     integer NOT NULL,
     parent     text COLLATE "C",
     created_at bigint NOT NULL,
@@ -27,8 +28,9 @@ CREATE TABLE runs (
 ) WITH (fillfactor = 70);                  -- room for a row's next version beside it, so that a plain append writes no index
 
 CREATE INDEX runs_newest ON runs (created_at, uid);
+CREATE INDEX runs_workflow ON runs (workflow, created_at, uid);
 CREATE INDEX runs_status ON runs (status, created_at, uid);
-CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX runs_owned ON runs (owner, idle_until) WHERE owner IS NOT NULL;
 CREATE INDEX runs_due ON runs (wake_at) WHERE wake_at IS NOT NULL AND owner IS NULL;
 CREATE INDEX runs_mail ON runs (owner, mail_at) WHERE mail_at IS NOT NULL;
 CREATE INDEX runs_children ON runs (parent) WHERE parent IS NOT NULL;
@@ -69,6 +71,7 @@ CREATE TABLE inbox (
     key    text COLLATE "C",
     digest text NOT NULL,
     body   text NOT NULL,
+    crc    bigint NOT NULL,                -- CRC-32 of uid and all of these but n
     PRIMARY KEY (run, n)
 );
 

@@ -13,13 +13,13 @@ BEGIN
         SELECT * FROM ROWS FROM (json_to_recordset(new) AS (
             uid text, id text, workflow text, version text, style text, status text, seq bigint, updated_at bigint,
             owner text, wake_at bigint, format integer, parent text, created_at bigint, ended_at bigint,
-            attributes jsonb, start text
+            attributes jsonb, start text, start_crc bigint, idle_until bigint
         )) WITH ORDINALITY AS w
     ),
     added AS (
         INSERT INTO runs AS r (
             uid, id, workflow, version, style, status, seq, updated_at, epoch, owner, mail, mail_at, wake_at, format,
-            parent, created_at, ended_at, attributes
+            parent, created_at, ended_at, attributes, idle_until
         )
         SELECT
             w.uid, w.id, w.workflow, w.version, w.style, w.status, w.seq, w.updated_at,
@@ -28,7 +28,7 @@ BEGIN
             CASE WHEN w.start IS NULL THEN 0 ELSE 1 END,
             CASE WHEN w.start IS NULL THEN NULL ELSE w.created_at END,
             CASE WHEN is_over(w.status) THEN NULL ELSE w.wake_at END,
-            w.format, w.parent, w.created_at, w.ended_at, w.attributes
+            w.format, w.parent, w.created_at, w.ended_at, w.attributes, w.idle_until
         FROM wanted w
         -- Everybody in the same order: two who make the same ids at once do not wait for each other in a circle.
         ORDER BY w.id COLLATE "C", w.ordinality
@@ -36,11 +36,13 @@ BEGIN
         RETURNING r.uid, r.num
     ),
     started AS (
-        SELECT a.num, w.created_at, w.start FROM added a JOIN wanted w ON w.uid = a.uid WHERE w.start IS NOT NULL
+        SELECT a.num, w.created_at, w.start, w.start_crc FROM added a JOIN wanted w ON w.uid = a.uid
+        WHERE w.start IS NOT NULL
     ),
     counted AS (INSERT INTO posted (run, id, n) SELECT s.num, 'start', 1 FROM started s),
     filled AS (
-        INSERT INTO inbox (run, n, id, at, digest, body) SELECT s.num, 1, 'start', s.created_at, '', s.start FROM started s
+        INSERT INTO inbox (run, n, id, at, digest, body, crc)
+        SELECT s.num, 1, 'start', s.created_at, '', s.start, s.start_crc FROM started s
     )
     SELECT a.uid, a.num FROM added a;
 END
@@ -64,8 +66,9 @@ END
 $$;
 
 -- Put mail into its run's inbox, once. Keys come before the state: a duplicate is one after the end too.
-CREATE FUNCTION deliver(target text, mail_id text, sent_at bigint, mail_key text, mail_digest text, mail_body text)
-RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION deliver(
+    target text, mail_id text, sent_at bigint, mail_key text, mail_digest text, mail_body text, mail_crc bigint
+) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     run_num    bigint;
     run_status text;
@@ -92,21 +95,22 @@ BEGIN
         INSERT INTO keys (run, key, digest, seq) VALUES (run_num, mail_key, mail_digest, 0);
     END IF;
     INSERT INTO posted (run, id, n) VALUES (run_num, mail_id, run_mail + 1);
-    INSERT INTO inbox (run, n, id, at, key, digest, body)
-    VALUES (run_num, run_mail + 1, mail_id, sent_at, mail_key, mail_digest, mail_body);
+    INSERT INTO inbox (run, n, id, at, key, digest, body, crc)
+    VALUES (run_num, run_mail + 1, mail_id, sent_at, mail_key, mail_digest, mail_body, mail_crc);
     UPDATE runs SET mail = mail + 1, mail_at = coalesce(mail_at, sent_at) WHERE num = run_num;
     RETURN 'accepted';
 END
 $$;
 
-CREATE FUNCTION send_mail(targets text[], ids text[], ats bigint[], keys text[], digests text[], bodies text[])
-RETURNS text[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION send_mail(
+    targets text[], ids text[], ats bigint[], keys text[], digests text[], bodies text[], crcs bigint[]
+) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
     answers text[] := '{}';
 BEGIN
     PERFORM 1 FROM runs WHERE uid = ANY (targets) ORDER BY uid FOR NO KEY UPDATE;
     FOR i IN 1 .. cardinality(targets) LOOP
-        answers := answers || deliver(targets[i], ids[i], ats[i], keys[i], digests[i], bodies[i]);
+        answers := answers || deliver(targets[i], ids[i], ats[i], keys[i], digests[i], bodies[i], crcs[i]);
     END LOOP;
     RETURN answers;
 END
@@ -158,10 +162,10 @@ BEGIN
     IF parts -> 'mail' IS NOT NULL THEN
         FOR piece IN
             SELECT m.* FROM json_to_recordset(parts -> 'mail')
-                AS m (of integer, target text, id text, at bigint, key text, digest text, body text)
+                AS m (of integer, target text, id text, at bigint, key text, digest text, body text, crc bigint)
             WHERE nums[m.of] <> 0
         LOOP
-            PERFORM deliver(piece.target, piece.id, piece.at, piece.key, piece.digest, piece.body);
+            PERFORM deliver(piece.target, piece.id, piece.at, piece.key, piece.digest, piece.body, piece.crc);
         END LOOP;
     END IF;
 END
@@ -191,10 +195,11 @@ $$;
 
 -- A batch: each append is judged by itself, under the locks of all, and written or not. One outcome per append.
 -- `nexts`: the number of the last event after it; `ats`: its time, null without events; `mails`: mail taken in;
--- `reopens`: a run that nobody owns is opened, and woken then; `births`: made by this append, in parts -> 'births'.
+-- `reopens`: a run that nobody owns is opened, and woken then; `births`: made by this append, in parts -> 'births';
+-- `idles`: when it next has something to do by itself, taken over where `idling`.
 CREATE FUNCTION commit_batch(
     host text, uids text[], epochs bigint[], seqs bigint[], nexts bigint[], ats bigint[], statuses text[],
-    mails bigint[], reopens bigint[], births boolean[],
+    mails bigint[], reopens bigint[], births boolean[], idles bigint[], idling boolean[],
     e_of integer[], e_seq bigint[], e_at bigint[], e_crc bigint[], e_body text[],
     s_of integer[], s_fold integer[], s_seq bigint[], s_crc bigint[], s_body bytea[],
     targets text[], parts json
@@ -245,6 +250,11 @@ BEGIN
         updated_at = coalesce(a.at, r.updated_at),
         status = coalesce(a.status, r.status),
         owner = CASE WHEN is_over(a.status) THEN NULL ELSE r.owner END,
+        idle_until = CASE
+            WHEN a.reopen IS NOT NULL AND NOT is_over(a.status) THEN NULL
+            WHEN a.idling THEN a.idle
+            ELSE r.idle_until
+        END,
         wake_at = CASE WHEN is_over(a.status) THEN NULL ELSE coalesce(a.reopen, r.wake_at) END,
         ended_at = CASE
             WHEN is_over(a.status) AND a.reopen IS NOT NULL THEN r.ended_at
@@ -252,7 +262,8 @@ BEGIN
             WHEN a.reopen IS NOT NULL THEN NULL
             ELSE r.ended_at
         END
-    FROM unnest(nums, nexts, ats, statuses, reopens, births) AS a (num, next, at, status, reopen, birth)
+    FROM unnest(nums, nexts, ats, statuses, reopens, births, idles, idling)
+        AS a (num, next, at, status, reopen, birth, idle, idling)
     WHERE r.num = a.num AND NOT a.birth;
     INSERT INTO events (run, seq, at, crc, body)
     SELECT nums[e.of], e.seq, e.at, e.crc, e.body
@@ -323,7 +334,8 @@ $$;
 -- Remove a claimed row and put the result into the run's inbox. False: it is not this host's any more.
 CREATE FUNCTION settle_task(
     who text, of_run text, task_num bigint, task_attempt integer, task_delivery integer,
-    target text, mail_id text, sent_at bigint, mail_key text, mail_digest text, mail_body text
+    target text, mail_id text, sent_at bigint, mail_key text, mail_digest text, mail_body text,
+    mail_crc bigint
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM runs WHERE uid IN (of_run, target) ORDER BY uid FOR NO KEY UPDATE;
@@ -333,7 +345,7 @@ BEGIN
     IF NOT FOUND THEN
         RETURN false;
     END IF;
-    PERFORM deliver(target, mail_id, sent_at, mail_key, mail_digest, mail_body);
+    PERFORM deliver(target, mail_id, sent_at, mail_key, mail_digest, mail_body, mail_crc);
     RETURN true;
 END
 $$;

@@ -16,6 +16,7 @@ CREATE TABLE runs (
     mail       INTEGER NOT NULL DEFAULT 0,  -- how many pieces of mail were ever accepted
     mail_at    INTEGER,                     -- when the oldest that still waits was sent
     wake_at    INTEGER,
+    idle_until INTEGER,                     -- of an owned run: when it next does something by itself; null: work in flight
     format     INTEGER NOT NULL,
     parent     TEXT,
     created_at INTEGER NOT NULL,
@@ -25,8 +26,9 @@ CREATE TABLE runs (
 ) STRICT;
 
 CREATE INDEX runs_newest ON runs (created_at, uid);
+CREATE INDEX runs_workflow ON runs (workflow, created_at, uid);
 CREATE INDEX runs_status ON runs (status, created_at, uid);
-CREATE INDEX runs_owned ON runs (owner) WHERE owner IS NOT NULL;
+CREATE INDEX runs_owned ON runs (owner, idle_until) WHERE owner IS NOT NULL;
 CREATE INDEX runs_due ON runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_mail ON runs (mail_at) WHERE mail_at IS NOT NULL;
 CREATE INDEX runs_children ON runs (parent) WHERE parent IS NOT NULL;
@@ -60,6 +62,7 @@ CREATE TABLE inbox (
     key    TEXT,
     digest TEXT    NOT NULL,
     body   TEXT    NOT NULL,
+    crc    INTEGER NOT NULL,                -- CRC-32 of uid and all of these but n
     PRIMARY KEY (run, n)
 ) STRICT, WITHOUT ROWID;
 

@@ -1,0 +1,155 @@
+"""Runs that a dead host left behind: those with something to do go on at once, those that only wait are left alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import weft
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.ports.store import NEVER, Append, NewRun, Outcome, Store, StoredEvent
+from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.door import Door
+from weft.runtime.engine import Engine, World
+from weft.runtime.executor import PoolExecutor
+from weft.runtime.settings import Settings
+from weft.stores import open_store
+
+DEAD = HostId("dead")
+SETTINGS = Settings(poll_seconds=0.005)
+
+
+def office() -> weft.App:
+    app = weft.App("memory://")
+
+    @app.step
+    async def add(number: int) -> int:
+        return number + 1
+
+    @app.workflow
+    async def wait(ctx: weft.Context) -> str:
+        return await ctx.receive("go", str)
+
+    @app.workflow
+    async def nap(ctx: weft.Context, seconds: float) -> str:
+        await ctx.sleep(seconds)
+        return "rested"
+
+    @app.workflow
+    async def work(ctx: weft.Context) -> int:
+        return await add(1)
+
+    return app
+
+
+@asynccontextmanager
+async def hosted(
+    app: weft.App, url: str, settings: Settings = SETTINGS, *, dies: bool = False
+) -> AsyncIterator[Engine]:
+    """A host over the store. ``dies``: it ends without a word, and leaves its runs as they are."""
+    store = open_store(url)
+    await store.open()
+    world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
+    engine = Engine(world, app.catalogue())
+    app.bind(Door(store, world.clock, world.ids, engine))
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await (engine.kill() if dies else engine.stop())
+        app.bind(None)
+        await store.close()
+
+
+async def leave_behind(store: Store, events: Sequence[StoredEvent], count: int, *, idle_until: int | None) -> None:
+    """Runs of a host that is gone, each with these events."""
+    for start in range(0, count, 1_000):
+        batch = [_waiting(n, events, idle_until) for n in range(start, min(count, start + 1_000))]
+        assert set(await store.log.commit(batch, DEAD)) == {Outcome.ACCEPTED}
+
+
+def _waiting(number: int, events: Sequence[StoredEvent], idle_until: int | None) -> Append:
+    uid = RunUid(f"{number:032x}")
+    new = NewRun(
+        uid=uid,
+        id=RunId(f"w{number}"),
+        workflow="wait",
+        version="1",
+        style="code",
+        created_at=Millis(1),
+        owner=DEAD,
+    )
+    idle = None if idle_until is None else Millis(idle_until)
+    return Append(uid=uid, epoch=Epoch(1), seq=Seq(0), events=events, create=new, status="running", idle_until=idle)
+
+
+async def model(app: weft.App, engine: Engine) -> Sequence[StoredEvent]:
+    """What the log of a run holds that waits for "go"."""
+    handle = await app.start("wait", {}, id="model")
+    row = await engine.store.directory.find(RunId(handle.id))
+    assert row is not None
+    return await engine.store.log.events(row.uid, after=Seq(0), limit=10)
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(100_000, marks=pytest.mark.proof)])
+def test_what_only_waits_is_not_read_back_and_new_runs_go_first(tmp_path: Path, count: int) -> None:
+    url = f"sqlite:///{tmp_path}/weft.db"
+
+    async def scenario() -> None:
+        app = office()
+        async with hosted(app, url) as engine:
+            await leave_behind(engine.store, await model(app, engine), count, idle_until=NEVER)
+        async with hosted(app, url) as engine:
+            assert len(engine.actors) == 0
+            assert await (await app.start("work", {}, id="new")).result() == 2
+            assert len(engine.actors) == 0
+
+            await app.get("w7").send("go", "now")
+            assert await app.get("w7").result(timeout="20s") == "now"
+            row = await engine.store.directory.find(RunId("w8"))
+            assert row is not None
+            assert (row.owner, row.epoch) == (DEAD, 1)
+
+    asyncio.run(scenario())
+
+
+def test_new_runs_have_places_that_those_read_back_never_take(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/weft.db"
+    settings = Settings(poll_seconds=0.005, resident_max=20, idle_seconds=3600)
+
+    async def scenario() -> None:
+        app = office()
+        async with hosted(app, url) as engine:
+            await leave_behind(engine.store, await model(app, engine), 100, idle_until=None)
+        async with hosted(app, url, settings) as engine:
+            assert len(engine.actors) == 20
+            assert engine.recovery.backlog
+            handle = await app.start("work", {}, id="new")
+            row = await engine.store.directory.find(RunId("new"))
+            assert row is not None
+            assert row.seq > 0, "it has begun, and does not stand in line behind the others"
+            assert await handle.result() == 2
+
+    asyncio.run(scenario())
+
+
+def test_a_wait_of_a_dead_host_ends_in_time(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/weft.db"
+
+    async def scenario() -> None:
+        app = office()
+        async with hosted(app, url, dies=True):
+            await app.start("nap", {"seconds": 0.3}, id="short")
+            await app.start("nap", {"seconds": 3600}, id="long")
+            await app.start("wait", {}, id="mail")
+        async with hosted(app, url) as engine:
+            assert await app.get("short").result(timeout="20s") == "rested"
+            assert not engine.actors
+            rows = [await engine.store.directory.find(RunId(name)) for name in ("long", "mail")]
+            assert [row.idle_until is not None and row.idle_until > NEVER // 2 for row in rows if row] == [False, True]
+
+    asyncio.run(scenario())
