@@ -25,7 +25,6 @@ from weft.core.decider import Env, Machine, Wanting
 from weft.core.effects import PerformTask
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
-from weft.core.state import FOLD
 from weft.errors import KeyReused, NotAllowed, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import (
@@ -33,14 +32,13 @@ from weft.ports.store import (
     EVENTS_PER_APPEND_MAX,
     KeyRow,
     Outcome,
-    Snapshot,
 )
 from weft.ports.streams import NewChunk
 from weft.runtime.code_driver import CodeDriver
 from weft.runtime.draft import Draft, Posted
-from weft.runtime.idling import idle_until
 from weft.runtime.outgoing import enclose, hold_other_input
 from weft.runtime.programs import GoalProgram, GraphProgram
+from weft.runtime.standing import keep_snapshot, note_idle
 from weft.steps.raised import ends_host
 
 if TYPE_CHECKING:
@@ -460,33 +458,11 @@ class Actor:
             self.answer(draft)
             return self._next_draft()
         if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
-            self._picture(draft)
-        self._note_idle(draft)
+            keep_snapshot(self, draft)
+        note_idle(self, draft)
         self.flying = draft
         self.naps_asked = self.engine.heart.naps
         return draft
-
-    def _picture(self, draft: Draft) -> None:
-        """The tail has grown as long as what a snapshot costs.
-
-        Take one, so that loading stays short and the cost even.
-        """
-        state = self.machine.state
-        if state.over:
-            return
-        body = self.machine.snapshot()
-        draft.snapshot = Snapshot(Seq(state.seq), FOLD, body)
-        self.snapshot_bytes = len(body)
-        self.tail_bytes = -draft.bytes
-
-    def _note_idle(self, draft: Draft) -> None:
-        """Say on the row until when the run only waits, if that changes."""
-        if self.machine.state.over:
-            return
-        busy = self.drafts or self.mailbox or self.fetching or (self.driver is not None and self.driver.lacks)
-        until = None if busy else idle_until(self.machine)
-        if until != self.idle_until:
-            draft.idle_until = self.idle_until = until
 
     def mail_count(self) -> int:
         return self.mail_taken

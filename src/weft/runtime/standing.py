@@ -1,0 +1,49 @@
+"""What an append says of its run beside its events: a snapshot of where it stands, and until when it only waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.core.decider import Machine
+from weft.core.effects import ArmTimer
+from weft.core.ids import Millis, Seq
+from weft.core.state import FOLD
+from weft.ports.store import NEVER, Snapshot
+from weft.runtime.draft import Draft
+
+if TYPE_CHECKING:
+    from weft.runtime.actor import Actor
+
+WAITS_MAX = 100
+"""With more open waits, looking for the earliest would cost every append too much."""
+
+
+def keep_snapshot(actor: Actor, draft: Draft) -> None:
+    """The tail has grown as long as what a snapshot costs: take one, so that loading stays short and the cost even."""
+    state = actor.machine.state
+    if state.over:
+        return
+    body = actor.machine.snapshot()
+    draft.snapshot = Snapshot(Seq(state.seq), FOLD, body)
+    actor.snapshot_bytes = len(body)
+    actor.tail_bytes = -draft.bytes
+
+
+def note_idle(actor: Actor, draft: Draft) -> None:
+    """Say on the row until when the run only waits, if that changes: who takes over then need not load it before."""
+    if actor.machine.state.over:
+        return
+    busy = actor.drafts or actor.mailbox or actor.fetching or (actor.driver is not None and actor.driver.lacks)
+    until = None if busy else _idle_until(actor.machine)
+    if until != actor.idle_until:
+        draft.idle_until = actor.idle_until = until
+
+
+def _idle_until(machine: Machine) -> Millis | None:
+    """When the run next does something by itself. None: it has tasks in flight, or waits for too much to look at."""
+    state = machine.state
+    waits = len(state.timers) + len(state.waits) + len(state.asks) + len(state.children)
+    if state.tasks or waits > WAITS_MAX:
+        return None
+    dues = [effect.due for effect in machine.outstanding() if isinstance(effect, ArmTimer)]
+    return Millis(min(dues, default=NEVER))
