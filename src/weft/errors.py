@@ -411,6 +411,12 @@ class Corrupt(StoreError):
     code = "store.corrupt"
 
 
+def unreadable(what: str, error: Exception) -> Corrupt:
+    """What was stored is not of a kind that this version knows."""
+    hint = "It is damaged, or was written by a newer Weft. Its run stands still; others are not concerned."
+    return Corrupt(f"{what} cannot be read ({error}).", hint=hint)
+
+
 class NewerSchema(StoreError):
     """The store was written by a newer Weft."""
 

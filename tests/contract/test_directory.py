@@ -236,6 +236,16 @@ def test_an_owner_sees_which_of_its_runs_have_mail(store: Store) -> None:
     assert list(go(store.directory.with_mail(THERE, limit=10))) == ["c"]
 
 
+def test_mail_of_a_run_with_a_fault_is_not_looked_at(store: Store) -> None:
+    start(store, "a")
+    start(store, "b")
+    send(store, mail(to="a"), mail(to="b"))
+
+    go(store.log.mark_fault(RunUid("a"), "its mail is torn"))
+
+    assert list(go(store.directory.with_mail(HERE, limit=10))) == ["b"]
+
+
 def test_a_run_whose_mail_was_taken_has_none(store: Store) -> None:
     start(store)
     send(store, mail("a"), mail("b"))

@@ -19,7 +19,7 @@ from tests.code.timeless import calm
 from tests.runtime.flaky import FlakyStore, Script
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.ids import Epoch
+from weft.core.ids import Epoch, Millis
 from weft.ports.store import Mail
 
 ROOT = Path(__file__).parents[2]
@@ -495,3 +495,70 @@ def test_27_a_log_that_cannot_be_read_is_marked_on_the_row_and_harms_no_other() 
     assert desk.play(end) == ["b first", 1, "b second"]
     assert broken.fault is not None
     assert broken.status == "running"
+
+
+def _two_waiting(desk: Desk, app: weft.App) -> Any:
+    """Runs a and b wait for "n"; what is sent to both, and what b gives."""
+
+    async def begin() -> None:
+        for name in "ab":
+            await app.start("flow", {"name": name}, id=name)
+        await calm()
+
+    desk.play(begin, crash=True)
+    content = desk.store.content
+    return content.runs[content.ids["a"]]  # type: ignore[index]
+
+
+def _waiting_app() -> weft.App:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def flow(ctx: weft.Context, name: str) -> int:
+        return await ctx.receive("n", int)
+
+    return app
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b'{"do":"something_new"}', b'{"do":"deliver_message"}'], ids=["torn", "unknown", "incomplete"]
+)
+@pytest.mark.parametrize("found", ["read back", "in memory"])
+def test_mail_that_cannot_be_read_stops_its_own_run_only(body: bytes, found: str) -> None:
+    app = _waiting_app()
+    desk = Desk(app)
+    broken = _two_waiting(desk, app)
+
+    async def end() -> int:
+        if found == "in memory":
+            await calm()
+        mail = Mail(id="bad", to=broken.new.uid, body=body, at=Millis(1))
+        await desk.store.log.send([mail])
+        desk.engine.keeper.nudge()
+        await calm()
+        await app.get("b").send("n", 1)
+        return await app.get("b").result()
+
+    if found == "read back":
+        broken.inbox["bad"] = Mail(id="bad", to=broken.new.uid, body=body, at=Millis(1))
+        broken.mail += 1
+    assert desk.play(end) == 1
+    assert broken.status == "running"
+    assert broken.fault is not None
+    assert "cannot be read" in broken.fault
+
+
+def test_an_event_of_an_unknown_kind_stops_its_own_run_only() -> None:
+    app = _waiting_app()
+    desk = Desk(app)
+    broken = _two_waiting(desk, app)
+    broken.events[-1] = msgspec.structs.replace(broken.events[-1], body=b'{"kind":"something_new"}')
+
+    async def end() -> int:
+        await calm()
+        await app.get("b").send("n", 1)
+        return await app.get("b").result()
+
+    assert desk.play(end) == 1
+    assert broken.fault is not None
+    assert "cannot be read" in broken.fault

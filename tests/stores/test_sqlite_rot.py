@@ -1,16 +1,18 @@
 """Damage: an event that is not what was written is found out, for that run alone."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import apsw
 import pytest
 
-from tests.contract.kit import OTHER, RUN, append, commit, event, events, go, load, start
+from tests.contract.kit import OTHER, RUN, append, commit, event, events, go, load, mail, send, start
 from weft.core.ids import Seq
-from weft.errors import Corrupt
+from weft.errors import Corrupt, Unavailable
 from weft.ports.store import Outcome, Snapshot, Store
 from weft.stores.sqlite import SqliteStore
+from weft.stores.sqlite.writer import LOOK_S
 
 MARK = b"a body that is easy to find in the file"
 
@@ -187,3 +189,57 @@ def test_every_flipped_bit_of_an_event_is_found_out_and_others_go_on(path: Path)
     assert seen <= {("corrupt", "same"), ("same", "same")}
     assert ("corrupt", "same") in seen
     assert outcome(path, RUN) == "same"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE inbox SET body = '{\"n\":7}' WHERE run = 1",
+        "UPDATE inbox SET at = at + 1 WHERE run = 1",
+        "UPDATE inbox SET id = 'other' WHERE run = 1",
+        "UPDATE inbox SET key = 'k' WHERE run = 1",
+        "UPDATE inbox SET crc = crc + 1 WHERE run = 1",
+        "UPDATE inbox SET body = CAST(x'ff' AS TEXT) WHERE run = 1",
+    ],
+)
+def test_edited_mail_is_refused_for_its_run_alone(store: SqliteStore, path: Path, statement: str) -> None:
+    for uid in (RUN, OTHER):
+        start(store, uid)
+        send(store, mail(to=uid))
+
+    edit(path, statement)
+
+    assert "Mail" in refuses(store)
+    with pytest.raises(Corrupt, match="Mail"):
+        go(store.log.inbox(RUN))
+    assert [one.id for one in load(store, OTHER).inbox] == ["m1"]
+
+
+# --- the file itself --------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_was_deleted_is_written_to_no_more(store: SqliteStore, path: Path) -> None:
+    start(store)
+    path.unlink()
+
+    with pytest.raises(Unavailable, match="deleted or replaced") as caught:
+        insist(lambda: commit(store, append()))
+    assert caught.value.code == "store.file_gone"
+    with pytest.raises(Unavailable, match="deleted or replaced"):
+        go(store.hosts.changed())
+
+
+def test_a_file_that_was_replaced_is_written_to_no_more(store: SqliteStore, path: Path) -> None:
+    start(store)
+    path.rename(path.with_name("moved.db"))
+    path.write_bytes(b"")
+
+    with pytest.raises(Unavailable, match="deleted or replaced"):
+        insist(lambda: commit(store, append(), append(OTHER)))
+
+
+def insist(write: Callable[[], object]) -> None:
+    """It is looked at every few milliseconds, not with every write."""
+    for _ in range(100):
+        write()
+        time.sleep(LOOK_S / 10)

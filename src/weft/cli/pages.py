@@ -339,6 +339,11 @@ PAGES: dict[str, Page] = {
         "An older version could misread what a newer one wrote, so it does not try.",
         "Update Weft, or open another store: --url, or WEFT_URL.",
     ),
+    "store.file_gone": Page(
+        "The database file was deleted or replaced while a host had it open.",
+        "What the host writes would go into a file without a name, which nobody can ever read. So it writes nothing.",
+        "Put the right file in its place (a backup, or the one that was moved away) and restart the host.",
+    ),
     "store.full": Page(
         "The store has no room left.",
         "The disk, or the quota on it, is full. Nothing was written half.",

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Policy, Style, UndoPlan
 from weft.core.ids import EntryId
-from weft.errors import Failure
+from weft.errors import Failure, unreadable
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", tag=None):
@@ -342,4 +342,11 @@ AnyCommand = Mailed | Asked
 
 encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[Mailed] = msgspec.json.Decoder(Mailed)
-decode = _decoder.decode
+
+
+def decode(body: bytes) -> Mailed:
+    """A command out of an inbox. Raises Corrupt: it is none, or of a kind that this version does not know."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise unreadable("A piece of mail", error) from error

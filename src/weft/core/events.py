@@ -28,7 +28,7 @@ from weft.core.parts import Taken as Taken
 from weft.core.parts import UndoPlan as UndoPlan
 from weft.core.parts import Verdict as Verdict
 from weft.core.parts import Write as Write
-from weft.errors import Failure
+from weft.errors import Failure, unreadable
 
 FORMAT = 1
 """The newest event format this code writes and reads; the run row names the highest one in its log."""
@@ -589,4 +589,11 @@ _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 encode = _encoder.encode
-decode = _decoder.decode
+
+
+def decode(body: bytes) -> AnyEvent:
+    """An event out of a log. Raises Corrupt: it is none, or of a kind that this version does not know."""
+    try:
+        return _decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise unreadable("An event", error) from error

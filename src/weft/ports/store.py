@@ -309,7 +309,7 @@ class Directory(Protocol):
         ...
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        """Runs of this owner that have mail in the inbox."""
+        """Runs of this owner that have mail in the inbox, but those with a fault."""
         ...
 
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:

@@ -147,20 +147,23 @@ class Recovery:
         rows = await insist(engine, lambda: engine.store.tasks.rows(row.uid)) if row.seq else ()
         try:
             loaded = await insist(engine, lambda: engine.store.log.load(row.uid, fold=FOLD))
-        except Corrupt as error:
+            if loaded is not None and (loaded.row.epoch, loaded.row.owner) == (row.epoch, engine.host):
+                boundary("recovery.loaded")
+                for offer in rows:
+                    engine.shared.know(offer)
+                self._restore(actor, loaded, died=died)
+                return actor
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, Corrupt):
+                raise
+            # Whatever it is, it is this run's: others of the same round go on.
             await self.set_aside(actor, error)
             return None
-        if loaded is None or (loaded.row.epoch, loaded.row.owner) != (row.epoch, engine.host):
-            # It was taken from us between the claim and the reading; what is open in it is in other hands.
-            engine.forget(actor)
-            for posted in actor.leave_behind():
-                engine.aside(engine.deliver(row.uid, posted))
-            return None
-        boundary("recovery.loaded")
-        for offer in rows:
-            engine.shared.know(offer)
-        self._restore(actor, loaded, died=died)
-        return actor
+        # It was taken from us between the claim and the reading; what is open in it is in other hands.
+        engine.forget(actor)
+        for posted in actor.leave_behind():
+            engine.aside(engine.deliver(row.uid, posted))
+        return None
 
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
         shared = self._engine.shared
@@ -246,10 +249,13 @@ class Recovery:
     # --- mail -----------------------------------------------------------------------------------------------------
 
     async def read_mail(self, actor: Actor) -> None:
-        """Take in what waits in the inbox."""
-        for mail in await self._engine.store.log.inbox(actor.uid):
-            if actor.ready:
-                actor.post(posted_mail(mail))
+        """Take in what waits in the inbox. If it cannot be read, this run is set aside."""
+        try:
+            for mail in await self._engine.store.log.inbox(actor.uid):
+                if actor.ready:
+                    actor.post(posted_mail(mail))
+        except Corrupt as error:
+            await self.set_aside(actor, error)
 
     # --- commits whose fate is not known --------------------------------------------------------------------------
 
@@ -348,7 +354,7 @@ class Recovery:
         pending = actor.unanswered()
         engine.forget(actor)
         engine.worker.stop_all(actor.uid)
-        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot be written: {error}.")
+        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot go on: {error}.")
         await insist(engine, lambda: engine.store.log.mark_fault(actor.uid, str(reason)))
         for posted in pending:
             if posted.reply is not None:

@@ -60,7 +60,7 @@ class MemoryDirectory:
         waiting = [
             (next(iter(run.inbox.values())).at, run.new.uid)
             for run in self._content.open.values()
-            if run.owner == host and run.inbox
+            if run.owner == host and run.inbox and run.fault is None
         ]
         return [uid for _, uid in sorted(waiting)[:limit]]
 

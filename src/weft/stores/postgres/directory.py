@@ -68,7 +68,9 @@ NEXT_WAKE = (
     f"(SELECT due FROM unnest($3::text[]) AS d (host) CROSS JOIN LATERAL ({_NEXT_OF_ONE}) AS one)) AS dues"
 )
 OWNED = "SELECT uid, epoch FROM runs WHERE owner = $1 AND fault IS NULL"
-OWN_MAIL = "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = $1 ORDER BY mail_at, uid LIMIT $2"
+OWN_MAIL = (
+    "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = $1 AND fault IS NULL ORDER BY mail_at, uid LIMIT $2"
+)
 
 
 class PostgresDirectory:

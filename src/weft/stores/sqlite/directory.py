@@ -64,7 +64,8 @@ _NEXT_WAKE_OF_ONE = (
 )
 _OWNED = "SELECT uid, epoch FROM runs WHERE owner = ? AND fault IS NULL"
 _OWN_MAIL = (
-    "SELECT uid FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner = ? ORDER BY mail_at, uid LIMIT ?"
+    "SELECT uid FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner = ? AND fault IS NULL "
+    "ORDER BY mail_at, uid LIMIT ?"
 )
 
 
