@@ -131,7 +131,7 @@ def test_loops_are_the_bodies_of_the_definition(part: int) -> None:
         loops = find_loops(shape, flow, problems)
         assert fast_loops(shape, loops) == slow_loops(shape, flow), seed
         found += len(loops.rings)
-    assert found > 300
+    assert found > len(SEEDS) / 5
 
 
 @pytest.mark.parametrize("part", range(3))

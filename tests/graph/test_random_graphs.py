@@ -46,12 +46,12 @@ def test_the_graphs_have_everything_in_them() -> None:
     fan_ins = [node.fan_in for node in nodes if node.fan_in is not None]
 
     assert max(len(graph.nodes) for graph in graphs) >= NODES_MAX
-    assert sum(node.join == "edges" for node in nodes) > 300
+    assert sum(node.join == "edges" for node in nodes) > len(GRAPHS) / 2
     assert {fan_in.need.kind for fan_in in fan_ins} == {"all", "count", "percent"}
     assert {fan_in.early for fan_in in fan_ins} == {"cancel", "abandon", "late_merge"}
-    assert sum(node.repeat is not None for node in nodes) > 150
-    assert sum(bool(node.error_tiers) for node in nodes) > 100
-    assert sum(edge.each is not None for graph in graphs for edge in graph.edges) > 150
+    assert sum(node.repeat is not None for node in nodes) > len(GRAPHS) / 4
+    assert sum(bool(node.error_tiers) for node in nodes) > len(GRAPHS) / 6
+    assert sum(edge.each is not None for graph in graphs for edge in graph.edges) > len(GRAPHS) / 4
     assert max(depth(graph) for graph in graphs) >= 4
 
 
@@ -140,5 +140,5 @@ def test_graphs_that_are_called_sound_never_hang() -> None:
         found = "deadlock" in [flaw.code for flaw in verdict.flaws]
         stuck = [order for order in range(3) if played(graph, seed, order).code == "deadlock"]
         assert found or not stuck, (seed, stuck)
-    assert outcomes["sound"] > 200
-    assert outcomes["unsound"] > 10
+    assert outcomes["sound"] > len(WILD) / 6
+    assert outcomes["unsound"] > len(WILD) / 120
