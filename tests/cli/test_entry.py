@@ -50,7 +50,7 @@ def test_a_misspelt_verb_is_a_usage_error_that_names_the_nearest(weft: Weft) -> 
     ("words", "problem"),
     [
         (["show"], "Missing argument 'RUN'"),
-        (["run", "app.py"], "Missing argument 'WORKFLOW'"),
+        (["run", "app.py"], "names no workflow"),
         (["list", "--nonsense"], "No such option"),
         (["list", "--limit", "many"], "'many' is not a number"),
         (["list", "--limit", "0"], "at least 1"),
@@ -97,6 +97,30 @@ def test_a_bug_is_one_line_unless_the_trace_is_asked_for(
 
 def test_the_version_is_that_of_the_package(weft: Weft) -> None:
     assert weft("version").out == f"{version('weft')}\n"
+
+
+def test_the_version_is_an_option_too(weft: Weft) -> None:
+    assert weft("--version") == weft("version")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("weft sho", {"show"}), ("weft show --", {"--tree", "--svg", "--json", "--url", "--app"})]
+)
+def test_a_shell_completes_verbs_and_options(folder: Path, executable: str, line: str, expected: set[str]) -> None:
+    asked = {"_WEFT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+
+    said = subprocess.run([executable], cwd=folder, env=asked, capture_output=True, text=True, check=True)
+
+    assert expected <= set(said.stdout.split())
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_completion_is_printed(folder: Path, executable: str, shell: str) -> None:
+    asked = {"_WEFT_COMPLETE": f"source_{shell}"}
+
+    said = subprocess.run([executable], cwd=folder, env=asked, capture_output=True, text=True, check=True)
+
+    assert "_WEFT_COMPLETE" in said.stdout
 
 
 def test_a_code_is_explained(weft: Weft) -> None:
@@ -165,6 +189,7 @@ def test_a_reader_that_goes_away_is_no_error(weft: Weft, folder: Path, executabl
         said = process.stderr.read()
 
     assert said == b""
+    assert process.returncode == 0
 
 
 def test_words_that_the_terminal_cannot_show_do_not_end_the_program(weft: Weft, folder: Path, executable: str) -> None:

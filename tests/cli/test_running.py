@@ -68,6 +68,25 @@ def test_bad_input_is_refused_and_starts_nothing(weft: Weft, words: list[str], c
     assert len(weft("list", "--json").json()["runs"]) == 1  # type: ignore[index]
 
 
+@pytest.mark.parametrize("way", ["project", "option"])
+def test_the_file_may_be_named_by_the_project_or_an_option(weft: Weft, folder: Path, way: str) -> None:
+    words = ["--app", "app.py"] if way == "option" else []
+    if way == "project":
+        (folder / "pyproject.toml").write_text('[tool.weft]\napp = "app.py"\n')
+
+    assert weft("run", "hello", "name=a", *words).out == "hello a\n"
+    assert weft("run", "app.py", "hello", "name=a", *words).out == "hello a\n"
+    assert "names no workflow" in weft("run", "app.py", *words).err
+    assert 'No workflow "helo" in app.py. Did you mean "hello"?' in weft("run", "helo", "name=a", *words).err
+
+
+def test_without_one_the_file_is_asked_for(weft: Weft) -> None:
+    said = weft("run", "hello", "name=a")
+
+    assert said.code == 2
+    assert "weft run hello names no file." in said.err
+
+
 def test_a_run_that_fails_says_why_and_what_to_do(weft: Weft) -> None:
     said = weft("run", "app.py", "doomed", "order_id=o-1", "--id", "d-1")
 

@@ -17,7 +17,7 @@ from weft.errors import RunFailed, UsageError, WeftError
 REFUSED = 1
 MISUSED = 2
 INTERRUPTED = 130
-PIPE_CLOSED = 141
+COMPLETING = "_WEFT_COMPLETE"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -35,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
-        return PIPE_CLOSED
+        return 0
     except Exception as error:  # noqa: BLE001  # the last door: a bug must not look like a crash of the user's own code
         _show_trace()
         first = str(error).partition("\n")[0]
@@ -50,6 +50,8 @@ def _perform(words: Sequence[str]) -> int:
     from weft.cli.verbs import command_line
 
     command = command_line()
+    if COMPLETING in os.environ:
+        command.main(list(words), prog_name="weft")  # a shell asks how a line could go on
     try:
         with command.make_context("weft", list(words)) as context:
             command.invoke(context)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from weft.authoring.app import App
@@ -29,24 +31,42 @@ from weft.errors import UsageError
 from weft.steps.signature import Signature
 
 
-def run_here(
-    file: str,
-    workflow: str,
-    *,
-    words: Sequence[str],
-    source: str | None,
-    id: str | None,
-    url: str | None,
-    json: bool,
-) -> None:
+class Wish(msgspec.Struct, frozen=True):
+    """What ``weft run`` was asked for: ``[FILE] WORKFLOW [KEY=VALUE]...`` and its options."""
+
+    words: Sequence[str]
+    app: str | None
+    source: str | None
+    id: str | None
+
+    def parts(self) -> tuple[str, str, Sequence[str]]:
+        """The file with the app, the workflow, its arguments. Raises UsageError."""
+        settled = self.app or project_settings().get("app")
+        first, *rest = self.words
+        if settled is None or (rest and "=" not in rest[0]) or _is_file(first):
+            if not rest or "=" in rest[0]:
+                raise UsageError(
+                    f"weft run {first} names no {'workflow' if _is_file(first) else 'file'}.",
+                    hint="weft run app.py order order_id=o-1; without a file where --app or [tool.weft] app has it",
+                )
+            return first, rest[0], rest[1:]
+        return settled, first, rest
+
+
+def _is_file(word: str) -> bool:
+    return Path(word.partition(":")[0]).suffix == ".py"
+
+
+def run_here(wish: Wish, *, url: str | None, json: bool) -> None:
     """What ``app.run`` does, from the command line."""
+    file, workflow, words = wish.parts()
     loaded = load_app(file, "weft run")
-    found = loaded.workflow(workflow)
-    arguments = given(words, source, _signature(found))
     if url is not None:
         loaded.app.url = url
+    found = loaded.workflow(workflow)
+    arguments = given(words, wish.source, _signature(found))
     loaded.app.notices = LiveNotices
-    result = loaded.app.run(found, arguments, id=id)
+    result = loaded.app.run(found, arguments, id=wish.id)
     raw = found.result.encode(result, what=f"{workflow} returned")
     if json:
         print_json(values.decode(raw))

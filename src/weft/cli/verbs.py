@@ -1,69 +1,46 @@
 """The words of the command line: each verb, its options and one line about it. What they do is in the other modules.
 
-Every parameter is text or a flag. Typer reads them with pydantic, whose import takes longer than most verbs: ``Verb``
-hands text over as it was typed, and verbs read their own numbers.
+Every parameter is text or a flag; verbs read their own numbers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+
+from weft.cli.parser import LOOKING, OTHER, RUNNING, STEERING, Verb, Verbs
 
 F = TypeVar("F", bound=Callable[..., None])
-RUNNING, LOOKING, STEERING, OTHER = "Run", "Look", "Steer", "More"
-
-
-class Verb(TyperCommand):
-    """A command whose words stay text."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [_as_typed(parameter) for parameter in super().get_params(ctx)]
-
-
-def _as_typed(parameter: Any) -> Any:
-    read = parameter.process_value
-    if isinstance(read, partial):
-        return parameter
-    parameter.process_value = partial(_value, parameter.required, read)
-    return parameter
-
-
-def _value(required: bool, read: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:  # noqa: FBT001
-    if isinstance(value, str) or (value is None and not required):
-        return value
-    if isinstance(value, tuple) and (value or not required):
-        return list(value)
-    return read(context, value)
-
-
-class Verbs(TyperGroup):
-    """All verbs, listed by what they are for."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [_as_typed(parameter) for parameter in super().get_params(ctx)]
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for panel in (RUNNING, LOOKING, STEERING, OTHER):
-            found = [(name, verb) for name, verb in self.commands.items() if verb.rich_help_panel == panel]  # type: ignore[attr-defined]
-            with formatter.section(panel):
-                formatter.write_dl([(f"{name:9}", verb.get_short_help_str(90)) for name, verb in found])
 
 
 cli = typer.Typer(
     cls=Verbs,
-    add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"max_content_width": 110},
-    help="Durable workflows for Python: start runs, look at them, steer them.",
     epilog="RUN is an id or the beginning of one. The store is --url, WEFT_URL or [tool.weft] url in pyproject.toml, "
     "else sqlite:///weft.db.",
 )
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as Typer calls it
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@cli.callback()
+def weft(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Durable workflows for Python: start runs, look at them, steer them."""
 
 
 @cache
@@ -112,19 +89,24 @@ def _count(text: str | None, option: str, least: int) -> int:
 
 @verb(RUNNING)
 def run(
-    file: Annotated[str, typer.Argument(metavar="FILE[:NAME]", help="The file (or module) with the weft.App.")],
-    workflow: WorkflowName,
-    arguments: Arguments = None,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[FILE[:NAME]] WORKFLOW [KEY=VALUE]...",
+            help="The file (or module) with the weft.App, else that of --app; the workflow; its arguments, by name.",
+        ),
+    ],
     *,
     id: Id = None,
     input: Input = None,
     url: Url = None,
+    app: AppFile = None,
     json: Json = False,
 ) -> None:
     """Start or continue a run here, wait for it, print its result."""
-    from weft.cli.running import run_here
+    from weft.cli.running import Wish, run_here
 
-    run_here(file, workflow, words=arguments or [], source=input, id=id, url=url, json=json)
+    run_here(Wish(words, app, input, id), url=url, json=json)
 
 
 @verb(RUNNING)

@@ -1,0 +1,13 @@
+"""An app offers only its documented names for completion."""
+
+import weft
+
+
+def test_only_documented_names_are_offered() -> None:
+    app = weft.App("memory://")
+
+    offered = {name for name in dir(app) if not name.startswith("_")}
+
+    documented = "get goal graph include lifespan list plan router run start step url workflow"
+    assert offered == set(documented.split())
+    assert all(hasattr(app, name) for name in offered - {"router"})
