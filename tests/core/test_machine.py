@@ -15,7 +15,7 @@ from weft.core import events as e
 from weft.core.code import asks, fold, machine
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Env
-from weft.core.effects import PerformTask
+from weft.core.effects import PerformTask, StopTask
 from weft.core.goal import fold as goal_fold
 from weft.core.goal import machine as goal_machine
 from weft.core.graph import fold as graph_fold
@@ -111,12 +111,22 @@ def test_an_event_of_a_newer_writer_with_a_field_more_can_be_read() -> None:
 
 def test_only_the_live_attempt_and_delivery_count() -> None:
     history = begun(step(policy=e.Policy(attempts_max=3)))
-    for attempt, delivery in ((0, 1), (2, 1), (1, 0), (1, 2)):
+    for attempt, delivery in ((0, 1), (2, 1), (1, 0), (1, 2)):  # not begun, to come, never handed out
         assert history.give(c.ReportTaskSucceeded(EntryId(2), attempt, delivery)) == ()
     assert kinds(history.give(c.ReportTaskFailed(EntryId(2), 1, 1, FAILURE))) == ["task_failed"]
     assert history.give(c.ReportTaskSucceeded(EntryId(2), 1, 1)) == ()
     assert kinds(history.give(c.ReportTaskSucceeded(EntryId(2), 2, 1))) == ["task_succeeded"]
     assert history.give(c.ReportTaskSucceeded(EntryId(2), 2, 1)) == ()
+
+
+def test_the_first_success_of_the_live_attempt_counts_whichever_hand_out_it_comes_from() -> None:
+    history = begun(step(policy=e.Policy(attempts_max=3)))
+    history.give(c.ReportTaskLost(EntryId(2), 1, 1))
+    assert history.give(c.ReportTaskFailed(EntryId(2), 1, 1, FAILURE)) == (), "a failure of it is late"
+    (succeeded,) = history.give(c.ReportTaskSucceeded(EntryId(2), 1, 1))
+    assert (succeeded.attempt, succeeded.earlier) == (1, 1)
+    assert history.machine.effects(succeeded) == (StopTask(EntryId(2)),), "the later hand-out is told to stop"
+    assert history.give(c.ReportTaskSucceeded(EntryId(2), 1, 2)) == (), "there is a result"
 
 
 def test_a_loss_counts_hand_outs_and_a_failure_counts_attempts() -> None:

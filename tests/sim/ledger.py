@@ -142,8 +142,9 @@ class Ledger:
             case e.TaskSucceeded(task=task):
                 if (uid, task) in self.recorded:
                     self.breach(f"task {task} of {uid} succeeded twice")
-                if self.scheduled[uid, task][:2] not in self.gave[uid, task]:
-                    self.breach(f"task {task} of {uid} has a result from a hand-out that was given up")
+                attempt, delivery, _ = self.scheduled[uid, task]
+                if not any(given[0] == attempt and given[1] <= delivery for given in self.gave[uid, task]):
+                    self.breach(f"task {task} of {uid} has a result from an attempt that was given up")
                 self.recorded.add((uid, task))
 
     def claimed(self, rows: Sequence[RunRow], host: HostId) -> None:

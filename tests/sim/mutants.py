@@ -10,7 +10,7 @@ import msgspec
 
 from tests.sim.workflows import Cast
 from weft.core import commands as c
-from weft.core import life, tasks, waits
+from weft.core import life, waits
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.ports.store import Outcome, StoredEvent
@@ -175,16 +175,6 @@ def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
 
 
 # --- tasks -------------------------------------------------------------------------------------------------------
-
-
-@mutant
-def attempt_as_the_only_fence() -> Iterator[None]:
-    def live(state: Any, task: int, attempt: int, delivery: int) -> Any:
-        found = state.tasks.get(task)
-        return found if found is not None and found.attempt == attempt else None
-
-    with swap(tasks, "_live", live):
-        yield
 
 
 @mutant

@@ -143,6 +143,7 @@ class TaskSucceeded(Event, frozen=True, kw_only=True, tag="task_succeeded"):
     task: EntryId
     output: Raw = NULL
     attempt: int = 1
+    earlier: int = 0  # the delivery that succeeded, if it had been given up for a later one
 
 
 class TaskFailed(Event, frozen=True, kw_only=True, tag="task_failed"):

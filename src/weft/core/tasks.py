@@ -1,7 +1,8 @@
 """The life of a task, the same in every style: handed out, answered, tried again, lost, undone.
 
-A report counts only if task, attempt and delivery are the live ones: that is the fence. Leases and timeouts only say
-when to hand out again. Nothing here knows who waits for the task.
+A report counts only if task, attempt and delivery are the live ones: that is the fence. A success may come from an
+earlier delivery of the live attempt: the work is done, whoever was taken for dead meanwhile. Leases and timeouts only
+say when to hand out again. Nothing here knows who waits for the task.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
-from weft.core.effects import PerformTask
+from weft.core.effects import PerformTask, StopTask
 from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
 from weft.core.ids import EntryId
 from weft.core.retry import LOST_MAX, backoff_ms, loss_ms
@@ -30,10 +31,12 @@ def _live(state: State, task: int, attempt: int, delivery: int) -> Task | None:
 
 
 def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[TaskSucceeded]:
-    """A result of the live attempt is recorded; any other is late."""
-    if _live(state, report.task, report.attempt, report.delivery) is None:
+    """Record the first result of the live attempt, whichever hand-out it comes from; any other is late."""
+    task = state.tasks.get(report.task)
+    if task is None or task.attempt != report.attempt or not 1 <= report.delivery <= task.delivery:
         return ()
-    return (TaskSucceeded(task=report.task, output=report.output, attempt=report.attempt),)
+    earlier = report.delivery if report.delivery < task.delivery else 0
+    return (TaskSucceeded(task=report.task, output=report.output, attempt=report.attempt, earlier=earlier),)
 
 
 def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[TaskFailed]:
@@ -95,6 +98,11 @@ def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
         state.steps_done += 1
         remember_undo(state, event.task, task, event.output, location)
     return task
+
+
+def stop_later(event: TaskSucceeded) -> Sequence[StopTask]:
+    """Nobody waits any more for the hand-out that is under way, if an earlier one has succeeded."""
+    return (StopTask(event.task),) if event.earlier else ()
 
 
 def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None:

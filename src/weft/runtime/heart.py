@@ -46,6 +46,8 @@ class Heartbeat:
         self._turning: asyncio.TimerHandle | None = None
         self._loop = BackgroundLoop("the heartbeat", self._run, engine.fail)
         self._apart: _Apart | None = None
+        self._loop_here: asyncio.AbstractEventLoop | None = None
+        self._warned_for = -1.0
 
     def start(self) -> None:
         if not self._engine.settings.heart_apart:
@@ -53,7 +55,7 @@ class Heartbeat:
             return
         self._turn()
         self._engine.worker.guard = self
-        loop = asyncio.get_running_loop()
+        loop = self._loop_here = asyncio.get_running_loop()
         self._apart = _Apart(self._beat_apart, partial(_report, loop, self._engine))
 
     async def stop(self) -> None:
@@ -104,10 +106,32 @@ class Heartbeat:
         heart = self._engine.store.hosts.heart()
         try:
             while True:
-                heard = not self.is_turning() or await self._beat(heart.beat)
+                turning = self.is_turning()
+                if not turning:
+                    self._warn_of_blocking()
+                heard = not turning or await self._beat(heart.beat)
                 await asyncio.sleep(self._lease_seconds / (BEATS_PER_LEASE if heard else TRIES_PER_LEASE))
         finally:
             await heart.close()
+
+    def _warn_of_blocking(self) -> None:
+        """Name the step that keeps the loop from turning, once for each standstill. Called on the heart's thread."""
+        if self._warned_for == self._turned_at or self._loop_here is None:
+            return
+        self._warned_for = self._turned_at
+        seconds = self._engine.clock.monotonic() - self._turned_at
+        running = asyncio.current_task(self._loop_here)
+        flight = next((one for one in self._engine.worker.begun() if one.running is running), None)
+        if running is None or flight is None:
+            log.warning("weft: the event loop of this host has been blocked for %.1f s", seconds)
+            return
+        log.warning(
+            "weft: the step %s (run %s) has blocked the event loop for %.1f s: other hosts may perform it too. "
+            "Make it a plain `def`, which runs in a thread, or await what takes long.",
+            flight.effect.step,
+            flight.run_id,
+            seconds,
+        )
 
     async def _beat(self, beat: Beat) -> bool:
         """Whether the store has it."""

@@ -326,6 +326,10 @@ class Worker:
             self._forget(flight.uid, flight.effect.task)
         return given
 
+    def begun(self) -> list[Flight]:
+        """What is being performed. May be asked from another thread while the loop stands still."""
+        return [flight for flights in list(self.flights.values()) for flight in list(flights.values()) if flight.begun]
+
     def next_in_line(self) -> Flight | None:
         """What has waited longest for a slot."""
         return self._line[0] if self._line else None

@@ -236,6 +236,7 @@ _EFFECTS: dict[type, Callable[[CodeMachine, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda m, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
     e.TaskScheduled: _task_effects,
     e.UndoScheduled: _task_effects,
+    e.TaskSucceeded: lambda _, event: tasks.stop_later(event),
     e.TaskFailed: _again,
     e.TaskLost: _again,
     e.TimerSet: _armed,

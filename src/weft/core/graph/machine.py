@@ -486,7 +486,7 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
     e.TaskScheduled: _scheduled,
     e.UndoScheduled: lambda m, _: (m.perform(m.state.seq),),
-    e.TaskSucceeded: _dropped,
+    e.TaskSucceeded: lambda m, event: (*_dropped(m, event), *tasks.stop_later(event)),
     e.TaskFailed: _task_ended,
     e.TaskLost: _again,
     e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
