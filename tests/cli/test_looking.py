@@ -274,7 +274,7 @@ def test_a_failed_run_shows_its_traceback(weft: Weft) -> None:
     shown = weft("show", "d-1").out
 
     assert f'app.py", line {LINE}, in ' in shown
-    assert "\nValueError: declined o-1\n" in shown
+    assert "\n  ValueError: declined o-1\n" in shown
     assert "weft/runtime" not in shown
     assert "ValueError: declined o-1" in document(weft, "show", "d-1")["failure"]["traceback"]
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
 from weft.cli.entry import say
-from weft.cli.output import console, print_json, print_table
+from weft.cli.output import Text, console, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.cli.planning import Known, known_steps
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated

@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
 from weft.cli.loading import load_app
-from weft.cli.output import console, print_json
+from weft.cli.output import Text, console, print_json
 from weft.core.graph.findings import Finding
 from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shortened

@@ -11,7 +11,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from textwrap import indent
 
+from weft.core.visible import visible
 from weft.errors import RunFailed, UsageError, WeftError
 
 REFUSED = 1
@@ -65,8 +67,9 @@ def _perform(words: Sequence[str]) -> int:
 
 def say(text: str, *more: str) -> None:
     """Tell the person, apart from what the command prints for programs."""
-    lines = [f"weft: {text}", *(f"      {line}" for line in more if line)]
-    print("\n".join(lines), file=sys.stderr, flush=True)
+    # A line break in it must not begin a line that looks like one of ours.
+    told = [visible(each).replace("\n", "\n      ") for each in (text, *more) if each]
+    print("weft: " + "\n      ".join(told), file=sys.stderr, flush=True)
 
 
 def complain(error: WeftError) -> None:
@@ -74,7 +77,7 @@ def complain(error: WeftError) -> None:
     from weft.cli.pages import PAGES
 
     if isinstance(error, RunFailed) and error.failure.traceback:
-        print(error.failure.traceback, file=sys.stderr)
+        print(indent(visible(error.failure.traceback), "  "), file=sys.stderr)
     say(error.message, error.hint, f"More: weft help {error.code}" if error.code in PAGES else "")
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.table import Table
-from rich.text import Text
 
-from weft.cli.output import STYLES, value
+from weft.cli.output import STYLES, Text, value
 from weft.cli.tree import GLYPHS, Row, outcome, took_text
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import Plan

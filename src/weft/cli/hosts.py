@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.text import Text
-
-from weft.cli.output import age, console, iso, print_json, print_table
+from weft.cli.output import Text, age, console, iso, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.ports.store import HostRow
 from weft.runtime.clock import SystemClock

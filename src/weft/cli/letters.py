@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from rich.text import Text
-
 from weft.cli.entry import say
-from weft.cli.output import console, document, failure_text, iso, moment, print_json, print_table, value
+from weft.cli.output import Text, console, document, failure_text, iso, moment, print_json, print_table, value
 from weft.cli.place import described, found, opened, url_of
 from weft.core import commands as c
 from weft.core.ids import RunId

@@ -8,10 +8,10 @@ import sys
 from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.text import Text
 
 from weft.authoring.notices import Notices
 from weft.cli.activity import summary
+from weft.cli.output import Text
 from weft.core.ids import RunUid
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
 from weft.cli.history import History
-from weft.cli.output import console, failure_text, iso, moment
+from weft.cli.output import Text, console, failure_text, iso, moment
 from weft.cli.place import found
 from weft.core import values
+from weft.core.visible import visible_json
 from weft.errors import Failure
 from weft.ports.store import StoredEvent
 
@@ -32,7 +32,7 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
                 continue
             location = mark.location if mark is not None else ""
             if json:
-                print(msgspec.json.encode(event_document(stored, location)).decode(), flush=True)
+                print(visible_json(msgspec.json.encode(event_document(stored, location)).decode()), flush=True)
             else:
                 out.print(_line(stored, location))
 

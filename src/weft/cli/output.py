@@ -5,15 +5,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from rich.console import Console
+from rich.style import Style
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from weft.core import values
 from weft.core.durations import format_ms
+from weft.core.visible import visible, visible_json, visible_line
 from weft.errors import Failure
 from weft.ports.store import RunRow
 
@@ -31,25 +33,53 @@ STYLES = {
 }
 
 
+class Text(RichText):
+    """One line on the terminal: line breaks and escapes in it are spelled out, whoever wrote them."""
+
+    def __init__(self, text: str = "", style: str | Style = "") -> None:
+        super().__init__(visible_line(text), style)
+
+    def append(self, text: RichText | str, style: str | Style | None = None) -> Self:
+        super().append(visible_line(text) if isinstance(text, str) else text, style)
+        return self
+
+    @classmethod
+    def assemble(cls, *parts: RichText | str | tuple[str, str | Style], style: str | Style = "") -> Self:  # type: ignore[override]
+        made = cls(style=style)
+        for part in parts:
+            made.append(*part) if isinstance(part, tuple) else made.append(part)
+        return made
+
+
+def lines(text: str, style: str = "") -> RichText:
+    """Text of several lines; escapes in it are spelled out."""
+    return RichText(visible(text), style)
+
+
+class _Console(Console):
+    def render_str(self, text: str, **options: Any) -> RichText:
+        return super().render_str(visible(text), **options)
+
+
 def console() -> Console:
-    """The terminal; what is piped is not cut to the width of one."""
+    """The terminal; what is piped is not cut to the width of one. Escapes in what is printed are spelled out."""
     width = None if sys.stdout.isatty() else WIDTH_MAX
-    return Console(highlight=False, soft_wrap=True, width=width)
+    return _Console(highlight=False, soft_wrap=True, width=width)
 
 
 def print_json(document: Any) -> None:
     """One document, readable."""
-    print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    print(visible_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
 
 
-def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
+def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[str | RichText]]) -> None:
     """Columns without a frame; on a terminal only the last one is cut."""
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
     for heading in headings[:-1]:
         table.add_column(heading, no_wrap=True, overflow="fold")
     table.add_column(headings[-1], no_wrap=True, overflow="ellipsis", ratio=1 if out.is_terminal else None)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     out.print(table)
 
 
@@ -105,7 +135,7 @@ def document(raw: bytes) -> Any:
 def failure_text(failure: Failure) -> str:
     """A failure in one line."""
     where = f" ({failure.where})" if failure.where else ""
-    message = failure.message.partition("\n")[0].rstrip(". ")
+    message = visible_line(failure.message.rstrip(". \n"))
     cause = f", caused by {failure.cause}" if failure.cause else ""
     return f"{failure.type}: {message}{where}{cause}" if message else f"{failure.type}{where}{cause}"
 

@@ -7,14 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from rich.text import Text
 
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.cli.arguments import plain
 from weft.cli.entry import say
 from weft.cli.loading import Loaded, load_app
-from weft.cli.output import age, console, iso, print_json
+from weft.cli.output import Text, age, console, iso, lines, print_json
 from weft.cli.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.cli.place import described, exists, opened, project_settings, url_of
 from weft.errors import UsageError
@@ -98,14 +97,14 @@ async def print_plan(
 
 def _print(plan: Plan, reuse: dict[str, Memo], known: Known) -> None:
     out = console()
-    out.print(Text(str(plan)))
+    out.print(lines(str(plan)))
     if reuse and known.door is not None:
         now = known.door.clock.now_ms()
         out.print()
         out.print(Text("answered from the cache:", style="dim"))
         for step, memo in reuse.items():
             out.print(Text(f"  {step}: as in {memo.run}, {age(now - memo.at)} ago"))
-    out.print(Text(f"\nSteps of {_origin(known)}.", style="dim"))
+    out.print(lines(f"\nSteps of {_origin(known)}.", style="dim"))
 
 
 def _origin(known: Known) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from weft.core import values
 from weft.core.graph.starting import GOAL
 from weft.core.ids import RunId
 from weft.core.questions import STARTED_BY
+from weft.core.visible import visible
 from weft.errors import UsageError
 from weft.steps.signature import Signature
 
@@ -71,7 +73,7 @@ def run_here(wish: Wish, *, url: str | None, json: bool) -> None:
     if json:
         print_json(values.decode(raw))
     else:
-        print(pretty(raw))
+        print(visible(pretty(raw)) if sys.stdout.isatty() else pretty(raw))
 
 
 async def start_elsewhere(

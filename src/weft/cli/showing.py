@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.text import Text
 
 from weft.cli.activity import Activity, activity_of, note_idle
 from weft.cli.goal_tree import drawn_facts, drawn_plan
 from weft.cli.history import History, Mark
 from weft.cli.output import (
+    Text,
     age,
     console,
     document,
     failure_text,
     iso,
+    lines,
     moment,
     pretty,
     print_json,
@@ -169,7 +171,8 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
     if row.fault is not None:
         out.print(Text(f"its log cannot be read: {row.fault}", style="red"))
     elif history.status == "completed":
-        out.print(Text(f"→ {pretty(await door.load(history.output))}", style="green"))
+        result = pretty(await door.load(history.output)).replace("\n", "\n  ")
+        out.print(lines(f"→ {result}", style="green"))
     elif history.status == "failed" and history.failure is not None:
         print_traceback(out, history.failure)
         out.print(Text(f"failed: {failure_text(history.failure)}", style="red"))
@@ -192,7 +195,7 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
 def print_traceback(out: Console, failure: Failure) -> None:
     """The recorded traceback of a failure, if it has one."""
     if failure.traceback:
-        out.print(Text(failure.traceback, style="dim"))
+        out.print(lines(indent(failure.traceback, "  "), style="dim"))
         out.print()
 
 

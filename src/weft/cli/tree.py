@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from rich.table import Table
-from rich.text import Text
 
 from weft.cli.history import History, Mark
-from weft.cli.output import STYLES, age, failure_text, moment, took, value
+from weft.cli.output import STYLES, Text, age, failure_text, moment, took, value
 
 SIBLINGS_MAX = 24
 HEAD, TAIL = 6, 12

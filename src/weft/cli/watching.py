@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
-from rich.text import Text
 
 from weft.cli.activity import Activity, activity_of, forget_idle, note_idle
 from weft.cli.history import History, Mark
-from weft.cli.output import age, console, failure_text, moment, status_text, took, value
+from weft.cli.output import Text, age, console, failure_text, moment, status_text, took, value
 from weft.cli.place import found
 from weft.cli.showing import print_end, print_header
 from weft.cli.tree import GLYPHS, drawn, waiting

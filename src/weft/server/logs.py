@@ -13,6 +13,7 @@ from typing import Any, TextIO
 
 import msgspec
 
+from weft.core.visible import visible, visible_line
 from weft.steps.base import CURRENT_TASK
 from weft.steps.secrets import strike, strike_json
 
@@ -78,8 +79,8 @@ class TextLines(logging.Formatter):
             name: value for name, value in found.items() if name not in ("at", "level", "logger", "message", "step")
         }
         tail = "".join(f" {name}={value}" for name, value in more.items())
-        text = f"{found['at'][11:19]} {found['level']}: {found['message'].removeprefix('weft: ')}{tail}"
-        return strike(f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text)
+        text = visible_line(f"{found['at'][11:19]} {found['level']}: {found['message'].removeprefix('weft: ')}{tail}")
+        return strike(f"{text}\n{visible(self.formatException(record.exc_info))}" if record.exc_info else text)
 
 
 def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:

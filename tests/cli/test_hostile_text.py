@@ -1,0 +1,105 @@
+"""Text of users at a terminal: escapes and line breaks in titles, failures and reasons are spelled out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+import weft
+from tests.cli.conftest import Weft
+from weft.core.ids import RunId
+from weft.core.visible import visible, visible_line
+from weft.runtime.questions import open_in
+from weft.server.logs import TextLines
+
+HOSTILE = "\x1b[2Jgone\x1b]0;owned\x07\nfake-1   completed\r\u202eabc\x9b31m"
+BREAKS = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029")
+
+
+@pytest.fixture
+def store(folder: Path) -> str:
+    """A store with a run that asks, one that failed and one that was cancelled, all with hostile text."""
+    url = f"sqlite:///{folder / 'weft.db'}"
+    app = weft.App(url)
+
+    @app.step(retries=0)
+    async def fall() -> None:
+        raise ValueError(HOSTILE)
+
+    @app.workflow
+    async def asks(ctx: weft.Context) -> None:
+        await ctx.ask("may", title=HOSTILE, about={"text": HOSTILE})
+
+    @app.workflow
+    async def fails(ctx: weft.Context) -> None:
+        await fall()
+
+    @app.workflow
+    async def waits(ctx: weft.Context, text: str) -> str:
+        await ctx.receive("never")
+        return text
+
+    @app.workflow
+    async def gives(ctx: weft.Context, text: str) -> str:
+        return text
+
+    async def main() -> None:
+        async with app:
+            await app.start(asks, id="asks-1")
+            failed = await app.start(fails, id="fails-1")
+            cancelled = await app.start(waits(HOSTILE), id="waits-1")
+            given = await app.start(gives(HOSTILE), id="gives-1")
+            await cancelled.cancel(HOSTILE)
+            await given.result()
+            while not await open_in(app.door, await app.door.row(RunId("asks-1"))):
+                await asyncio.sleep(0.01)
+            for handle in (failed, cancelled):
+                with pytest.raises(weft.WeftError):
+                    await handle.result()
+
+    asyncio.run(main())
+    return url
+
+
+COMMANDS = (
+    ["list"],
+    ["inbox"],
+    ["inbox", "asks-1:may"],
+    *([verb, run] for verb in ("show", "explain", "events") for run in ("asks-1", "fails-1", "waits-1", "gives-1")),
+    ["watch", "fails-1"],
+    ["watch", "waits-1"],
+    ["list", "--json"],
+    ["show", "fails-1", "--json"],
+    ["inbox", "--json"],
+)
+
+
+def test_nothing_that_a_user_wrote_reaches_the_terminal_as_a_command(weft: Weft, store: str) -> None:
+    told = ""
+    for words in COMMANDS:
+        spoken = weft(*words, "--url", store)
+        text = spoken.out + spoken.err
+        told += text
+        unseen = {char for char in text if not char.isprintable() and char not in "\n\t"}
+        assert not unseen, (words, unseen)
+        assert not any(line.startswith("fake-1") for line in text.splitlines()), (words, text)
+    assert told.count("\\e[2Jgone") > 10, told
+
+
+def test_control_characters_are_spelled_out() -> None:
+    assert visible("a\x1b[31m\x07\x7f\x9b\u202e") == "a\\e[31m\\x07\\x7f\\x9b\\u202e"
+    assert visible("one\n\ttwo ä 漢 👍") == "one\n\ttwo ä 漢 👍"
+    assert visible_line("one\n\ttwo\r") == "one\\n\\ttwo\\r"
+    for char in BREAKS:
+        assert len(visible_line(f"a{char}b").splitlines()) == 1
+
+
+def test_the_log_at_a_terminal_has_one_line_per_record() -> None:
+    record = logging.makeLogRecord({"msg": f"run failed: {HOSTILE}", "levelname": "WARNING"})
+
+    text = TextLines().format(record)
+
+    assert text.isprintable()
