@@ -219,3 +219,19 @@ def test_every_item_has_a_key_of_its_own_which_is_the_one_that_services_see() ->
 def test_metadata_that_nobody_has_yet_is_refused(step: dict[str, Any]) -> None:
     with pytest.raises(BadStep):
         app_with(**step)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "runs"),
+    [
+        ({"ale": "inside"}, True),
+        ({"ale": "false"}, False),
+        ({"lua": "return inside"}, False),
+        ({"lua": "return 0"}, True),
+    ],
+)
+def test_each_language_has_its_own_truth(predicate: dict[str, str], runs: bool) -> None:
+    app = app_with(needs={"a": {"name": "inside"}}, when=predicate)
+    facts = World(app).run(app.goal("g", "s"), {"a": None})
+
+    assert ("got" in facts.result) is runs

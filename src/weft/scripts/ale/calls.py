@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.scripts.ale.meter import FRAMES_MAX, Exhausted, Fault, Meter
-from weft.scripts.ale.values import Closure, Keyword, Procedure, kind
+from weft.scripts.ale.values import Closure, Keyword, Lazy, Listed, Procedure, kind
 
 
 def apply(meter: Meter, called: Any, arguments: list[Any]) -> Any:
@@ -23,8 +23,10 @@ def apply(meter: Meter, called: Any, arguments: list[Any]) -> Any:
         raise Fault(f"{kind(called)} is called with {len(arguments)} arguments; it takes 1, or 2 with a default")
     if shape is Keyword:
         return look_up(arguments[0], called, *arguments[1:])
-    if shape is dict or shape is list:
+    if shape is dict:
         return look_up(called, *arguments)
+    if shape is list or shape is str or shape is Listed:
+        return _part(meter, called, *arguments)
     if shape is int:
         return look_up(arguments[0], called, *arguments[1:])
     raise Fault(f"{kind(called)} cannot be called")
@@ -54,6 +56,21 @@ def _enter(meter: Meter, closure: Closure, arguments: list[Any]) -> Any:
     return value
 
 
+def _part(meter: Meter, whole: Any, start: Any, end: Any = None) -> Any:
+    """What a vector, list or string gives when it is called: itself from one position on, or up to another."""
+    size = len(whole)
+    stop = size if end is None else end
+    if type(start) is not int or type(stop) is not int:
+        raise Fault(f"the position in a sequence is an integer, not {kind(start if type(start) is not int else end)}")
+    last = size - 1 if type(whole) is Listed else size
+    if not 0 <= start <= last or not start <= stop <= size:
+        shown = f"{start}" if end is None else f"{start} to {end}"
+        raise Fault(f"there is no part {shown} in a sequence of {size}")
+    meter.take((stop - start) * 8 + 64)
+    part = whole[start:stop]
+    return part if type(whole) is not Listed else Listed(part) or None
+
+
 def look_up(collection: Any, key: Any, default: Any = None) -> Any:
     """A field of an object or an element of a sequence; the default where there is none."""
     shape = type(collection)
@@ -65,7 +82,7 @@ def look_up(collection: Any, key: Any, default: Any = None) -> Any:
         if type(key) is Keyword:
             raise Fault(f"`:{key}` needs an object, not {kind(collection)}")
         raise Fault(f"the position in a sequence is an integer, not {kind(key)}")
-    if shape is list or shape is str:
+    if shape in (list, str, Listed, Lazy):
         return collection[key] if 0 <= key < len(collection) else default
     if collection is None:
         return default

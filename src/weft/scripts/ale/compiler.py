@@ -13,7 +13,7 @@ from weft.scripts.ale.calls import apply, look_up
 from weft.scripts.ale.meter import FRAMES_MAX, Fault
 from weft.scripts.ale.procedures import PROCEDURES, make_object
 from weft.scripts.ale.reader import Form, Group, Literal, Symbol, bad
-from weft.scripts.ale.values import Keyword, Procedure, Shape
+from weft.scripts.ale.values import Keyword, Procedure, Shape, listed
 from weft.scripts.failures import did_you_mean
 
 Frame = list[Any]
@@ -262,7 +262,7 @@ def _quoted(form: Form) -> Any:
         raise bad("a quote inside a quote is no value", form.line)
     parts = [_quoted(part) for part in form.forms]
     if form.kind != "{":
-        return parts
+        return listed(parts) if form.kind == "(" else parts
     if len(parts) % 2 or not all(type(key) in (str, Keyword) for key in parts[::2]):
         raise bad("an object needs keywords or strings for keys, and a value for each", form.line)
     return {str(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}

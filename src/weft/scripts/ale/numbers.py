@@ -117,6 +117,14 @@ def _ordering(name: str, compare: Callable[[Any, Any], bool]) -> Callable[..., A
     return run
 
 
+_equal = _ordering("=", operator.eq)
+
+
+def _unequal(meter: Meter, first: Any, *others: Any) -> bool:
+    """Not all are equal."""
+    return not _equal(meter, first, *others)
+
+
 def _testing(name: str, test: Callable[[Any], bool]) -> Callable[..., bool]:
     return lambda _meter, value: test(number(value, name))
 
@@ -137,8 +145,8 @@ TABLE: Final = (
     Procedure(">=", _ordering(">=", operator.ge), 1, None),
     Procedure("<", _ordering("<", operator.lt), 1, None),
     Procedure("<=", _ordering("<=", operator.le), 1, None),
-    Procedure("=", _ordering("=", operator.eq), 1, None),
-    Procedure("!=", _ordering("!=", operator.ne), 1, None),
+    Procedure("=", _equal, 1, None),
+    Procedure("!=", _unequal, 1, None),
     Procedure("zero?", _testing("zero?", lambda value: value == 0), 1, 1),
     Procedure("pos?", _testing("pos?", lambda value: value > 0), 1, 1),
     Procedure("neg?", _testing("neg?", lambda value: value < 0), 1, 1),

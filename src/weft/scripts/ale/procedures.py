@@ -1,24 +1,25 @@
-"""The functions every Ale script has. Sequences come back whole, never lazy, so that they can be outputs."""
+"""The functions every Ale script has. Sequences come back whole, also lazy ones, so that they can be outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from weft.scripts.ale import numbers
 from weft.scripts.ale.calls import apply, look_up
 from weft.scripts.ale.meter import Fault, Meter
 from weft.scripts.ale.numbers import integer
-from weft.scripts.ale.values import Closure, Keyword, Procedure, kind, same, text
+from weft.scripts.ale.values import Closure, Keyword, Lazy, Listed, Pair, Procedure, kind, listed, same, text
 
 _ITEM: Final = 16  # bytes that an element of a sequence costs
 _NOTHING: Final = object()
 
 
-def items(meter: Meter, value: Any, name: str) -> list[Any]:
+def items(meter: Meter, value: Any, name: str) -> Sequence[Any]:
     """The elements of a sequence: of a string its characters, of an object its pairs, of null none."""
-    if type(value) is list:
-        return value
+    if type(value) in (list, Listed, Lazy):
+        found: Sequence[Any] = value
+        return found
     if value is None:
         return []
     if type(value) is str:
@@ -26,13 +27,26 @@ def items(meter: Meter, value: Any, name: str) -> list[Any]:
         return list(value)
     if type(value) is dict:
         meter.take(len(value) * 96)
-        return [[Keyword(key), item] for key, item in value.items()]
+        return [Pair((Keyword(key), item)) for key, item in value.items()]
     raise Fault(f"`{name}` needs a sequence, not {kind(value)}")
 
 
-def _made(meter: Meter, made: list[Any]) -> list[Any]:
+def _made(meter: Meter, made: Sequence[Any]) -> list[Any]:
     meter.take(len(made) * _ITEM + 64)
-    return made
+    return list(made)
+
+
+def _lazy(meter: Meter, made: Sequence[Any]) -> Lazy:
+    meter.take(len(made) * _ITEM + 64)
+    return Lazy(made)
+
+
+def _like(meter: Meter, value: Any, parts: Sequence[Any]) -> Any:
+    """A sequence of the same kind as another, of these parts."""
+    meter.take(len(parts) * _ITEM + 64)
+    if type(value) is Lazy:
+        return Lazy(parts)
+    return list(parts) if type(value) is list else listed(parts)
 
 
 # Text and equality
@@ -58,7 +72,7 @@ def _raise(meter: Meter, *values: Any) -> Any:
 def _length(_meter: Meter, value: Any) -> int:
     if value is None:
         return 0
-    if type(value) in (list, str, dict):
+    if type(value) in (list, str, dict, Listed, Lazy):
         return len(value)
     raise Fault(f"`length` needs a sequence, not {kind(value)}")
 
@@ -66,6 +80,8 @@ def _length(_meter: Meter, value: Any) -> int:
 def _first(meter: Meter, value: Any) -> Any:
     if type(value) is str:
         return value[:1] or None
+    if type(value) is Pair:
+        return value[0]
     return next(iter(items(meter, value, "first")), None)
 
 
@@ -74,8 +90,24 @@ def _last(meter: Meter, value: Any) -> Any:
     return found[-1] if found else None
 
 
-def _rest(meter: Meter, value: Any) -> list[Any]:
-    return _drop(meter, 1, value)
+def _rest(meter: Meter, value: Any) -> Any:
+    if type(value) is Pair:
+        return value[1]
+    if type(value) is str:
+        meter.take(len(value) * 4)
+        return value[1:]
+    if type(value) is dict:
+        raise Fault("the rest of an object depends on its order; use `dissoc`")
+    return _like(meter, value, items(meter, value, "rest")[1:])
+
+
+def _reverse(meter: Meter, value: Any) -> Any:
+    if type(value) is str:
+        meter.take(len(value) * 4)
+        return value[::-1]
+    if type(value) is dict:
+        raise Fault("`reverse` needs a sequence with an order, not an object")
+    return _like(meter, value, items(meter, value, "reverse")[::-1])
 
 
 def _nth(meter: Meter, value: Any, index: Any, default: Any = _NOTHING) -> Any:
@@ -87,17 +119,21 @@ def _nth(meter: Meter, value: Any, index: Any, default: Any = _NOTHING) -> Any:
     return default
 
 
-def _take(meter: Meter, count: Any, value: Any) -> list[Any]:
-    return _made(meter, items(meter, value, "take")[: max(integer(count, "take"), 0)])
+def _take(meter: Meter, count: Any, value: Any) -> Lazy:
+    return _lazy(meter, items(meter, value, "take")[: max(integer(count, "take"), 0)])
 
 
-def _drop(meter: Meter, count: Any, value: Any) -> list[Any]:
+def _drop(meter: Meter, count: Any, value: Any) -> Lazy:
     found = items(meter, value, "drop")
     meter.take(len(found) * _ITEM)
-    return found[max(integer(count, "drop"), 0) :]
+    return Lazy(found[max(integer(count, "drop"), 0) :])
 
 
-def _concat(meter: Meter, *values: Any) -> list[Any]:
+def _concat(meter: Meter, *values: Any) -> Lazy:
+    return Lazy(_joined(meter, *values))
+
+
+def _joined(meter: Meter, *values: Any) -> list[Any]:
     whole: list[Any] = []
     for value in values:
         found = items(meter, value, "concat")
@@ -107,25 +143,24 @@ def _concat(meter: Meter, *values: Any) -> list[Any]:
 
 
 def _conj(meter: Meter, value: Any, *added: Any) -> Any:
-    if type(value) is dict:
-        pairs = [part for pair in added for part in items(meter, pair, "conj")]
-        return _assoc(meter, value, *pairs)
+    if type(value) in (dict, str):
+        raise Fault(f"`conj` cannot add to {kind(value)}; use `{'assoc' if type(value) is dict else 'str'}`")
     found = items(meter, value, "conj")
-    meter.take((len(found) + len(added)) * _ITEM)
-    return [*found, *added]
+    # A vector grows at its end, everything else at its front, one by one.
+    return _like(meter, value, [*found, *added] if type(value) is list else [*reversed(added), *found])
 
 
-def _cons(meter: Meter, added: Any, value: Any) -> list[Any]:
-    found = items(meter, value, "cons")
-    meter.take(len(found) * _ITEM)
-    return [added, *found]
+def _cons(meter: Meter, added: Any, value: Any) -> Any:
+    if value is not None and type(value) not in (list, Listed, Lazy):
+        return Pair((added, value))
+    return _like(meter, value, [added, *items(meter, value, "cons")])
 
 
-def _range(meter: Meter, *bounds: Any) -> list[int]:
+def _range(meter: Meter, *bounds: Any) -> Lazy:
     low, high, step = 0, 0, 1
     whole = [integer(bound, "range") for bound in bounds]
     if len(whole) == 1:
-        high = whole[0]
+        high, step = whole[0], 1 if whole[0] > 0 else -1
     else:
         low, high = whole[:2]
     if len(whole) == 3:
@@ -134,7 +169,7 @@ def _range(meter: Meter, *bounds: Any) -> list[int]:
         raise Fault("`range` needs a step other than 0")
     widest = max(low.bit_length(), high.bit_length()) // 8 + 48
     meter.take(max(0, (high - low) // step + 1) * widest)
-    return list(range(low, high, step))
+    return Lazy(range(low, high, step))
 
 
 # Objects
@@ -165,6 +200,10 @@ def _mapping(value: Any, name: str) -> dict[str, Any]:
 def _assoc(meter: Meter, value: Any, *parts: Any) -> dict[str, Any]:
     found = _mapping(value, "assoc")
     meter.take(len(found) * 96)
+    if len(parts) == 1:
+        if type(parts[0]) is not Pair:
+            raise Fault(f"`assoc` takes a key and a value, or a pair, not {kind(parts[0])}")
+        parts = parts[0]
     return {**found, **make_object(meter, *parts)}
 
 
@@ -174,15 +213,8 @@ def _dissoc(meter: Meter, value: Any, *keys: Any) -> dict[str, Any]:
     return {key: item for key, item in found.items() if key not in gone}
 
 
-def _seq_to_object(meter: Meter, value: Any) -> dict[str, Any]:
-    parts: list[Any] = []
-    for pair in items(meter, value, "seq->object"):
-        found = items(meter, pair, "seq->object")
-        if len(found) != 2:
-            raise Fault("`seq->object` needs pairs")
-        meter.take(2 * _ITEM)
-        parts += found
-    return make_object(meter, *parts)
+def _seq_to_object(meter: Meter, *values: Any) -> dict[str, Any]:
+    return make_object(meter, *_joined(meter, *values))
 
 
 def _contains(_meter: Meter, value: Any, key: Any) -> bool:
@@ -192,27 +224,27 @@ def _contains(_meter: Meter, value: Any, key: Any) -> bool:
 # Functions that call functions. Loops of Python's own: no callback runs below C code, which the depth does not count.
 
 
-def _map(meter: Meter, function: Any, value: Any, *others: Any) -> list[Any]:
+def _map(meter: Meter, function: Any, value: Any, *others: Any) -> Lazy:
     made: list[Any] = []
     if not others:
         for item in items(meter, value, "map"):
             made.append(apply(meter, function, [item]))
             meter.take(_ITEM)
-        return made
+        return Lazy(made)
     rows = zip(items(meter, value, "map"), *(items(meter, other, "map") for other in others), strict=False)
     for row in rows:
         made.append(apply(meter, function, list(row)))
         meter.take(_ITEM)
-    return made
+    return Lazy(made)
 
 
-def _filter(meter: Meter, function: Any, value: Any) -> list[Any]:
+def _filter(meter: Meter, function: Any, value: Any) -> Lazy:
     made: list[Any] = []
     for item in items(meter, value, "filter"):
         if apply(meter, function, [item]) is not False:
             made.append(item)
             meter.take(_ITEM)
-    return made
+    return Lazy(made)
 
 
 def _reduce(meter: Meter, function: Any, *rest: Any) -> Any:
@@ -248,13 +280,13 @@ _QUESTIONS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "boolean?": lambda value: type(value) is bool,
     "keyword?": lambda value: type(value) is Keyword,
     "vector?": lambda value: type(value) is list,
-    "list?": lambda value: type(value) is list or value is None,
+    "list?": lambda value: type(value) is Listed or value is None,
     "object?": lambda value: type(value) is dict,
     "function?": lambda value: type(value) in (Procedure, Closure),
     "number?": lambda value: kind(value) == "a number",
     "true?": lambda value: value is True,
     "false?": lambda value: value is False,
-    "empty?": lambda value: value is None or (type(value) in (list, str, dict) and not value),
+    "empty?": lambda value: value is None or (type(value) in (list, str, dict, Lazy) and not value),
 }
 
 
@@ -268,12 +300,12 @@ def _negated(asked: Procedure) -> Procedure:
 
 
 _SEQUENCES: Final = (
-    Procedure("list", lambda meter, *values: _made(meter, list(values)), 0, None),
-    Procedure("vector", lambda meter, *values: _made(meter, list(values)), 0, None),
-    Procedure("seq->vector", lambda meter, value: items(meter, value, "seq->vector"), 1, 1),
-    Procedure("seq->list", lambda meter, value: items(meter, value, "seq->list"), 1, 1),
-    Procedure("seq->object", _seq_to_object, 1, 1),
-    Procedure("reverse", lambda meter, value: _made(meter, items(meter, value, "reverse")[::-1]), 1, 1),
+    Procedure("list", lambda meter, *values: listed(_made(meter, values)), 0, None),
+    Procedure("vector", lambda meter, *values: _made(meter, values), 0, None),
+    Procedure("seq->vector", _joined, 0, None),
+    Procedure("seq->list", lambda meter, *values: listed(_joined(meter, *values)), 0, None),
+    Procedure("seq->object", _seq_to_object, 0, None),
+    Procedure("reverse", _reverse, 1, 1),
     Procedure("length", _length, 1, 1),
     Procedure("first", _first, 1, 1),
     Procedure("rest", _rest, 1, 1),
@@ -286,7 +318,7 @@ _SEQUENCES: Final = (
     Procedure("cons", _cons, 2, 2),
     Procedure("range", _range, 1, 3),
     Procedure("object", make_object, 0, None),
-    Procedure("assoc", _assoc, 3, None),
+    Procedure("assoc", _assoc, 2, None),
     Procedure("dissoc", _dissoc, 2, None),
     Procedure("get", lambda _meter, value, key, default=None: look_up(value, key, default), 2, 3),
     Procedure("contains?", _contains, 2, 2),

@@ -1,13 +1,14 @@
 """What an Ale script computes with: JSON as Python has it, and keywords, ratios and functions besides.
 
-Vectors and lists are both Python lists, objects are dicts with text for keys (`:name` and "name" are the same key);
-neither is ever changed. Null is the empty sequence. Only `false` is false.
+Vectors are Python lists, objects are dicts with text for keys (`:name` and "name" are the same key); neither is ever
+changed. Lists, pairs and what `map` and its kind make are types of their own: a list is no vector, and grows at its
+front. Null is the empty list. Only `false` is false.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, Final
 
@@ -16,6 +17,9 @@ from weft.scripts.limits import DEPTH_MAX, OUTPUT_BYTES_MAX, OUTPUT_NODES_MAX
 
 INT_BITS_MAX: Final = 8_192
 _PRINT_DEPTH_MAX: Final = 60
+_ESCAPES: Final = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+)
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -23,6 +27,33 @@ class Keyword(str):
     """`:name`. Equal, as a key, to the text without its colon."""
 
     __slots__ = ()
+
+
+class Listed(tuple[Any, ...]):
+    """`'(1 2)`: a list, never empty, because the empty one is null."""
+
+    __slots__ = ()
+
+
+class Lazy(tuple[Any, ...]):
+    """What `map`, `filter`, `take`, `drop`, `concat` and `range` make.
+
+    The language makes it when it is needed, so it knows neither how to compare nor how to print one. Here it is made
+    at once and can be an output; where the language would say something useless about it, it is refused.
+    """
+
+    __slots__ = ()
+
+
+class Pair(tuple[Any, Any]):
+    """`(cons :a 1)`, and what an object is made of. Its first is its key, its rest its value."""
+
+    __slots__ = ()
+
+
+def listed(values: Iterable[Any]) -> Listed | None:
+    """A list of these."""
+    return Listed(values) or None
 
 
 class Procedure:
@@ -75,6 +106,7 @@ def kind(value: Any) -> str:
     if value is None:
         return "null"
     names = {bool: "a boolean", str: "a string", Keyword: "a keyword", list: "a sequence", dict: "an object"}
+    names |= {Listed: "a sequence", Lazy: "a sequence", Pair: "a pair"}
     if type(value) in names:
         return names[type(value)]
     return "a function" if type(value) in (Procedure, Closure) else "a number"
@@ -86,9 +118,11 @@ def same(meter: Meter, one: Any, other: Any) -> bool:
     while pairs:
         meter.charge(1)
         a, b = pairs.pop()
+        if type(a) is Lazy or type(b) is Lazy:
+            raise _unmade("compared")
         if type(a) is not type(b):
             return False
-        if type(a) is list:
+        if type(a) in (list, Listed, Pair):
             if len(a) != len(b):
                 return False
             meter.take(len(a) * 64)
@@ -104,6 +138,10 @@ def same(meter: Meter, one: Any, other: Any) -> bool:
             if a != b:
                 return False
     return True
+
+
+def _unmade(what: str) -> Fault:
+    return Fault(f"a lazy sequence cannot be {what}; make it a vector first: (seq->vector …)")
 
 
 def text(meter: Meter, value: Any) -> str:
@@ -123,24 +161,36 @@ def _printed(meter: Meter, value: Any, depth: int) -> str:
     if shape is int or shape is float or shape is Fraction:
         return str(value)
     if value is None:
-        return "null"
+        return "()"
     if shape is str:
         meter.take(len(value) * 8)
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        return f'"{escaped}"'
+        return f'"{value.translate(_ESCAPES)}"'
     if shape is Keyword:
         return f":{value}"
-    if shape is not list and shape is not dict:
+    if shape is Lazy:
+        raise _unmade("printed")
+    if shape not in _BRACKETS:
         return "function"
     if depth >= _PRINT_DEPTH_MAX:
         raise Exhausted("depth")
-    if shape is list:
+    if shape is Pair:
+        parts = [_printed(meter, value[0], depth + 1), ".", _printed(meter, value[1], depth + 1)]
+    elif shape is not dict:
         parts = [_printed(meter, item, depth + 1) for item in value]
     else:
         parts = [f":{key} {_printed(meter, item, depth + 1)}" for key, item in value.items()]
     whole = " ".join(parts)
     meter.take(len(whole) * 4)
-    return f"[{whole}]" if shape is list else f"{{{whole}}}"
+    opening, closing = _BRACKETS[shape]
+    return f"{opening}{whole}{closing}"
+
+
+_BRACKETS: Final[dict[type, tuple[str, str]]] = {
+    list: ("[", "]"),
+    dict: ("{", "}"),
+    Listed: ("(", ")"),
+    Pair: ("(", ")"),
+}
 
 
 class _Output:
@@ -181,10 +231,12 @@ def _written(value: Any, depth: int, output: _Output) -> Any:
         return _decimal(value)
     if depth >= DEPTH_MAX - 1:
         raise Exhausted("depth")
-    if shape is list:
+    if shape is list or shape is Listed or shape is Lazy:
         return [_written(item, depth + 1, output) for item in value]
     if shape is dict:
         return {key: _written(item, depth + 1, output) for key, item in _counted(value, output)}
+    if shape is Pair:
+        raise Fault("it returns a pair, which is no value for others; take its first or its rest")
     raise Fault("it returns a function, which is no value for others")
 
 
