@@ -58,7 +58,10 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
 
 
 class RunCompleted(Event, frozen=True, kw_only=True, tag="run_completed"):
+    """``not_undone``: work of dropped branches whose undo failed."""
+
     output: Raw = NULL
+    not_undone: list[str] = []
 
 
 class RunFailed(Event, frozen=True, kw_only=True, tag="run_failed"):
@@ -82,9 +85,13 @@ class RunTimedOut(Event, frozen=True, kw_only=True, tag="run_timed_out"):
 
 
 class CodeEnded(Event, frozen=True, kw_only=True, tag="code_ended"):
-    """The code is over, and what it left (undos, children to stop) must end before the run does."""
+    """The code is over, and what it left (undos, children to stop) must end before the run does.
+
+    ``output``: it returned this, and the run completes when all that was dropped has been undone.
+    """
 
     failure: Failure | None = None
+    output: Raw = ABSENT
 
 
 class RunPaused(Event, frozen=True, kw_only=True, tag="run_paused"):

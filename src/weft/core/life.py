@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import Raw
 
+from weft.core import reversals
 from weft.core.commands import CancelRun, ReportChildEnded, StartGoal, StartRun
 from weft.core.events import (
     NULL,
@@ -22,11 +22,11 @@ from weft.core.events import (
     EntryCancelled,
     Parent,
     RunCancelled,
+    RunCompleted,
     RunFailed,
     RunPaused,
     RunResumed,
     RunStarted,
-    UndoScheduled,
 )
 from weft.core.ids import EntryId
 from weft.core.questions import STARTED_BY
@@ -34,8 +34,6 @@ from weft.core.state import State
 from weft.core.tasks import must_end, remember_undo
 from weft.core.waits import finished, refuse_unless
 from weft.errors import Failure
-
-_encode = msgspec.json.Encoder().encode
 
 UNDONE = "undone"
 """The attribute of a failure that names the run whose completed work was undone, so that it cannot be tried again."""
@@ -124,17 +122,29 @@ def may_undo(state: State) -> bool:
 
 def follow(state: State) -> Sequence[AnyEvent]:
     """After the code's end: undo newest first, one at a time, then the end."""
+    if state.returned:
+        return follow_dropped(state) or _completed(state)
     if not may_undo(state):
         return ()
     if state.undo:
-        newest = state.undo[-1]
-        body = _encode({"input": newest.input, "result": newest.output})
-        return (UndoScheduled(of=EntryId(newest.task), step=newest.plan.step, input=Raw(body)),)
+        return (reversals.scheduled(state.undo[-1]),)
     if state.cancelled is not None:
         return (RunCancelled(reason=state.cancelled, not_undone=list(state.not_undone)),)
     if state.failure is None:
         return ()
     return (RunFailed(failure=state.failure, not_undone=list(state.not_undone)),)
+
+
+def follow_dropped(state: State) -> Sequence[AnyEvent]:
+    """While the run goes on: undo what was dropped, one at a time."""
+    newest = reversals.newest(state)
+    return () if newest is None else (reversals.scheduled(newest),)
+
+
+def _completed(state: State) -> Sequence[AnyEvent]:
+    if state.over or reversals.pending(state):
+        return ()
+    return (RunCompleted(output=state.output, not_undone=list(state.not_undone)),)
 
 
 def follow_for_good(state: State) -> Sequence[AnyEvent]:
@@ -191,6 +201,19 @@ def evolve_started(state: State, event: RunStarted, at: int) -> None:
         state.attributes = dict(event.attributes)
 
 
+def evolve_ended(state: State, event: CodeEnded) -> None:
+    """The code is over: with a result, or with all that was dropped left for the run to undo."""
+    state.ended = True
+    state.held = None
+    if event.output:
+        state.returned = True
+        state.output = event.output
+        return
+    state.failure = event.failure
+    state.status = "rolling_back"
+    reversals.join_stack(state)
+
+
 def evolve_over(state: State) -> None:
     """Nothing is open in a run that is over."""
     state.tasks = {}
@@ -200,6 +223,7 @@ def evolve_over(state: State) -> None:
     state.children = {}
     state.messages = {}
     state.undo = []
+    state.reversals = []
     state.undoing = 0
     state.held = None
 

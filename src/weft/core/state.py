@@ -42,6 +42,10 @@ class Task(msgspec.Struct, omit_defaults=True):
     """Where it stands, if what it works for may be gone before it is."""
     kept: Raw = NULL
     """What its undo must know of where it stands."""
+    within: list[str] = []
+    """The branches of a graph that it stands in, outermost first."""
+    dropped: bool = False
+    """An undo's: it takes back what was dropped while the run went on."""
     takes: list[str] | None = None
     """An undo's: which of the recorded values it is given."""
     inline: bool = False
@@ -116,7 +120,17 @@ class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
     input: Raw
     output: Raw
     location: str
+    done: int
+    """The number of the event that completed it."""
     kept: Raw = NULL
+    within: list[str] = []
+
+
+class Reversal(msgspec.Struct, omit_defaults=True):
+    """Work that was dropped while the run went on: tasks that are still ending, and what to undo, newest last."""
+
+    waits: list[int] = []
+    undo: list[Undo] = []
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -158,16 +172,19 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Messages whose senders wait for an answer, with the time they arrived."""
     arrived: int = 0
     undo: list[Undo] = []
+    reversals: list[Reversal] = []
     undoing: int = 0
     not_undone: list[str] = []
     undone: list[str] = []
     """Where the tasks stood that were taken back."""
     renewed: dict[str, int] = {}
-    """How often what stood there was taken back and is performed anew: then it is other work, with a key of its own."""
+    """How often what stood there was taken back: what is performed there anew is other work, with a key of its own."""
     cancelled: str | None = None
     timed_out: bool = False
     ended: bool = False
     """The code (or the last token) is over; undos and children may still be under way."""
+    returned: bool = False
+    """The code is over with a result; the run completes when all that was dropped has been undone."""
     failure: Failure | None = None
     output: Raw = NULL
     held: Held | None = None

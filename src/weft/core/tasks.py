@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
+from weft.core import reversals
 from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
 from weft.core.effects import PerformTask, StopTask
 from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
@@ -93,10 +94,14 @@ def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
     task = state.tasks.pop(event.task)
     if task.undo_of:
         state.undoing = 0
-        state.undone.append(task.undoes)
+        if task.dropped:
+            state.renewed[task.undoes] = state.renewed.get(task.undoes, 0) + 1
+        else:
+            state.undone.append(task.undoes)
     else:
         state.steps_done += 1
         remember_undo(state, event.task, task, event.output, location)
+        reversals.ended(state, event.task)
     return task
 
 
@@ -117,8 +122,10 @@ def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None
     if task.undo_of:
         state.undoing = 0
         state.not_undone.append(f"{task.step}: {event.failure.message}")
-    elif event.failure.code == UNKNOWN:
-        remember_undo(state, event.task, task, NULL, location)
+    else:
+        if event.failure.code == UNKNOWN:
+            remember_undo(state, event.task, task, NULL, location)
+        reversals.ended(state, event.task)
     return task
 
 
@@ -130,7 +137,16 @@ def must_end(task: Task) -> bool:
 def remember_undo(state: State, number: int, task: Task, output: Raw, location: str) -> None:
     """What can be taken back goes onto the stack, newest last."""
     if task.undo is not None:
-        undo = Undo(task=number, plan=task.undo, input=task.input, output=output, location=location, kept=task.kept)
+        undo = Undo(
+            task=number,
+            plan=task.undo,
+            input=task.input,
+            output=output,
+            location=location,
+            done=state.seq,
+            kept=task.kept,
+            within=task.within,
+        )
         state.undo.append(undo)
 
 
@@ -144,7 +160,7 @@ def evolve_lost(state: State, event: TaskLost) -> None:
 
 def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
     """The newest undo becomes a task of its own."""
-    undo = state.undo.pop()
+    undo, dropped = reversals.take(state, event.of)
     state.tasks[state.seq] = Task(
         step=event.step,
         input=event.input,
@@ -153,6 +169,7 @@ def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
         undo_of=event.of,
         undoes=undo.location,
         takes=undo.plan.takes,
+        dropped=dropped,
     )
     state.undoing = state.seq
 

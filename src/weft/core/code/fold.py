@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, questions, tasks, waits
+from weft.core import life, questions, reversals, tasks, waits
 from weft.core.code.locations import readable
 from weft.core.ids import CANCEL, EntryId
 from weft.core.state import Child, CodeIndex, CodeState, Entry, Held, Task, Wait
@@ -54,7 +54,10 @@ def _timed_out(what: str) -> Failure:
 
 def _key(state: CodeState, number: int) -> str:
     entry = state.entries.get(number)
-    return entry.key if entry is not None else ""
+    if entry is not None:
+        return entry.key
+    task = state.tasks.get(number)
+    return task.place if task is not None else ""
 
 
 # --- life --------------------------------------------------------------------------------------------------------
@@ -73,10 +76,7 @@ def _run_timed_out(state: CodeState, _: CodeIndex, event: e.RunTimedOut, at: int
 
 
 def _code_ended(state: CodeState, _: CodeIndex, event: e.CodeEnded, at: int) -> None:
-    state.ended = True
-    state.held = None
-    state.failure = event.failure
-    state.status = "rolling_back"
+    life.evolve_ended(state, event)
 
 
 def _completed(state: CodeState, _: CodeIndex, event: e.RunCompleted, at: int) -> None:
@@ -286,8 +286,18 @@ def _value_recorded(state: CodeState, index: CodeIndex, event: e.ValueRecorded, 
 def _race_decided(state: CodeState, index: CodeIndex, event: e.RaceDecided, at: int) -> None:
     entry = _open(state, index, event, "race")
     _settle(state, entry.id, Raw(_encode(event.winner)))
+    _undo_losers(state, index, tuple(f"{entry.key}/{loser}/" for loser in event.losers))
     for loser in event.losers:
         _drop_scope(state, index, f"{entry.key}/{loser}/")
+
+
+def _undo_losers(state: CodeState, index: CodeIndex, prefixes: tuple[str, ...]) -> None:
+    """What the losers of a race have done is undone, once what they have under way has ended."""
+    numbers = [number for prefix in prefixes for number in index.below(prefix)]
+    if not numbers:
+        return
+    draining = [number for number in numbers if number in state.tasks and state.tasks[number].draining]
+    reversals.drop(state, draining, lambda undo: undo.location.startswith(prefixes), since=min(numbers))
 
 
 def _loop(state: CodeState, index: CodeIndex, event: e.LoopTurned | e.LoopFinished) -> Entry:
@@ -315,10 +325,16 @@ def _loop_finished(state: CodeState, index: CodeIndex, event: e.LoopFinished, at
 
 
 def _entry_cancelled(state: CodeState, _: CodeIndex, event: e.EntryCancelled, at: int) -> None:
-    life.evolve_cancelled_entry(state, event, _key(state, event.entry))
+    place = _key(state, event.entry)
+    life.evolve_cancelled_entry(state, event, place)
     entry = state.entries.get(event.entry)
     if entry is not None and entry.status == "open":
         entry.status = "cancelled"
+    task = state.tasks.get(event.entry)
+    if task is not None and task.draining:
+        task.place = place
+        if state.cancelled is None and not state.timed_out and not state.ended:
+            reversals.add(state, [event.entry], ())  # the code gave it up; what it does after all is undone
 
 
 def _drop_scope(state: CodeState, index: CodeIndex, prefix: str) -> None:

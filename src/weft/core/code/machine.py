@@ -14,7 +14,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, questions, tasks, waits
+from weft.core import life, questions, reversals, tasks, waits
 from weft.core.code import asks, fold
 from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
@@ -63,7 +63,10 @@ class CodeMachine:
         return decide(self, command, env)
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
-        return life.follow(self.state) if self.state.ended else ()
+        state = self.state
+        if state.ended:
+            return () if state.returned and _idle(state) else life.follow(state)
+        return () if _idle(state) or state.status == "held" else life.follow_dropped(state)
 
     # --- evolving -------------------------------------------------------------------------------------------------
 
@@ -112,7 +115,7 @@ class CodeMachine:
             return entry.key
         task = self.state.tasks.get(number)
         if task is None or not task.undo_of:
-            return f"!{number}"
+            return task.place if task is not None and task.place else f"!{number}"
         return f"{task.undoes or f'!{task.undo_of}'}!undo"
 
 
@@ -142,13 +145,17 @@ def _decide_retry(machine: CodeMachine, command: c.RetryRun, _: Env) -> Sequence
 
 
 def _decide_complete(machine: CodeMachine, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
-    return (e.RunCompleted(output=command.output),)
+    state = machine.state
+    if reversals.pending(state):
+        return (*life.let_go(state), e.CodeEnded(output=command.output))
+    return (e.RunCompleted(output=command.output, not_undone=list(state.not_undone)),)
 
 
 def _decide_fail(machine: CodeMachine, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
     if (
         not state.undo
+        and not reversals.pending(state)
         and not state.tasks
         and not state.children
         and not state.timers

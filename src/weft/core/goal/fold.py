@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life
+from weft.core import life, reversals
 from weft.core.goal.flow import Flow
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
@@ -79,9 +79,8 @@ class Fold(Items):
 
     def _code_ended(self, event: e.CodeEnded, at: int) -> None:
         state = self.state
-        state.ended = True
-        state.failure = event.failure
-        state.status = "rolling_back"
+        left = reversals.end_all(state)
+        life.evolve_ended(state, event)
         for step, run in state.steps.items():
             if run.status not in OVER_STEP:
                 self._drop(step, run, at)
@@ -89,8 +88,7 @@ class Fold(Items):
                 run.undo = []
                 run.status, run.why = "skipped", RUN_OVER
                 state.dropped.append(step)
-        state.undo.extend(state.undo_steps)
-        state.undo_steps = []
+        state.undo.extend(left)
 
     def _completed(self, event: e.RunCompleted, at: int) -> None:
         self.state.output = event.output
@@ -179,17 +177,20 @@ class Fold(Items):
         bad = event.failure.attributes.get(ITEM) if event.failure.code == BAD_OUTPUT else None
         if isinstance(bad, int) and run.results.pop(bad, None) is not None:
             run.ended.append(bad)
-        self._drop(event.step, run, at)
-        self.state.undo_steps.extend(run.undo)
+        self._take_back(event.step, run, at)
         self._leave(node, "failed")
 
     def _step_skipped(self, event: e.StepSkipped, at: int) -> None:
         node = self._node(event.step)
         run = node.run
         run.why = event.reason
-        self._drop(event.step, run, at)
-        self.state.undo_steps.extend(run.undo)
+        self._take_back(event.step, run, at)
         self._leave(node, "skipped")
+
+    def _take_back(self, step: str, run: StepRun, at: int) -> None:
+        """Undo what the items of a step have done, once those under way have ended."""
+        self._drop(step, run, at)
+        reversals.add(self.state, run.open.values(), run.undo)
 
     def _leave(self, node: StepNode, status: Any) -> None:
         assert self.flow is not None

@@ -9,7 +9,7 @@ from typing import ClassVar
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import questions, tasks, waits
+from weft.core import questions, reversals, tasks, waits
 from weft.core.goal.flow import Flow
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
 from weft.core.goal.state import GoalState, Place, StepRun
@@ -116,16 +116,19 @@ class Items:
         place = self.state.places.get(event.task)
         task = tasks.evolve_succeeded(self.state, event, self.shown(place) if place is not None else f"!{event.task}")
         if place is not None and not task.undo_of:
-            self._file_undo(place, task)
+            self._file_undo(place, event.task)
             self._item_done(event.task, event.output)
 
-    def _file_undo(self, place: Place, task: Task) -> None:
+    def _file_undo(self, place: Place, number: int) -> None:
         """What can be taken back goes to its step, until that is over."""
         state = self.state
-        if task.undo is None or state.ended:
+        if state.ended or not state.undo or state.undo[-1].task != number:
             return
         run = state.steps[place.step]
-        (run.undo if run.status == "active" else state.undo_steps).append(state.undo.pop())
+        if run.status == "active":
+            run.undo.append(state.undo.pop())
+        else:
+            reversals.add(state, (), [state.undo.pop()])
 
     def _item_done(self, number: int, result: Raw) -> None:
         place = self._end_item(number)
@@ -167,18 +170,14 @@ class Items:
             return
         if event.failure.code == BAD_OUTPUT:
             tasks.remember_undo(state, event.task, task, e.NULL, where)
-        if event.failure.code in (tasks.UNKNOWN, BAD_OUTPUT):
-            self._file_undo(place, task)
+        self._file_undo(place, event.task)
         self._lose_item(event.task)
 
     def _task_lost(self, event: e.TaskLost, at: int) -> None:
         tasks.evolve_lost(self.state, event)
 
     def _undo_scheduled(self, event: e.UndoScheduled, at: int) -> None:
-        state = self.state
-        if state.undo_steps:
-            state.undo.append(state.undo_steps.pop())
-        tasks.evolve_undo(state, event, at=at)
+        tasks.evolve_undo(self.state, event, at=at)
 
     def _ask_opened(self, event: e.AskOpened, at: int) -> None:
         self._begin_item(event.token)
@@ -254,7 +253,7 @@ class Items:
                 # A hand-out that was lost may have happened.
                 tasks.remember_undo(state, number, task, e.NULL, self.shown(place))
                 if not state.ended:
-                    state.undo_steps.append(state.undo.pop())
+                    run.undo.append(state.undo.pop())
         run.active, run.due = 0, []
 
     def _drains(self, number: int, at: int) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
+from weft.core import life, reversals
 from weft.core.decider import Env
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, outputs_of
@@ -21,7 +22,6 @@ from weft.core.goal.reading import contents, decode_json, decode_parts, encode_j
 from weft.core.goal.starting import Turn, complete, pump, start, turn_matches
 from weft.core.goal.state import OVER_STEP, StepRun
 from weft.core.goal.types import misfit
-from weft.core.ids import EntryId
 from weft.errors import BadValue, Failure
 
 NOT_MATCHED = "required match did not match"
@@ -95,13 +95,13 @@ def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailed:
 
 def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     state = turn.state
-    if state.undo_steps and not state.undoing:
-        newest = state.undo_steps[-1]
-        body = encode_json({"input": newest.input, "result": newest.output})
-        return (e.UndoScheduled(of=EntryId(newest.task), step=newest.plan.step, input=Raw(body)),)
+    dropped = life.follow_dropped(state)
+    if dropped:
+        return dropped
     if turn.flow.goals_left == 0:
         # Only what must not be interrupted, and undos, can still be under way.
-        return () if state.tasks or state.parked or state.undo_steps else (result_of_run(turn),)
+        ending = state.tasks or state.parked or reversals.pending(state)
+        return () if ending else (result_of_run(turn),)
     stopping = all(child.cancelled for child in state.children.values())
     if not (state.tasks or state.parked or state.timers or state.asks) and stopping:
         waiting = sorted(step.id for step in turn.flow.by_index if step.run.status not in OVER_STEP)
@@ -159,19 +159,21 @@ def result_of_run(turn: Turn) -> e.RunCompleted:
         for name in sorted(outputs):
             own.setdefault(name, outputs[name])
     facts = {name: state.facts[name][0].value for name in sorted(state.facts) if state.facts[name]}
+    failed = list(state.not_undone)
     if state.parent is not None and state.parent.facts:
         brought = iter(contents(facts.values(), env))
-        return e.RunCompleted(output=env.keep(encode_json({name: Raw(next(brought)) for name in facts})))
+        body = {name: Raw(next(brought)) for name in facts}
+        return e.RunCompleted(output=env.keep(encode_json(body)), not_undone=failed)
     skipped = [goal for goal in plan.goals if goal in state.steps and state.steps[goal].status == "skipped"]
     returned = [raw for run in raw_results.values() for raw in run.results.values()]
     loaded = iter(contents((*own.values(), *facts.values(), *returned), env))
-    body = {
+    result = {
         "result": {name: Raw(next(loaded)) for name in own},
         "facts": {name: Raw(next(loaded)) for name in facts},
         "of": {goal: _returned(run, loaded) for goal, run in raw_results.items()},
         "skipped": skipped,
     }
-    return e.RunCompleted(output=env.keep(encode_json(body)))
+    return e.RunCompleted(output=env.keep(encode_json(result)), not_undone=failed)
 
 
 def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:

@@ -94,8 +94,6 @@ class GoalState(State, kw_only=True, omit_defaults=True):
     """Tasks in nobody's hands: they wait for their retry, or (``accepted``) for an answer from outside."""
     accepted: dict[int, int] = msgspec.field(default_factory=dict)
     deadlines: dict[int, Window] = msgspec.field(default_factory=dict)
-    undo_steps: list[Undo] = msgspec.field(default_factory=list)
-    """What steps that failed or were skipped have done and must take back, newest last."""
     dropped: list[str] = msgspec.field(default_factory=list)
     """Steps that were not over when the run failed or was cancelled."""
     gone: list[int] = msgspec.field(default_factory=list)

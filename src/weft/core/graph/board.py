@@ -33,6 +33,8 @@ class Board:
         """Their keys as a heap, deepest first, then oldest first; some may be gone from above."""
         self._skipping: list[tuple[Edge | Node, Path]] | None = None
         """What skips are still to be passed on, last first; None: nothing is being skipped."""
+        self._ending: list[int] = []
+        """Tasks that were told to stop and are waited for."""
         self._opened: list[Frame] = []
         """Frames that were opened by this move and not judged yet."""
 
@@ -72,6 +74,8 @@ class Board:
         if number in state.parked:
             if evolve_given_up(state, number):
                 state.gone.append(number)
+            else:
+                self._ending.append(number)
             return
         task = state.tasks.get(number)
         child = state.children.get(number)
@@ -80,6 +84,8 @@ class Board:
         entry = EntryCancelled(entry=EntryId(number))
         if number and evolve_cancelled_entry(state, entry, task.place if task is not None else ""):
             state.gone.append(number)
+        elif number in state.tasks:
+            self._ending.append(number)
 
     def _count(self, path: Path, by: int, member: str, *, parked: bool = False) -> None:
         own = innermost_branch(path) if parked else None

@@ -17,7 +17,7 @@ from weft.core.graph.board import is_open
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
-from weft.core.graph.tokens import GraphState, Letter, Token, derive, seen_after
+from weft.core.graph.tokens import GraphState, Letter, Token, branch_keys, derive, seen_after
 from weft.core.state import Child, Held, Task
 from weft.errors import Failure
 
@@ -92,9 +92,7 @@ def _timed_out(_: Graph, state: GraphState, event: e.RunTimedOut, at: int) -> No
 
 
 def _code_ended(_: Graph, state: GraphState, event: e.CodeEnded, at: int) -> None:
-    state.ended = True
-    state.failure = event.failure
-    state.status = "rolling_back"
+    life.evolve_ended(state, event)
 
 
 def _completed(_: Graph, state: GraphState, event: e.RunCompleted, at: int) -> None:
@@ -195,9 +193,7 @@ def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) ->
         game.take_failure(state.frames[event.taker], index, raised)
         game.settle()
         return
-    state.ended = True
-    state.failure = raised
-    state.status = "rolling_back"
+    life.evolve_ended(state, e.CodeEnded(failure=raised))
     for other in list(state.tokens.values()):
         game.let_go(other)
 
@@ -260,6 +256,7 @@ def _task_scheduled(graph: Graph, state: GraphState, event: e.TaskScheduled, at:
         policy=event.policy,
         undo=event.undo,
         place=f"{token.node}/{token.id}",
+        within=branch_keys(token.path) if event.undo is not None else [],
         kept=kept,
     )
 

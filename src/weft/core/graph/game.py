@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from heapq import heappop
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
+from weft.core import reversals
 from weft.core.events import Taken
 from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
 from weft.core.graph.model import Merge, Node
@@ -141,7 +143,7 @@ class Game(Moves):
         self._weigh(frame.path, -1)
         if frame.total - frame.settled:
             if node.fan_in.early == "cancel":
-                self.drop_frame(frame)
+                self._drop_frame(frame, [n for n, branch in frame.branches.items() if branch.status == "open"])
             else:
                 self._detach(frame)
         else:
@@ -261,7 +263,7 @@ class Game(Moves):
         frame = self.state.frames.get(frame_id)
         if frame is not None:
             self._weigh(frame.path, -1)
-            self.drop_frame(frame)
+            self._drop_frame(frame, list(frame.branches))
 
     def raise_failure(self, token: Token, failure: Failure) -> Failure | None:
         """An unrouted failure goes to the next frame around it; the answer fails the run."""
@@ -283,6 +285,7 @@ class Game(Moves):
     def _drop_branch(self, frame: Frame, index: int, failure: Failure) -> None:
         branch = frame.branches[index]
         self._drop_members(frame, index)
+        self._undo(frame, [index])
         if branch.status == "open":
             frame.settled += 1
         branch.status = "failed"
@@ -292,10 +295,20 @@ class Game(Moves):
         self._start_queued(frame, branch.edge)
         self._judge(frame)
 
-    def drop_frame(self, frame: Frame) -> None:
-        """Everything in it vanishes."""
+    def _drop_frame(self, frame: Frame, lost: Sequence[int]) -> None:
+        """Everything in it vanishes, and what the lost branches have done is undone."""
+        self._clear_frame(frame)
+        self._undo(frame, lost)
+
+    def _clear_frame(self, frame: Frame) -> None:
         self._drop_members(frame, None)
         self._forget_frame(frame)
+
+    def _undo(self, frame: Frame, lost: Sequence[int]) -> None:
+        """Undo what these branches have completed, once what they have under way has ended."""
+        keys = {f"{frame.id}.{index}" for index in lost}
+        reversals.drop(self.state, self._ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
+        self._ending = []
 
     def _drop_members(self, frame: Frame, index: int | None) -> None:
         for branch in list(frame.branches.values()) if index is None else [frame.branches[index]]:
@@ -309,7 +322,7 @@ class Game(Moves):
                     continue  # what is left of one that has fired belongs to the run
                 if inner.fan_in:
                     self._weigh(inner.path, -1)
-                self.drop_frame(inner)
+                self._clear_frame(inner)
             for loop_id in list(branch.loops):
                 del self.state.loops[loop_id]
                 self._empty.pop(f"l{loop_id}", None)
@@ -322,12 +335,32 @@ class Game(Moves):
         if not around:
             return
         frame.scope = self._static_scope(frame.path)
+        self._leave_behind(frame)
         for branch in frame.branches.values():
             for token_id in branch.members:
                 token = self.state.tokens[token_id]
                 self._count(token.path[:around], -1, token_id)
                 token.path = token.path[around:]
         self._shorten(frame, around)
+
+    def _leave_behind(self, frame: Frame) -> None:
+        """What the branches still open have done no longer belongs to any branch around them."""
+        state = self.state
+        keys = {f"{frame.id}.{index}" for index, branch in frame.branches.items() if branch.status == "open"}
+        tasks = [state.tasks.get(n) or state.parked.get(n) for n in self._tasks_in(frame)]
+        for task in tasks:
+            if task is not None:
+                task.within = _from(task.within, keys)
+        for place in range(len(state.undo) - 1, -1, -1):
+            undo = state.undo[place]
+            if undo.done < frame.since:
+                break
+            if not keys.isdisjoint(undo.within):
+                state.undo[place] = msgspec.structs.replace(undo, within=_from(undo.within, keys))
+
+    def _tasks_in(self, frame: Frame) -> list[int]:
+        members = (token_id for branch in frame.branches.values() for token_id in branch.members)
+        return [self.state.tokens[token_id].task for token_id in members]
 
     def _shorten(self, frame: Frame, around: int) -> None:
         """All that lies in a detached frame has lost the beginning of its path."""
@@ -375,6 +408,11 @@ def not_enough(frame: Frame, wanted: int) -> Failure:
         code="not_enough",
         step=frame.fan_in,
     )
+
+
+def _from(within: list[str], keys: set[str]) -> list[str]:
+    """The branches from one of these on."""
+    return within[next((place for place, key in enumerate(within) if key in keys), 0) :]
 
 
 def _data_of(holder: GraphState | Branch) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, questions, tasks, values, waits
+from weft.core import life, questions, reversals, tasks, values, waits
 from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph import answers, fold, starting
@@ -26,6 +26,7 @@ from weft.core.graph.opening import is_plain, items, leaf, open_raw
 from weft.core.graph.routing import Reader, route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.ids import CANCEL, EntryId
+from weft.core.state import Undo
 from weft.errors import Failure, NotAllowed, NotFound, WeftError
 
 _decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
@@ -94,15 +95,20 @@ class GraphMachine:
         if not state.started or state.over or state.status in ("paused", "held"):
             return ()
         if state.ended:
-            return () if state.parked else self._undo(env) or life.follow_for_good(state)
+            return () if state.parked else self._undo_newest(env) or life.follow_for_good(state)
         if not state.begun:
             return self._begin(env)
+        dropped = reversals.newest(state)
+        if dropped is not None:
+            return self._undo(dropped, env)
         for token_id in state.agenda:
             token = state.tokens.get(token_id)
             if token is not None:
                 return self._attend(token, env)
         if not state.tokens:
-            return self._complete(env)
+            # Only what was dropped can still be ending, or being undone.
+            waits = state.tasks or state.parked or reversals.pending(state)
+            return () if waits else self._complete(env)
         if not (state.tasks or state.timers or state.asks or state.children):
             return life.code_ended(state, self._deadlock())
         return ()
@@ -192,12 +198,15 @@ class GraphMachine:
             failure = found.failure
         return "", failure
 
-    def _undo(self, env: Env) -> Sequence[e.AnyEvent]:
-        """The newest undo, where the document says what it is given."""
+    def _undo_newest(self, env: Env) -> Sequence[e.AnyEvent]:
         state = self.state
-        if not state.undo or state.undo[-1].plan.takes is not None or not life.may_undo(state):
-            return ()
-        newest = state.undo[-1]
+        return self._undo(state.undo[-1], env) if state.undo and life.may_undo(state) else ()
+
+    def _undo(self, newest: Undo, env: Env) -> Sequence[e.AnyEvent]:
+        """Undo it with its recorded input and result, or with what the document says."""
+        if newest.plan.takes is not None:
+            return (reversals.scheduled(newest),)
+        state = self.state
         node = newest.location.rpartition("/")[0]
         token = Token(id="", node=node, path=[])
         of = EntryId(newest.task)
@@ -248,7 +257,7 @@ class GraphMachine:
         if wrong is not None:
             message = f"the output of {self.graph.name} does not fit: {wrong}"
             return life.code_ended(self.state, Failure(type="BadValue", message=message, code="bad_output"))
-        return (e.RunCompleted(output=env.keep(raw)),)
+        return (e.RunCompleted(output=env.keep(raw), not_undone=list(self.state.not_undone)),)
 
     def _result(self, env: Env) -> bytes:
         view = self.view(Token(id="", node=START, path=[]), e.NULL, env)

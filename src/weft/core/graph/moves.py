@@ -90,6 +90,7 @@ class Moves(Board):
             opener=node.id if node is not None else START,
             path=path,
             made=self.state.made,
+            since=self.state.seq,
             fan_in=node.closed_by if node is not None else self.graph.start_closed_by,
             seen=token.seen,
         )

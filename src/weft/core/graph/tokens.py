@@ -105,6 +105,8 @@ class Frame(msgspec.Struct, omit_defaults=True):
     """Once late branches are merged: those that are in it by index, and of an object who gave each of its fields."""
     scope: int = 0
     """Of a frame whose branches were detached: the static scope that they have left."""
+    since: int = 0
+    """The number of the event that opened it."""
 
 
 class LoopRun(msgspec.Struct, omit_defaults=True):
@@ -189,6 +191,11 @@ def scope_key(path: Path) -> str:
         return ""
     seg = path[-1]
     return f"f{seg.id}.{seg.n}" if seg.kind == "f" else f"l{seg.id}"
+
+
+def branch_keys(path: Path) -> list[str]:
+    """The branches that a path lies in, outermost first, as keys."""
+    return [f"{seg.id}.{seg.n}" for seg in path if seg.kind == "f"]
 
 
 def innermost_branch(path: Path) -> Seg | None:
