@@ -7,7 +7,7 @@
     │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadStep
     │   └── ForeignAwait
     ├── Refused                   well formed, but not possible now
-    │   ├── IdTaken  KeyReused  RunFinished  AlreadyDecided
+    │   ├── IdTaken  KeyReused  RunFinished  RunUndone  AlreadyDecided
     │   └── NotAllowed (AddressRefused)  NotFound
     ├── StepFailed                a step failed for good: .failure
     │   ├── OutcomeUnknown        an irreversible step was lost; it may have happened
@@ -220,6 +220,12 @@ class RunFinished(Refused):
     """The run is over."""
 
     code = "run.finished"
+
+
+class RunUndone(Refused):
+    """The completed work of the run was undone, so it cannot go on."""
+
+    code = "run.undone"
 
 
 class AlreadyDecided(Refused):

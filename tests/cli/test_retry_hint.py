@@ -57,7 +57,7 @@ async def hint_of(workflow: object) -> tuple[str, str]:
             history.add(stored)
         try:
             await handle.retry()
-        except weft.NotAllowed as error:
+        except weft.RunUndone as error:
             assert "weft retry" not in failed.value.hint
             assert "started anew" in failed.value.hint
             return after_failure(row, history), error.hint

@@ -19,7 +19,7 @@ from weft.core import events as e
 from weft.core.goal.flow import Flow
 from weft.core.goal.machine import GoalMachine
 from weft.core.ids import Millis, RunUid, Seq
-from weft.errors import NotAllowed
+from weft.errors import NotAllowed, RunUndone
 from weft.ports.store import StoredEvent
 from weft.runtime.history import History
 
@@ -152,7 +152,48 @@ def test_after_an_undo_it_is_refused() -> None:
     table = start({**CHAIN, "a": {"gives": {"x": "any"}, "undo": "unmake"}}, ["g"])
     table.play(BROKEN)
     assert table.state.undone
-    with pytest.raises(NotAllowed, match="was undone"):
+    with pytest.raises(RunUndone, match="was undone"):
+        table.tell(c.RetryRun())
+
+
+RACE: dict[str, Any] = {
+    "fast": {"gives": {"x": "any"}},
+    "slow": {"gives": {"x": "any"}, "undo": "refund"},
+    "b": {"needs": {"x": "any"}, "gives": {"y": "any"}},
+    "g": {"needs": {"y": "any"}},
+}
+
+
+def test_a_loser_that_was_undone_does_not_stand_in_the_way() -> None:
+    table = start(RACE, ["g"])
+    for command in (["work", "fast", 0], ["work", "slow", 0]):
+        table.run(command, {"fast": {"output": {"x": 1}}, "slow": {"output": {"x": 2}}})
+    assert [effect.step for effect in table.tasks.values() if effect.takes is not None] == ["refund"]
+    table.play({"b": {"error": "boom"}, "refund": {"output": {}}})
+    assert (table.state.status, table.state.undone) == ("failed", [])
+
+    assert retried(table) == ["b", "g"]
+    table.play({"b": {"output": {"y": 3}}})
+
+    assert (table.state.status, table.facts()) == ("completed", {"x": 1, "y": 3})
+
+
+def test_a_step_whose_items_were_undone_is_not_opened_again() -> None:
+    document = {
+        "b": {"needs": {"u": {"each": True}}, "gives": {"r": "any"}, "undo": "take_back"},
+        "d": {"gives": {"w": "any"}},
+        "g": {"needs": {"r": {"optional": True, "deadline": "wait"}, "w": "any"}},
+    }
+    table = start(document, ["g"], {"u": ["one", "two"]})
+    items = {"b": {"items": [{"output": {"r": 1}}, {"error": "boom"}]}}
+    for command in (["work", "b", 0], ["work", "b", 1]):
+        table.run(command, items)
+    undo = next(effect for effect in table.tasks.values() if effect.takes is not None)
+    table.report(undo, {"output": {}})
+    table.play({**items, "d": {"error": "boom"}})
+    assert table.state.status == "failed"
+
+    with pytest.raises(RunUndone, match="was undone"):
         table.tell(c.RetryRun())
 
 

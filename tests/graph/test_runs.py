@@ -225,8 +225,15 @@ def test_what_was_undone_cannot_be_gone_on_from() -> None:
     world.settle()
 
     assert (run.status, [call.args for call in world.calls("give_back")]) == ("failed", [{"n": 2}])
-    with pytest.raises(weft.NotAllowed, match="was undone"):
+    ((_, token, _),) = letters(world)
+    with pytest.raises(weft.RunUndone, match="was undone") as refused:
         world.perform(lambda: app.get("c-1").retry())
+    assert refused.value.code == "run.undone"
+    assert "Fork it" in refused.value.hint
+    with pytest.raises(weft.RunUndone):
+        reopen(world, "c-1", c.RequeueLetter, token)
+    reopen(world, "c-1", c.DiscardLetter, token)
+    assert letters(world) == []
 
 
 def test_an_undo_without_words_is_given_the_input_and_the_result_by_name() -> None:

@@ -203,6 +203,11 @@ PAGES: dict[str, Page] = {
         "A run that has completed, failed or been cancelled takes nothing more in. Nothing was delivered.",
         "See how it ended: weft show RUN. Start a new run under another id.",
     ),
+    "run.undone": Page(
+        "A graph or goal run was to be tried again after its completed work had been undone.",
+        "A failed run undoes what it did. What its later steps would build on is no longer there.",
+        "Fork it: start a new run with the same input under another id. weft show RUN has the input.",
+    ),
     "run.already_decided": Page(
         "A question was answered that has been answered before, or whose time is over.",
         "The first answer in the log counts.",

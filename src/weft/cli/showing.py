@@ -43,6 +43,7 @@ from weft.core import events as e
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
+from weft.core.life import UNDONE
 from weft.errors import Failure, NotAllowed
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
@@ -159,8 +160,7 @@ def _standing(row: RunRow, history: History, now: int) -> Text:
 
 def after_failure(row: RunRow, history: History) -> str:
     """What can be done about a run that failed. A graph or goal whose work was undone has nothing to go on from."""
-    undone = any(mark.kind == "undo" and mark.status == "done" for mark in history.marks.values())
-    if not undone or row.style == "code":
+    if history.failure is None or history.failure.attributes.get(UNDONE) != row.id:
         return f"Try again: weft retry {row.id}"
     return f"What it had done was undone. Start it anew, under another id: weft start {row.workflow} --input FILE"
 
@@ -173,11 +173,11 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
     elif history.status == "completed":
         result = pretty(await door.load(history.output)).replace("\n", "\n  ")
         out.print(lines(f"→ {result}", style="green"))
+        _print_not_undone(out, history)
     elif history.status == "failed" and history.failure is not None:
         print_traceback(out, history.failure)
         out.print(Text(f"failed: {failure_text(history.failure)}", style="red"))
-        if history.not_undone:
-            out.print(Text(f"not undone: {', '.join(history.not_undone)}", style="red"))
+        _print_not_undone(out, history)
         out.print(Text(after_failure(row, history), style="dim"))
     elif history.status == "cancelled":
         out.print(Text(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
@@ -190,6 +190,11 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         hosting = activity.hosting
         nobody = "" if hosting.is_owned or hosting.is_offered else "No process hosts it now. "
         out.print(Text(f"{nobody}What it waits for: weft explain {row.id}", style="dim"))
+
+
+def _print_not_undone(out: Console, history: History) -> None:
+    if history.not_undone:
+        out.print(Text(f"not undone: {', '.join(history.not_undone)}", style="red"))
 
 
 def print_traceback(out: Console, failure: Failure) -> None:

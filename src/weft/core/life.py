@@ -33,7 +33,7 @@ from weft.core.questions import STARTED_BY
 from weft.core.state import State
 from weft.core.tasks import must_end, remember_undo
 from weft.core.waits import finished, refuse_unless
-from weft.errors import Failure
+from weft.errors import Failure, RunUndone
 
 UNDONE = "undone"
 """The attribute of a failure that names the run whose completed work was undone, so that it cannot be tried again."""
@@ -145,6 +145,15 @@ def _completed(state: State) -> Sequence[AnyEvent]:
     if state.over or reversals.pending(state):
         return ()
     return (RunCompleted(output=state.output, not_undone=list(state.not_undone)),)
+
+
+def undone(state: State) -> RunUndone:
+    """The refusal to go on from work that was undone."""
+    return RunUndone(
+        f"The completed work of {state.run_id} was undone, so the run cannot go on from where it failed.",
+        hint=f"Fork it: start it anew under another id: weft start {state.workflow} --input FILE",
+        run_id=state.run_id,
+    )
 
 
 def follow_for_good(state: State) -> Sequence[AnyEvent]:

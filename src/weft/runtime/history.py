@@ -177,8 +177,8 @@ class History:
                 self.started, self.input = at, bytes(input)
             case e.MessageReceived(id=id, body=body):
                 self._letters[id] = bytes(body)
-            case e.RunCompleted(output=output):
-                self.output = bytes(output)
+            case e.RunCompleted(output=output, not_undone=places):
+                self.output, self.not_undone = bytes(output), list(places)
                 self._over("completed", at)
             case e.RunFailed(failure=failure, not_undone=places):
                 self.failure, self.not_undone = failure, list(places)
@@ -188,7 +188,7 @@ class History:
                 self._over("cancelled", at)
             case e.CancelRequested(reason=reason):
                 self.status, self.reason, self.held = "cancelling", reason, ""
-            case e.CodeEnded():
+            case e.CodeEnded(output=output) if not output:
                 self.status = "rolling_back"
             case e.RunPaused():
                 self.status = "paused"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import waits
+from weft.core import life, waits
 from weft.core.goal.flow import Flow
 from weft.core.goal.plan import Plan
 from weft.core.goal.starting import PREDICATE_FALSE
@@ -23,19 +23,20 @@ def decide_retry(state: GoalState, plan: Plan | None, command: c.RetryRun) -> Se
     """Open again what the failure has closed.
 
     Raises:
-        NotAllowed: it has not failed, never began, or its completed work was undone.
+        NotAllowed: it has not failed, or never began.
+        RunUndone: completed work of the run, or of a step that would go on, was undone.
     """
     if command.start:
         raise NotAllowed(f"{state.run_id} is a goal run; it is tried again where it failed.", hint="Leave out --from.")
     waits.refuse_unless(state.status == "failed", state, "tried again")
     if state.undone:
-        raise NotAllowed(
-            f"The completed work of {state.run_id} was undone, so it cannot go on from where it failed.",
-            hint="Start it anew.",
-        )
+        raise life.undone(state)
     if plan is None:
         raise NotAllowed(f"{state.run_id} was refused before it began.", hint="Start it anew.")
-    return (e.RunRetried(steps=_needed(state, plan)),)
+    steps = _needed(state, plan)
+    if not {place.partition("[")[0] for place in state.renewed}.isdisjoint(steps):
+        raise life.undone(state)
+    return (e.RunRetried(steps=steps),)
 
 
 def _needed(state: GoalState, plan: Plan) -> list[str]:

@@ -386,10 +386,7 @@ def _decide_requeue(machine: GraphMachine, command: c.RequeueLetter, _: Env) -> 
 
 def _again_from(state: GraphState, tokens: list[str]) -> Sequence[e.AnyEvent]:
     if state.undone:
-        raise NotAllowed(
-            f"The completed work of {state.run_id} was undone, so it cannot go on from where it failed.",
-            hint=f"Start it anew, under another id: weft start {state.workflow} --input FILE",
-        )
+        raise life.undone(state)
     return (e.RunRetried(tokens=tokens),)
 
 
