@@ -19,6 +19,10 @@ Path = list[int | str]
 A name stands for itself where the registry is full."""
 
 
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
+    """The base of all events; ``kind`` names them in JSON."""
+
+
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
     """How a task is tried: recorded with it, so that a decision needs nothing but the log."""
 

@@ -1,0 +1,112 @@
+"""What goal runs record. The words are part of ``weft.core.events`` and asked for there.
+
+The dispatch of a work item is a task_scheduled, child_started or ask_opened with its token. Its outcome is told by the
+events of tasks, children and questions.
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from weft.core.ids import EntryId
+from weft.core.parts import Event
+from weft.errors import Failure
+
+
+class GoalPlanned(Event, frozen=True, kw_only=True, tag="goal_planned"):
+    """The plan that the run follows, with its definitions."""
+
+    plan: Raw
+
+
+class FactsGiven(Event, frozen=True, kw_only=True, tag="facts_given"):
+    """What had to be looked into before the run could begin: the given values one by one, where they lay in a blob, and
+    whose matches they pass (``matched``) or break (``broken``), by fact and then by the step that reads it.
+    """
+
+    values: dict[str, Raw] = {}
+    matched: dict[str, list[str]] = {}
+    broken: dict[str, dict[str, str]] = {}
+
+
+class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
+    """Its inputs are bound, for good. ``fan_out``: it has one work item per element, however many these are."""
+
+    step: str
+    inputs: Raw
+    work_items: int = 1
+    fan_out: bool = False
+
+
+class WorkSkipped(Event, frozen=True, kw_only=True, tag="work_skipped"):
+    """The predicate refuses one item of a fan-out."""
+
+    step: str
+    index: int
+    token: str
+
+
+class WorkResumed(Event, frozen=True, kw_only=True, tag="work_resumed"):
+    """An item whose retry is due is handed out again."""
+
+    task: EntryId
+
+
+class WorkAccepted(Event, frozen=True, kw_only=True, tag="work_accepted"):
+    """Asynchronous work: the far side has it and answers later, until ``due``."""
+
+    task: EntryId
+    due: int
+
+
+class WorkRecalled(Event, frozen=True, kw_only=True, tag="work_recalled"):
+    """The success that follows is one of an earlier run, for the same definition and inputs."""
+
+    task: EntryId
+    run_id: str
+    at: int
+
+
+class AttributeSet(Event, frozen=True, kw_only=True, tag="attribute_set"):
+    """A fact has a value, or one more. ``matched``: steps whose match it passes; ``broken``: whose match failed."""
+
+    name: str
+    value: Raw
+    provider: str
+    matched: list[str] = []
+    broken: dict[str, str] = {}
+
+
+class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
+    step: str
+    outputs: dict[str, Raw] = {}
+
+
+class StepFailed(Event, frozen=True, kw_only=True, tag="step_failed"):
+    """``unsatisfied``: the needs that can no longer be met. What it had under way is dropped, or drains."""
+
+    step: str
+    failure: Failure
+    unsatisfied: list[str] = []
+
+
+class StepSkipped(Event, frozen=True, kw_only=True, tag="step_skipped"):
+    step: str
+    reason: str
+    unsatisfied: list[str] = []
+
+
+class DeadlineSet(Event, frozen=True, kw_only=True, tag="deadline_set"):
+    """Until then a step that could start waits for an optional fact."""
+
+    step: str
+    name: str
+    due: int
+
+
+class DeadlinePassed(Event, frozen=True, kw_only=True, tag="deadline_passed"):
+    """The optional fact is decided without further values. ``timer``: the number of its deadline_set."""
+
+    timer: EntryId
+    step: str
+    name: str
