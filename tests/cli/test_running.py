@@ -1,6 +1,7 @@
 """``weft run`` hosts a run and prints its result; ``weft start`` hands one to whoever hosts it."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,32 @@ def test_a_started_run_waits_for_a_host_and_that_is_said(weft: Weft) -> None:
     assert "No process hosts it now" in shown.out
     assert weft("run", "app.py", "hello", "name=b").out == "hello b\n"
     assert weft("show", "h-1", "--json").json()["result"] == "hello a"  # type: ignore[index]
+
+
+def test_a_name_that_nobody_offers_is_pending_until_it_is_cancelled(weft: Weft) -> None:
+    weft("start", "nobody", "--id", "n-1")
+    weft("run", "app.py", "hello", "name=b")
+
+    assert "n-1" in weft("list", "--status", "pending").out
+    assert weft("explain", "n-1", "--json").json()["status"] == "pending"  # type: ignore[index]
+    assert 'offers "nobody"' in weft("explain", "n-1").out
+    assert weft("cancel", "n-1").code == 0
+    assert weft("show", "n-1", "--json").json()["status"] == "cancelled"  # type: ignore[index]
+    assert "n-1" not in weft("list", "--status", "pending").out
+
+
+def test_a_goal_is_started_by_its_name(weft: Weft, folder: Path) -> None:
+    (folder / "goals.py").write_text(
+        'import weft\napp = weft.App()\n\n@app.step(gives="text")\ndef write(name: str) -> str:\n'
+        '    return f"Dear {name}"\n\napp.goal("letter", write)\n\n@app.workflow\nasync def wait() -> None: ...\n'
+    )
+    assert weft("start", "letter", "name=Ada", "--id", "l-1").code == 0
+    for _ in range(50):  # each is a host, if only for a moment
+        assert weft("run", "goals.py", "wait").code == 0
+        shown: Any = weft("show", "l-1", "--json").json()
+        if shown["status"] == "completed":
+            break
+    assert shown["status"] == "completed"
 
 
 def test_with_an_app_a_start_is_checked_by_the_signature(weft: Weft) -> None:

@@ -74,6 +74,9 @@ class Stage:
     def emit(self, stream: str, raw: bytes, place: str) -> None:
         """Output is no part of what is compared."""
 
+    def is_new(self) -> bool:
+        return False
+
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
         self.issue(c.HoldRun("code.diverged", f"other arguments at {location}", location))
 

@@ -198,7 +198,7 @@ def test_a_delayed_run_begins_when_its_time_has_come() -> None:
         begun = desk.clock.now_ms() / 1000
         run = await app.start(flow(), id="run", delay="1h")
         await asyncio.sleep(600)
-        assert await run.status() == "running"
+        assert await run.status() == "pending"
         return await run.result() - begun
 
     desk = Desk(app)

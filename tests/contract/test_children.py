@@ -16,7 +16,7 @@ def test_a_child_is_made_with_its_start_mail(store: Store) -> None:
 
     made = found(store, "kid")
     assert made is not None
-    assert (made.parent, made.owner, made.epoch, made.mail, made.status) == (RUN, None, 0, 1, "running")
+    assert (made.parent, made.owner, made.epoch, made.mail, made.status) == (RUN, None, 0, 1, "pending")
     assert [piece.body for piece in load(store, made.uid).inbox] == [b'{"go":1}']
 
 

@@ -39,6 +39,7 @@ from weft.core.ids import Millis, RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError, WeftError
 from weft.ports.store import Definition, RunQuery, Store
 from weft.runtime.about import this_process
+from weft.runtime.catalogue import Callee
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door, Started
 from weft.runtime.engine import Engine, World
@@ -450,7 +451,17 @@ class AppCatalogue:
     def programs(self) -> list[tuple[str, str]]:
         graphs = [(graph.name, graph.version) for graph in self._app.graphs()]
         goals = [(GOAL, "1"), *((goal.name, goal.version) for goal in self._app.goals())]
-        return list(dict.fromkeys([*self._app.workflow_versions(), *graphs, *goals, *self._programs]))
+        versions = dict.fromkeys([*self._app.workflow_versions(), *graphs, *goals, *self._programs])
+        return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions)]))
+
+    def resolve(self, workflow: str, version: str) -> Callee | None:
+        if version:
+            known = self._app.known(workflow, version)
+        else:
+            known = self._app.runnable_named(workflow) if workflow in self._app.runnable_names() else None
+        if known is not None:
+            return Callee(known.version, known.style, known.timeout_ms)
+        return Callee(version, "graph") if (workflow, version) in self._programs else None
 
     def definitions(self, now: Millis) -> list[Definition]:
         for graph in self._app.graphs():

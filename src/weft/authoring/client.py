@@ -84,7 +84,10 @@ class Client:
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
     ) -> Handle[Any]:
-        """Hand a run to whichever host has this workflow; of a graph, its newest version, or that of a tag."""
+        """Hand a run to whichever host has this workflow: that host resolves the name. ``version``: also a graph's tag.
+
+        Until then the run is ``pending``. An input that does not fit makes a run that failed.
+        """
         wait = duration_ms(delay) if delay is not None else 0
         if self._remote is not None:
             order = Order(
@@ -97,12 +100,12 @@ class Client:
                 delay_ms=wait,
             )
             return await self._remote.start(order)
-        stored = await self._stored(workflow, version)
+        stored = await self._stored(workflow, version) if version is not None else None
         start = c.StartRun(
             run_id=check_run_id(id) if id is not None else f"{workflow}-{self.door.ids.new()}",
             workflow=workflow,
-            version=stored.version if stored is not None else version or "1",
-            style="graph" if stored is not None else "code",
+            version=stored.version if stored is not None else version or "",
+            style="graph" if stored is not None else "",
             input=msgspec.Raw(values.encode(dict(input or {}), what=f"{workflow} got")),
             attributes=plain_attributes(attributes),
         )
@@ -124,14 +127,10 @@ class Client:
         group.learn_steps(stored.steps)
         return group.plan(*goals, given=given)
 
-    async def _stored(self, workflow: str, version: str | None) -> Definition | None:
-        """The graph of this name, if the store has one."""
-        definitions = self.door.store.definitions
-        if version is not None:
-            found = await definitions.get(workflow, version)
-            return found if found is not None and found.style == "graph" else None
-        graphs = [one for one in await definitions.versions(workflow) if one.style == "graph"]
-        return graphs[-1] if graphs else None
+    async def _stored(self, workflow: str, version: str) -> Definition | None:
+        """The graph of this name and version or tag, if the store has it."""
+        found = await self.door.store.definitions.get(workflow, version)
+        return found if found is not None and found.style == "graph" else None
 
     def get(self, id: str) -> Handle[Any]:
         """The handle of a run."""

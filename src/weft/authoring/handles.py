@@ -82,7 +82,7 @@ class Handle(Generic[R]):
         )
 
     async def status(self) -> Status:
-        """running, paused, cancelling, rolling_back, held, completed, failed or cancelled."""
+        """pending, running, paused, cancelling, rolling_back, held, completed, failed or cancelled."""
         return (await self._door.row(RunId(self.id))).status
 
     async def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:

@@ -21,6 +21,7 @@ from weft.ports.store import RunRow
 
 WIDTH_MAX = 100_000
 STYLES = {
+    "pending": "cyan",
     "running": "cyan",
     "completed": "green",
     "done": "green",

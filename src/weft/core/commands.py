@@ -27,7 +27,8 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     workflow: str
     input: Raw
     version: str = "1"
-    style: Style = "code"
+    style: Style | Literal[""] = "code"
+    """Empty: whoever takes the run up resolves the name, and the version too if that is empty."""
     parent: Parent | None = None
     timeout_ms: int = 0
     attributes: dict[str, Any] = {}

@@ -48,7 +48,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         workflow=command.workflow,
         input=command.input,
         version=command.version,
-        style=command.style,
+        style=command.style or "code",
         parent=command.parent,
         due=now + command.timeout_ms if command.timeout_ms else 0,
         attributes=command.attributes,

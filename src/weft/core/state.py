@@ -19,7 +19,9 @@ from weft.errors import Failure
 FOLD = 2
 """The number of the fold. Raise it when ``evolve`` or a state's shape changes: older snapshots are then ignored."""
 
-Status = Literal["running", "paused", "cancelling", "rolling_back", "held", "completed", "failed", "cancelled"]
+Status = Literal[
+    "pending", "running", "paused", "cancelling", "rolling_back", "held", "completed", "failed", "cancelled"
+]
 OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 
 

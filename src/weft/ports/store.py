@@ -19,7 +19,9 @@ from weft.ports.access import Access
 from weft.ports.memos import Memos
 from weft.ports.streams import Streams
 
-OPEN_STATUSES = ("running", "paused", "cancelling", "rolling_back", "held")
+PENDING = "pending"
+"""A run that was accepted and that no host has taken up: it has a start in its inbox, and no event."""
+OPEN_STATUSES = (PENDING, "running", "paused", "cancelling", "rolling_back", "held")
 OVER_STATUSES = ("completed", "failed", "cancelled")
 REOPENED_STATUSES = ("failed", "held")
 EVENTS_PER_APPEND_MAX = 2_000
@@ -74,8 +76,19 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     """Set when its log cannot be read: the run stands still, whatever its status says."""
 
 
+class Resolved(msgspec.Struct, frozen=True):
+    """What a host makes of the name of a workflow: the version and style that its run has from now on."""
+
+    version: str
+    style: str
+
+
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A row to be made. ``owner`` set: born owned, at epoch 1. ``start`` set: with this piece of mail in its inbox."""
+    """A row to be made. ``owner`` set: born owned, at epoch 1, else ``pending``.
+
+    ``start`` set: with this piece of mail in its inbox. ``style`` empty: whoever takes the run up resolves it, and the
+    ``version`` too if that is empty.
+    """
 
     uid: RunUid
     id: RunId
@@ -141,6 +154,8 @@ class Append(msgspec.Struct, kw_only=True):
 
     Compared when the append ends it.
     """
+    resolved: Resolved | None = None
+    """The first append of a run that was started by name only: what the row says from now on."""
     taken: Sequence[str] = ()
     """Ids of inbox rows that these events consume; they are deleted."""
     keys: Sequence[KeyRow] = ()

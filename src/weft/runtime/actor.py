@@ -34,11 +34,13 @@ from weft.ports.store import (
     Outcome,
 )
 from weft.ports.streams import NewChunk
+from weft.runtime.catalogue import Callee
 from weft.runtime.code_driver import CodeDriver
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.outgoing import enclose, hold_other_input
 from weft.runtime.programs import GoalProgram, GraphProgram
 from weft.runtime.standing import keep_snapshot, note_idle
+from weft.runtime.start import complete_start
 from weft.steps.raised import ends_host
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ class Actor:
     __slots__ = (
         "_facts",
         "_scheduled",
+        "callee",
         "committed_seq",
         "died",
         "drafts",
@@ -85,6 +88,7 @@ class Actor:
         "naps",
         "naps_asked",
         "now_ms",
+        "pending",
         "ready",
         "reloading",
         "snapshot_bytes",
@@ -120,6 +124,10 @@ class Actor:
         """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
         self.idle_until: Millis | None = None
         """As the row has it, once everything that was taken to be committed is."""
+        self.callee: Callee | None = None
+        """Of a run that was started by name: what the name means here."""
+        self.pending = False
+        """Its row says so: the next append gives it the status that it has."""
         self.idle_since = engine.clock.monotonic()
         self.now_ms = Millis(0)
         self.tolerant = engine.settings.tolerant
@@ -210,11 +218,8 @@ class Actor:
                 draft.posted.append(posted)
                 return False
         command = posted.command
-        if isinstance(command, c.StartRun) and command.run_id != self.id:
-            taken = f"{command.run_id} exists already"
-            command = msgspec.structs.replace(command, run_id=self.id, refused=taken)
         if isinstance(command, c.StartRun):
-            command = self._with_defaults(command)
+            command = complete_start(self, command, draft)
         try:
             if isinstance(command, c.RetryRun) and self.machine.state.over:
                 # Two ends in one append would have the effects of both.
@@ -237,15 +242,6 @@ class Actor:
             draft.keys.append(KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)))
         self._record(events)
         return True
-
-    def _with_defaults(self, start: c.StartRun) -> c.StartRun:
-        """Record the defaults with the start: the run keeps them when the code changes."""
-        program = self.engine.catalogue.program(start.workflow, start.version)
-        if program is None or isinstance(program, GraphProgram | GoalProgram):
-            return start
-        raw = bytes(start.input)
-        found = program.defaults(None if values.is_ref(raw) else values.unseal(raw))
-        return msgspec.structs.replace(start, defaults=self.keep(found)) if found else start
 
     def _is_under_way(self, key: KeyRow) -> bool:
         rows = (row for draft in self._undurable() for row in draft.keys)
@@ -341,6 +337,9 @@ class Actor:
     def now(self) -> int:
         return self.now_ms
 
+    def is_new(self) -> bool:
+        return not self.committed_seq
+
     def new_id(self) -> str:
         return self.engine.ids.new()
 
@@ -383,8 +382,9 @@ class Actor:
                 self._index(draft, event)
         if asking is not bool(machine.state.asks):
             draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
-        if machine.state.status != before or draft.create is not None:
+        if machine.state.status != before or draft.create is not None or self.pending:
             draft.status = machine.state.status
+            self.pending = False
         if machine.state.status == "held" and self.driver is not None:
             self.driver = None
 

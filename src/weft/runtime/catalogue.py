@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+import msgspec
+
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import Plan
@@ -13,6 +15,14 @@ from weft.errors import WeftError
 from weft.ports.store import Definition
 from weft.runtime.programs import AnyProgram
 from weft.steps.base import StepBody
+
+
+class Callee(msgspec.Struct, frozen=True):
+    """What the name of a workflow means on a host."""
+
+    version: str
+    style: Style
+    timeout_ms: int = 0
 
 
 class Catalogue(Protocol):
@@ -45,7 +55,11 @@ class Catalogue(Protocol):
     def program(self, workflow: str, version: str) -> AnyProgram | None: ...
 
     def programs(self) -> Sequence[tuple[str, str]]:
-        """All (workflow, version) pairs: what this host may claim."""
+        """All (workflow, version) pairs: what this host may claim. An empty version: runs that were started by name."""
+        ...
+
+    def resolve(self, workflow: str, version: str) -> Callee | None:
+        """What is registered under this name, in this version (empty: the newest)."""
         ...
 
     def definitions(self, now: Millis) -> Sequence[Definition]:

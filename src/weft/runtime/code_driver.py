@@ -85,6 +85,10 @@ class Outside(Protocol):
 
     def now(self) -> int: ...
 
+    def is_new(self) -> bool:
+        """Whether nothing of the run is durable yet."""
+        ...
+
     def new_id(self) -> str: ...
 
     def emit(self, stream: str, raw: bytes, place: str) -> None:
@@ -155,6 +159,11 @@ class CodeDriver:
         try:
             code = self.program.begin(self, given, defaults)
         except BadValue as misfit:
+            if self.outside.is_new():
+                # Whoever started it did not know the function, so nobody has checked the input yet.
+                self._finished = True
+                self.outside.issue(c.FailRun(failure_of_run(misfit)))
+                return False
             # What the log holds was right when it was recorded, so it is the function that has changed.
             self._hold(diverged(state.run_id, "its input", misfit.message, "other parameters"))
             return False

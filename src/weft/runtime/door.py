@@ -24,6 +24,7 @@ from weft.errors import BadValue, IdTaken, KeyReused, NotAllowed, NotFound, RunF
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     OVER_STATUSES,
+    PENDING,
     Append,
     KeyRow,
     Mail,
@@ -41,6 +42,7 @@ from weft.runtime.clock import StoreClock
 from weft.runtime.creating import Creator
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
+from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
 from weft.steps.signature import other_facts, same_inputs
@@ -181,6 +183,8 @@ class Door:
             return
         if row.status in OVER:
             raise finished(row, command, self.clock.now_ms())
+        if row.status == PENDING and isinstance(command, c.CancelRun) and await cancel(self, row, command.reason):
+            return
         await self._check(row, command)
         mail = Mail(
             id=self.ids.new(),

@@ -12,7 +12,7 @@ from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
 from weft.core.ids import Epoch, Millis, RunUid, Seq
 from weft.errors import WeftError
-from weft.ports.store import Append, KeyRow, Mail, NewRun, Snapshot, StoredEvent
+from weft.ports.store import Append, KeyRow, Mail, NewRun, Resolved, Snapshot, StoredEvent
 from weft.ports.streams import NewChunk
 from weft.runtime.worker import Flight
 
@@ -52,6 +52,7 @@ class Draft:
         "puts",
         "refs",
         "refused",
+        "resolved",
         "snapshot",
         "status",
         "taken",
@@ -67,6 +68,7 @@ class Draft:
         self.effects: list[AnyEffect] = []
         self.posted: list[Posted] = []
         self.refused: list[tuple[Posted, WeftError]] = []
+        self.resolved: Resolved | None = None
         self.taken: list[str] = []
         self.keys: list[KeyRow] = []
         self.mail: list[Mail] = []
@@ -99,6 +101,7 @@ class Draft:
             attributes=self.attributes,
             idle_until=self.idle_until,
             mail_taken=mail_taken,
+            resolved=self.resolved,
             taken=self.taken,
             keys=self.keys,
             mail=self.mail,

@@ -67,9 +67,8 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     if row.fault is not None:
         return Explanation(row.id, row.workflow, "held", f"its log cannot be read: {row.fault}", [], 0)
     if not row.seq:
-        summary = "it was started and no host has taken it up yet"
-        hint = _host_hint(row, await hosting_of(door, row, None))
-        return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint=hint)
+        why = _not_begun(row, await hosting_of(door, row, None), door.clock.now_ms())
+        return Explanation(row.id, row.workflow, row.status, *why)
     machine = await door.machine(row)
     state = machine.state
     hosting = await hosting_of(door, row, machine)
@@ -113,6 +112,19 @@ def _summary(state: State, waiting: list[Waiting]) -> str:
     if not waiting:
         return f"{done}; it has something to do and is about to do it"
     return f"{done}; it waits for {', '.join(item.what for item in waiting[:3])}{' …' if len(waiting) > 3 else ''}"
+
+
+def _not_begun(row: RunRow, hosting: Hosting, now: int) -> tuple[str, list[Waiting], int, str]:
+    """Why a run has no events yet."""
+    if hosting.is_owned:
+        return "a host has just taken it up", [], 0, ""
+    if row.wake_at is not None and row.wake_at > now:
+        return f"it starts at {time_of(row.wake_at):%Y-%m-%d %H:%M:%S}", [], 0, ""
+    version = f" in version {row.version}" if row.version else ""
+    if hosting.is_offered:
+        return "no host has taken it up yet", [], 0, f"A host that has {row.workflow}{version} takes it up."
+    hint = f"Run its program, or: weft serve app.py. To stop waiting: weft cancel {row.id}"
+    return f'no host has taken it up: none that is running offers "{row.workflow}"{version}', [], 0, hint
 
 
 def _host_hint(row: RunRow, hosting: Hosting) -> str:

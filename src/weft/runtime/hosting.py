@@ -32,7 +32,9 @@ async def hosting_of(door: Door, row: RunRow, machine: Machine | None) -> Hostin
     """Look at the hosts and the queues of the store."""
     living = {host.host: host.about for host in await door.store.hosts.listed() if not host.gone}
     is_owned = row.owner in living
-    is_offered = any(row.style != "code" or row.workflow in about.get("workflows", ()) for about in living.values())
+    is_offered = any(
+        row.style not in ("code", "") or row.workflow in about.get("workflows", ()) for about in living.values()
+    )
     tasks = machine.state.tasks if machine is not None else {}
     if not tasks:
         return Hosting(is_owned, is_offered)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,19 @@ class Library:
             if definition is not None:
                 self._learn(definition, own)
 
-    def _learn(self, definition: Definition, own: AbstractSet[str]) -> None:
+    async def newest(self, name: str) -> str | None:
+        """The newest graph of this name in the store that this host can run."""
+        engine = self._engine
+        found = await insist(engine, partial(engine.store.definitions.versions, name))
+        graphs = [definition for definition in found if definition.style == STYLE]
+        for definition in graphs:
+            if (definition.name, definition.version) not in self._seen:
+                self._seen.add((definition.name, definition.version))
+                self._learn(definition, ())
+        known = [one.version for one in graphs if engine.catalogue.program(name, one.version) is not None]
+        return known[-1] if known else None
+
+    def _learn(self, definition: Definition, own: Collection[str]) -> None:
         catalogue = self._engine.catalogue
         try:
             if definition.name in own:

@@ -183,7 +183,8 @@ AnyProgram = Program | GraphProgram | GoalProgram
 
 def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: bytes | None = None) -> Machine:
     """The machine of one run, from nothing or from a snapshot of its fold. Raises UnknownWorkflow."""
-    if style == "code":
+    if style in ("code", ""):
+        # Nothing happens in a run whose style nobody knows yet.
         return CodeMachine.restore(snapshot) if snapshot is not None else CodeMachine.fresh(uid)
     if style == "goal":
         known = program if isinstance(program, GoalProgram) else GoalProgram("", NoRegistry())

@@ -15,15 +15,17 @@ from zlib import crc32
 
 from weft.core import commands as c
 from weft.core import events as e
+from weft.core import values
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import Corrupt, KeyReused, StoreError, WeftError
 from weft.ports.boundary import boundary
-from weft.ports.store import KeyRow, Loaded, Mail, Outcome, RunRow
+from weft.ports.store import PENDING, KeyRow, Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
+from weft.runtime.pending import resolve
 from weft.runtime.shown import call_shown
 
 if TYPE_CHECKING:
@@ -140,7 +142,11 @@ class Recovery:
     async def go_on(self, row: RunRow, *, died: bool, pending: Sequence[Posted] = ()) -> Actor | None:
         """Load a run that is ours and let it go on. ``died``: its tasks were in the hands of somebody who is gone."""
         engine = self._engine
-        actor = Actor(engine, row.uid, row.id, row.epoch, engine.machine(row.style, row.workflow, row.version, row.uid))
+        callee = await resolve(engine, row) if not row.style else None
+        style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
+        actor = Actor(engine, row.uid, row.id, row.epoch, engine.machine(style, row.workflow, version, row.uid))
+        actor.callee = callee
+        actor.pending = row.status == PENDING
         engine.keep_actor(actor)
         actor.mailbox.extend(pending)
         # Before the log: an answer that comes between the two is then in the inbox, and never in neither.
@@ -148,6 +154,8 @@ class Recovery:
         try:
             loaded = await insist(engine, lambda: engine.store.log.load(row.uid, fold=FOLD))
             if loaded is not None and (loaded.row.epoch, loaded.row.owner) == (row.epoch, engine.host):
+                if not row.style:
+                    await self._fetch_input(actor, loaded)
                 boundary("recovery.loaded")
                 for offer in rows:
                     engine.shared.know(offer)
@@ -164,6 +172,14 @@ class Recovery:
         for posted in actor.leave_behind():
             engine.aside(engine.deliver(row.uid, posted))
         return None
+
+    async def _fetch_input(self, actor: Actor, loaded: Loaded) -> None:
+        """Nobody has checked the input of a run that was started by name: its first decision needs it."""
+        for mail in loaded.inbox:
+            command = c.decode(mail.body)
+            raw = bytes(command.input) if isinstance(command, c.StartRun) else b""
+            if values.is_ref(raw):
+                actor.fetched[values.parse_ref(raw).digest] = await self._engine.load_value(raw)
 
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
         shared = self._engine.shared

@@ -12,7 +12,7 @@ import msgspec
 
 from weft.core.ids import Millis, RunId, RunUid
 from weft.errors import Conflict, UsageError
-from weft.ports.store import OVER_STATUSES, REOPENED_STATUSES, Append, Mail, NewRun
+from weft.ports.store import OVER_STATUSES, PENDING, REOPENED_STATUSES, Append, Mail, NewRun
 
 START_MAIL = "start"
 """The id of the mail that a run is made with."""
@@ -53,6 +53,7 @@ def is_lean(append: Append) -> bool:
         not (append.taken or append.keys or append.mail or append.refs or append.children)
         and append.attributes is None
         and append.reopen is None
+        and append.resolved is None
         and append.snapshot is None
     )
 
@@ -62,6 +63,11 @@ def start_mail(run: NewRun) -> Mail | None:
     if run.start is None:
         return None
     return Mail(id=START_MAIL, to=run.uid, body=run.start, at=run.created_at)
+
+
+def status_of(run: NewRun) -> str:
+    """The status of a row that has no events yet."""
+    return PENDING if run.owner is None else "running"
 
 
 def free_id(child: NewRun, taken: Callable[[RunId], bool]) -> RunId:

@@ -146,6 +146,9 @@ class _Listener:
     def blob(self, digest: str) -> bytes | None:
         return self._blobs.get(digest)
 
+    def is_new(self) -> bool:
+        return len(self._stored) <= 2
+
     def now(self) -> int:
         return self._machine.state.at
 

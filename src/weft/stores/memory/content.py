@@ -27,7 +27,7 @@ from weft.ports.store import (
     TaskOffer,
 )
 from weft.ports.streams import Chunk
-from weft.stores.rules import plain, start_mail
+from weft.stores.rules import plain, start_mail, status_of
 
 TaskKey = tuple[RunUid, int, int, int]
 
@@ -140,6 +140,7 @@ class Content:
         run = Run(
             new=new,
             id=id,
+            status=status_of(new),
             epoch=Epoch(0 if new.owner is None else 1),
             owner=new.owner,
             wake_at=new.wake_at,

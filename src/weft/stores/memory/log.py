@@ -119,6 +119,8 @@ class MemoryLog:
             run.seq = append.events[-1].seq
             run.updated_at = append.events[-1].at
         _take(run, append)
+        if append.resolved is not None:
+            run.new = msgspec.structs.replace(run.new, version=append.resolved.version, style=append.resolved.style)
         if append.attributes is not None:
             run.attributes = merge_attributes(run.attributes, append.attributes)
         _keep(run, append.snapshot)

@@ -91,6 +91,9 @@ def _parts(appends: Sequence[Append]) -> str | None:
             parts.setdefault("keys", []).extend(
                 {"of": place, "key": row.key, "digest": row.digest, "seq": row.seq} for row in append.keys
             )
+        if append.resolved is not None:
+            resolved = {"of": place, "version": append.resolved.version, "style": append.resolved.style}
+            parts.setdefault("resolved", []).append(resolved)
         if append.attributes is not None:
             parts.setdefault("attributes", []).append({"of": place, "changes": append.attributes})
         if append.refs:

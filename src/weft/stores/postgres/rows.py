@@ -11,7 +11,7 @@ from weft.core.ids import RunUid
 from weft.ports.store import Mail, NewRun, RunRow, Snapshot
 from weft.stores.checksums import checked_mail, mail_crc, snapshot_crc, uid_crc
 from weft.stores.postgres.connection import Record
-from weft.stores.rules import start_mail
+from weft.stores.rules import start_mail, status_of
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
@@ -47,7 +47,7 @@ def new_fields(new: NewRun) -> dict[str, Any]:
         "workflow": new.workflow,
         "version": new.version,
         "style": new.style,
-        "status": "running",
+        "status": status_of(new),
         "seq": 0,
         "updated_at": new.created_at,
         "owner": new.owner,

@@ -172,6 +172,8 @@ class Batch:
             changes |= {"seq": append.events[-1].seq, "updated_at": updated_at}
         if head.taken:
             changes["mail_at"] = take(self._connection, head.num, head.taken, append.keys)
+        if append.resolved is not None:
+            changes |= {"version": append.resolved.version, "style": append.resolved.style}
         if append.attributes is not None:
             changes["attributes"] = self._change_attributes(append, head)
         if append.idle_until is not UNSET:

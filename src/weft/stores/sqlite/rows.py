@@ -11,7 +11,7 @@ import msgspec
 from weft.core.ids import RunId
 from weft.ports.store import Mail, NewRun, RunRow
 from weft.stores.checksums import mail_crc
-from weft.stores.rules import canonical, plain, start_mail
+from weft.stores.rules import canonical, plain, start_mail, status_of
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
@@ -22,7 +22,7 @@ _NAMES = RUN_COLUMNS.split(", ")
 INSERT_RUN = (
     "INSERT INTO runs (uid, id, workflow, version, style, status, seq, updated_at, epoch, owner, wake_at, "
     "idle_until, format, parent, created_at, attributes, mail, mail_at) "
-    "VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
     "ON CONFLICT DO NOTHING"
 )
 
@@ -56,6 +56,7 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, begun: Begun
             new.workflow,
             new.version,
             new.style,
+            status_of(new),
             begun.seq,
             begun.at,
             0 if new.owner is None else 1,

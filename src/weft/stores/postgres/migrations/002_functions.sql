@@ -140,6 +140,11 @@ BEGIN
         WHERE nums[k.of] <> 0
         ON CONFLICT (run, key) DO UPDATE SET digest = excluded.digest, seq = excluded.seq;
     END IF;
+    IF parts -> 'resolved' IS NOT NULL THEN
+        UPDATE runs r SET version = n.version, style = n.style
+        FROM json_to_recordset(parts -> 'resolved') AS n (of integer, version text, style text)
+        WHERE r.num = nums[n.of];
+    END IF;
     IF parts -> 'attributes' IS NOT NULL THEN
         UPDATE runs r SET attributes = (
             SELECT coalesce(jsonb_object_agg(key, value), '{}')

@@ -1,0 +1,75 @@
+"""Runs that no host has taken up: who resolves the name of their workflow, and how they end before they begin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import life
+from weft.core.code.machine import CodeMachine
+from weft.core.ids import HostId, Millis, RunUid, Seq
+from weft.core.state import FOLD
+from weft.ports.store import Append, Mail, Outcome, RunRow, StoredEvent
+from weft.runtime.catalogue import Callee
+
+if TYPE_CHECKING:
+    from weft.runtime.door import Door
+    from weft.runtime.engine import Engine
+
+
+async def resolve(engine: Engine, row: RunRow) -> Callee | None:
+    """What the name of a workflow means on this host: what its app registers, or the newest graph of the store."""
+    found = engine.catalogue.resolve(row.workflow, row.version)
+    if found is not None or row.version:
+        return found
+    version = await engine.library.newest(row.workflow)
+    return Callee(version, "graph") if version is not None else None
+
+
+async def cancel(door: Door, row: RunRow, reason: str) -> bool:
+    """End a run that nobody has taken up, without a host. False: a host has it by now."""
+    host = HostId(f"cancel-{door.ids.new()}")
+    if not await door.store.log.claim([row.uid], host, expected={row.uid: row.epoch}):
+        return False
+    loaded = await door.store.log.load(row.uid, fold=FOLD)
+    if loaded is None:
+        return False
+    now = Millis(max(door.clock.now_ms(), row.updated_at))
+    append = _ending(loaded.row, loaded.inbox, reason, now)
+    (outcome,) = await door.store.log.commit([append], host)
+    # Mail came meanwhile: the next look takes it in. Until then the run belongs to nobody who lives.
+    return outcome is Outcome.ACCEPTED or await cancel(door, loaded.row, reason)
+
+
+def _ending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> Append:
+    """The whole log of a run that was cancelled before it began; its parent is told."""
+    machine = CodeMachine.fresh(row.uid)
+    starts = [command for mail in inbox if isinstance(command := c.decode(mail.body), c.StartRun)]
+    start = msgspec.structs.replace(starts[0], run_id=row.id, refused="")
+    decided = [
+        *life.decide_start(machine.state, start, now),
+        e.CancelRequested(reason=reason),
+        e.RunCancelled(reason=reason),
+    ]
+    events: list[StoredEvent] = []
+    mail: list[Mail] = []
+    for event in decided:
+        machine.evolve(event, at=now)
+        events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+        for letter in machine.mail(event):
+            body = c.encode(letter.command)
+            mail.append(Mail(id=f"{row.uid}/{machine.state.seq}", to=RunUid(letter.to), body=body, at=now))
+    return Append(
+        uid=row.uid,
+        epoch=row.epoch,
+        seq=row.seq,
+        events=events,
+        status="cancelled",
+        mail_taken=row.mail,
+        taken=[piece.id for piece in inbox],
+        mail=mail,
+    )

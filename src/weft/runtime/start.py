@@ -1,0 +1,46 @@
+"""What a host adds to a start before it is decided: the meaning of the name, and the defaults of the parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import values
+from weft.errors import UnknownWorkflow
+from weft.ports.store import Resolved
+from weft.runtime.draft import Draft
+from weft.runtime.programs import GoalProgram, GraphProgram
+
+if TYPE_CHECKING:
+    from weft.runtime.actor import Actor
+
+
+def complete_start(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
+    """Fill in what the sender did not know. A start that cannot be is marked as refused."""
+    if start.run_id != actor.id:
+        taken = f"{start.run_id} exists already"
+        start = msgspec.structs.replace(start, run_id=actor.id, refused=taken)
+    return _with_defaults(actor, start if start.style else _resolved(actor, start, draft))
+
+
+def _resolved(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
+    """A start by name, with the version, style and timeout that the name has here."""
+    callee = actor.callee
+    if callee is None:
+        missing = f'No workflow "{start.workflow}" is known here.'
+        return msgspec.structs.replace(start, style="code", refused=missing, refused_as=UnknownWorkflow.code)
+    draft.resolved = Resolved(callee.version, callee.style)
+    timeout_ms = start.timeout_ms or callee.timeout_ms
+    return msgspec.structs.replace(start, version=callee.version, style=callee.style, timeout_ms=timeout_ms)
+
+
+def _with_defaults(actor: Actor, start: c.StartRun) -> c.StartRun:
+    """The defaults are recorded with the start: the run keeps them when the code changes."""
+    program = actor.engine.catalogue.program(start.workflow, start.version)
+    if program is None or isinstance(program, GraphProgram | GoalProgram):
+        return start
+    raw = bytes(start.input)
+    found = program.defaults(None if values.is_ref(raw) else values.unseal(raw))
+    return msgspec.structs.replace(start, defaults=actor.keep(found)) if found else start
