@@ -115,7 +115,7 @@ def test_a_run_may_be_put_off(server: Server) -> None:
 
     assert answer.status == 201
     assert server.get(f"{API}/runs/late/result").status == 202
-    assert server.get(f"{API}/runs/late/explain").json["status"] == "running"
+    assert server.get(f"{API}/runs/late/explain").json["status"] == "pending"
 
 
 @covers("listRuns")
