@@ -215,8 +215,10 @@ class MessageReceived(Event, frozen=True, kw_only=True, tag="message_received"):
 
 
 class MessageAwaited(Event, frozen=True, kw_only=True, tag="message_awaited"):
-    at: Path
     names: list[str]
+    at: Path = []
+    node: str = ""
+    token: str = ""
     most: int = 1
     due: int = 0
     add: list[str] = []
@@ -235,6 +237,7 @@ class MessageRefused(Event, frozen=True, kw_only=True, tag="message_refused"):
     wait: EntryId
     id: str
     error: str
+    token: str = ""
 
 
 class MessageAnswered(Event, frozen=True, kw_only=True, tag="message_answered"):

@@ -119,6 +119,8 @@ def _work_fields() -> Schema:
         "human": _closed({**dict.fromkeys(work.HUMAN, _ANY), **ask}),
         "agent": {"type": ["string", "object"]},
         "wait": _DURATION,
+        "receive": {"anyOf": [_TEXT, _closed({"name": _TEXT, "type": _ANY, "timeout": _DURATION}, required=["name"])]},
+        "answer": _closed({"to": _TEXT, "value": _ANY}, required=["to"]),
         "pass": {"const": True},
         "type": _TEXT,
         "config_ref": {"anyOf": [_TEXT, _closed(dict.fromkeys(work.REFERENCE, _TEXT), required=["cas_ref"])]},

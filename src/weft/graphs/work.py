@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from weft.core.code.locations import check_name
 from weft.core.graph.findings import At, did_you_mean
 from weft.core.graph.model import (
     AgentWork,
+    AnswerWork,
     AskWork,
     Expr,
     GoalWork,
     HttpWork,
     PassWork,
+    ReceiveWork,
     ScriptWork,
     StepWork,
     TypeWork,
@@ -26,13 +29,16 @@ from weft.core.graph.model import (
     WorkflowWork,
 )
 from weft.core.questions import is_group
+from weft.errors import BadValue
 from weft.graphs.fields import Fields
-from weft.graphs.schemas import misfits, object_schema
+from weft.graphs.schemas import field_schema, misfits, object_schema
 
 HTTP = ("url", "method", "headers", "query", "body", "accept", "answer", "health")
 ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout", "four_eyes", "remind")
 HUMAN = ("title", "timeout_hours", "approvers", "escalation_policy", "approval_ui_url")
 WORKFLOW = ("name", "workflow", "version", "inherit_artifacts", "on_failure")
+RECEIVE = ("name", "type", "timeout")
+ANSWER = ("to", "value")
 REFERENCE = ("type_url", "cas_ref")
 HasBlob = Callable[[str], bool]
 """Whether what a reference names is there, as far as that can be known."""
@@ -191,6 +197,30 @@ class NodeWork:
     def _wait(self, key: str, _: str) -> Work:
         return WaitWork(self.node.duration(key))
 
+    def _receive(self, key: str, _: str) -> Work:
+        raw = self.node.raw[key]
+        if isinstance(raw, str):
+            return ReceiveWork(self._message_name(raw, self.node.place(key)))
+        wanted = Fields(raw, self.node.place(key), self.node.problems, RECEIVE)
+        if wanted.raw and "name" not in wanted:
+            wanted.needed("name")
+        schema = field_schema(wanted.raw["type"], wanted.place("type"), wanted.problems) if "type" in wanted else None
+        name = self._message_name(wanted.text("name"), wanted.place("name"))
+        return ReceiveWork(name, schema, wanted.duration("timeout"))
+
+    def _message_name(self, name: str, at: At) -> str:
+        try:
+            return check_name(name) if name else name
+        except BadValue as error:
+            self.node.problems.add("wrong_type", at, error.message, error.hint)
+            return name
+
+    def _answer(self, key: str, _: str) -> Work:
+        answer = Fields(self.node.raw[key], self.node.place(key), self.node.problems, ANSWER)
+        if answer.raw and "to" not in answer:
+            answer.needed("to")
+        return AnswerWork(answer.text("to"), Expr(answer.raw.get("value")))
+
     def _pass(self, key: str, _: str) -> Work:
         if self.node.raw[key] is not True:
             self.node.wrong(key, "true")
@@ -272,6 +302,8 @@ WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {
     "human": NodeWork._ask,  # noqa: SLF001
     "agent": NodeWork._agent,  # noqa: SLF001
     "wait": NodeWork._wait,  # noqa: SLF001
+    "receive": NodeWork._receive,  # noqa: SLF001
+    "answer": NodeWork._answer,  # noqa: SLF001
     "pass": NodeWork._pass,  # noqa: SLF001
 }
 """How each word is read, in the order in which a message lists them."""

@@ -64,6 +64,8 @@ class History:
         if getattr(event, "token", ""):
             return self._at_node(event, stored)
         at = getattr(event, "at", None)
+        if isinstance(event, e.MessageAnswered) and not at:
+            return None  # nobody in the run did this: a message was taken that nobody answers, or refused
         if at is not None:
             return self._begin(event, at, stored)
         mark = self._subject(event, stored)
@@ -85,7 +87,7 @@ class History:
             mark = Mark(stored.seq, self._visit(event.node), "node", "", stored.at, failure=event.failure)
             end(mark, "failed", stored.at)
             return self._keep(mark)
-        if isinstance(event, e.TaskScheduled | e.TimerSet | e.AskOpened | e.ChildStarted):
+        if isinstance(event, e.TaskScheduled | e.TimerSet | e.MessageAwaited | e.AskOpened | e.ChildStarted):
             return self._keep(marked(event, self._visit(event.node), stored))
         return None
 
@@ -104,7 +106,7 @@ class History:
         mark = marked(event, location, stored)
         if isinstance(event, e.ValueRecorded):
             end(mark, "done", stored.at, bytes(event.value))
-        elif isinstance(event, e.RaceDecided | e.AttributesSet):
+        elif isinstance(event, e.RaceDecided | e.AttributesSet | e.MessageAnswered):
             end(mark, "done", stored.at)
         return self._keep(mark)
 

@@ -58,6 +58,8 @@ def _title(event: Any) -> tuple[str, str]:
             return "sleep", ""
         case e.MessageAwaited(names=names):
             return "receive", " or ".join(names) or "any"
+        case e.MessageAnswered():
+            return "answer", ""
         case e.AskOpened(title=title):
             return "ask", title
         case e.ChildStarted(workflow=workflow):

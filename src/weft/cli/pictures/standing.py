@@ -69,7 +69,10 @@ class Standing:
             return None
         if token.mode == "queued":
             return "queued"
-        if token.mode in ("joining", "parked") or token.task in self.state.asks or token.task in self.state.timers:
+        state = self.state
+        if token.mode in ("joining", "parked") or any(
+            token.task in kind for kind in (state.asks, state.timers, state.waits)
+        ):
             return "waiting"
         return "working"
 

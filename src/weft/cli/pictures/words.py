@@ -9,6 +9,7 @@ import msgspec
 from weft.core.durations import format_ms
 from weft.core.graph.model import (
     AgentWork,
+    AnswerWork,
     AskWork,
     Edge,
     FanIn,
@@ -17,6 +18,7 @@ from weft.core.graph.model import (
     HttpWork,
     Node,
     PassWork,
+    ReceiveWork,
     Repeat,
     ScriptWork,
     StepWork,
@@ -86,6 +88,10 @@ def working(work: Work) -> str:
             return f"agent {work.agent}" if isinstance(work.agent, str) else "agent"
         case WaitWork():
             return f"wait {format_ms(work.ms)}"
+        case ReceiveWork():
+            return f"receive {work.name}"
+        case AnswerWork():
+            return f"answer {work.to}"
         case PassWork():
             return ""
         case TypeWork():

@@ -7,14 +7,25 @@ which fan-out each fan-in closes, scopes, then what follows from the scopes.
 
 from __future__ import annotations
 
+import msgspec
+
 from weft.core.graph.bounds import check_names, check_needs, warn_of_loss
-from weft.core.graph.findings import Problems
+from weft.core.graph.findings import Problems, did_you_mean
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.folded import FoldedGraph
 from weft.core.graph.frames import find_frames
 from weft.core.graph.language import Language
 from weft.core.graph.loops import find_exits, find_loops
-from weft.core.graph.model import NO_LIMITS, START, Graph, StepWork, WorkflowWork
+from weft.core.graph.model import (
+    NO_LIMITS,
+    START,
+    AnswerWork,
+    Graph,
+    Node,
+    ReceiveWork,
+    StepWork,
+    WorkflowWork,
+)
 from weft.core.graph.parts import Analysis, node_part, output_part, ring_part, written_edge
 from weft.core.graph.reading import Reader
 from weft.core.graph.scopes import Scopes
@@ -37,6 +48,7 @@ def compile_graph(folded: FoldedGraph, language: Language, problems: Problems) -
 
 def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Problems) -> Analysis | None:
     parts = [node_part(node, reader) for node in folded.nodes.values()]
+    parts = _settle_answers(parts, folded, reader, problems)
     output = output_part(folded, reader)
     cut_cycles(shape, problems)
     flow = Flow(shape)
@@ -52,6 +64,28 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Proble
     check_names(reader.mentions, shape, scopes, problems)
     warn_of_loss(shape, flow, frames, problems)
     return Analysis(shape, flow, loops, frames, scopes, reader.remembered, parts, output)
+
+
+def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: Reader, problems: Problems) -> list[Node]:
+    """Find out which messages are answered. A node that answers names one that receives."""
+    receiving = {part.id for part in parts if isinstance(part.work, ReceiveWork)}
+    answered: set[str] = set()
+    for part in parts:
+        if not isinstance(part.work, AnswerWork):
+            continue
+        to = part.work.to
+        answered.add(to)
+        if to not in receiving:
+            wrong = f'"{to}" receives no message.' if to in folded.nodes else f'there is no node "{to}".'
+            at = (*folded.nodes[part.id].work_at, "to")
+            problems.add("unknown_node", at, wrong, did_you_mean(to, sorted(receiving)))
+    reader.remembered |= answered & receiving
+    return [
+        msgspec.structs.replace(part, work=msgspec.structs.replace(part.work, answered=True))
+        if isinstance(part.work, ReceiveWork) and part.id in answered
+        else part
+        for part in parts
+    ]
 
 
 def _assemble(done: Analysis) -> Graph:

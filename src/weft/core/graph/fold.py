@@ -18,7 +18,7 @@ from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
 from weft.core.graph.tokens import GraphState, Letter, Token, branch_keys, derive, seen_after
-from weft.core.state import Child, Held, Task
+from weft.core.state import Child, Held, Task, Wait
 from weft.errors import Failure
 
 _NOWHERE = Env(now=0, check=lambda *_: None)
@@ -218,6 +218,7 @@ def _retried(_: Graph, state: GraphState, event: e.RunRetried, at: int) -> None:
         if token.mode == "failing":
             failed.append(token.id)
         elif token.mode in ("ready", "routing"):
+            token.due = 0
             moving.append(token.id)
     state.agenda = [*failed, *moving]
 
@@ -286,6 +287,31 @@ def _timer_fired(_: Graph, state: GraphState, event: e.TimerFired, at: int) -> N
     _done(state, event.timer, token.value if token is not None else e.NULL)
 
 
+def _message_awaited(_: Graph, state: GraphState, event: e.MessageAwaited, at: int) -> None:
+    _attach(state, event.token).due = event.due
+    state.waits[state.seq] = Wait(names=event.names, since=at, due=event.due, answer=event.answer)
+
+
+def _messages_taken(_: Graph, state: GraphState, event: e.MessagesTaken, at: int) -> None:
+    wait = state.waits.pop(event.wait)
+    (message,) = waits.take_messages(state, event.ids, wait.names)
+    token = state.tokens.get(state.by_task.get(event.wait, ""))
+    if token is not None:
+        token.message = message.id
+    _done(state, event.wait, message.body)
+
+
+def _message_refused(_: Graph, state: GraphState, event: e.MessageRefused, at: int) -> None:
+    """The token waits anew, no longer than before."""
+    token = state.tokens[event.token]
+    token.mode, token.message, token.output = "ready", "", e.NULL
+    state.executed[token.node] -= 1
+
+
+def _message_answered(_: Graph, state: GraphState, event: e.MessageAnswered, at: int) -> None:
+    state.requests.pop(event.message, None)
+
+
 def _ask_opened(_: Graph, state: GraphState, event: e.AskOpened, at: int) -> None:
     _attach(state, event.token).input = event.input
     state.asks[state.seq] = questions.opened(event, at)
@@ -299,6 +325,7 @@ def _ask_answered(_: Graph, state: GraphState, event: e.AskAnswered, at: int) ->
 
 def _wait_timed_out(_: Graph, state: GraphState, event: e.WaitTimedOut, at: int) -> None:
     state.asks.pop(event.wait, None)
+    state.waits.pop(event.wait, None)
     child = state.children.get(event.wait)
     if child is not None:
         child.cancelled = True
@@ -372,6 +399,10 @@ EVOLVE: dict[type, Evolve] = {
     e.TimerSet: _timer_set,
     e.TimerFired: _timer_fired,
     e.MessageReceived: lambda _, state, event, at: waits.evolve_message(state, event, at),
+    e.MessageAwaited: _message_awaited,
+    e.MessagesTaken: _messages_taken,
+    e.MessageRefused: _message_refused,
+    e.MessageAnswered: _message_answered,
     e.AskOpened: _ask_opened,
     e.AskAnswered: _ask_answered,
     e.AskEscalated: lambda _, state, event, at: questions.evolve_escalated(state, event),

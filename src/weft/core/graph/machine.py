@@ -21,7 +21,7 @@ from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformT
 from weft.core.graph import answers, fold, starting
 from weft.core.graph.binding import View
 from weft.core.graph.game import not_enough
-from weft.core.graph.model import START, AskWork, Graph
+from weft.core.graph.model import START, AskWork, Graph, ReceiveWork
 from weft.core.graph.opening import is_plain, items, leaf, open_raw
 from weft.core.graph.routing import Reader, route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
@@ -109,7 +109,7 @@ class GraphMachine:
             # Only what was dropped can still be ending, or being undone.
             waits = state.tasks or state.parked or reversals.pending(state)
             return () if waits else self._complete(env)
-        if not (state.tasks or state.timers or state.asks or state.children):
+        if not (state.tasks or state.timers or state.asks or state.children or state.waits):
             return life.code_ended(state, self._deadlock())
         return ()
 
@@ -132,12 +132,15 @@ class GraphMachine:
             case "failing":
                 return self._route_failure(token, env)
         begun = starting.start(self.program, self.view(token, token.value, env, error=token.error))
-        passed = begun[0]
+        passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
         return begun if limit is None else life.code_ended(self.state, limit)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         work = self.graph.nodes[token.node].work
+        if isinstance(work, ReceiveWork) and (wrong := starting.misfit_message(work, token, env)) is not None:
+            refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
+            return (refused, *waits.refusal(self.state, token.message, wrong))
         output = starting.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
         found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
         if found.failure is not None:
@@ -301,6 +304,7 @@ class GraphMachine:
         found: list[AnyEffect] = [] if state.status == "paused" else [self.perform(number) for number in state.tasks]
         found += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
         found += [timer for number, ask in state.asks.items() for timer in questions.armed(number, ask)]
+        found += [ArmTimer(EntryId(n), wait.due, mailed=True) for n, wait in state.waits.items() if wait.due]
         found += [
             ArmTimer(EntryId(n), child.due, mailed=True)
             for n, child in state.children.items()
@@ -468,7 +472,7 @@ def _again(machine: GraphMachine, event: e.TaskFailed | e.TaskLost) -> Sequence[
     return (machine.perform(event.task),)
 
 
-def _armed(machine: GraphMachine, event: e.TimerSet | e.ChildStarted) -> Sequence[AnyEffect]:
+def _armed(machine: GraphMachine, event: e.TimerSet | e.ChildStarted | e.MessageAwaited) -> Sequence[AnyEffect]:
     if not event.due:
         return ()
     return (ArmTimer(EntryId(machine.state.seq), event.due, mailed=not isinstance(event, e.TimerSet)),)
@@ -497,6 +501,8 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.TaskLost: _again,
     e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
     e.TimerSet: _armed,
+    e.MessageAwaited: _armed,
+    e.MessagesTaken: lambda _, event: (DisarmTimer(event.wait),),
     e.AskOpened: lambda m, _: questions.armed_new(m.state),
     e.ChildStarted: _armed,
     e.AskAnswered: lambda m, event: questions.armed_again(m.state, event),

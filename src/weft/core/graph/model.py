@@ -106,6 +106,23 @@ class WaitWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="wa
     ms: int
 
 
+class ReceiveWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="receive"):
+    """The next message of this name; its body is the output. `timeout_ms` 0: no limit."""
+
+    name: str
+    schema: dict[str, Any] | None = None
+    timeout_ms: int = 0
+    answered: bool = False
+    """Some node answers what this one takes."""
+
+
+class AnswerWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="answer"):
+    """Answer the message that the node `to` took last on this token's way; the output is the input."""
+
+    to: str
+    value: Expr
+
+
 class PassWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="pass"):
     """Nothing at all; the output is the input."""
 
@@ -118,7 +135,20 @@ class TypeWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ty
     config_ref: str = ""
 
 
-Work = StepWork | HttpWork | ScriptWork | WorkflowWork | GoalWork | AskWork | AgentWork | WaitWork | PassWork | TypeWork
+Work = (
+    StepWork
+    | HttpWork
+    | ScriptWork
+    | WorkflowWork
+    | GoalWork
+    | AskWork
+    | AgentWork
+    | WaitWork
+    | PassWork
+    | TypeWork
+    | ReceiveWork
+    | AnswerWork
+)
 
 
 # --- data and policies -------------------------------------------------------------------------------------------

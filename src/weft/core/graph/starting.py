@@ -9,15 +9,18 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
+from weft.core import waits
 from weft.core.code.asks import child_uid
 from weft.core.decider import Env, Wanting
 from weft.core.graph.binding import View
 from weft.core.graph.model import (
+    AnswerWork,
     AskWork,
     GoalWork,
     HttpWork,
     Node,
     PassWork,
+    ReceiveWork,
     StepWork,
     TypeWork,
     WaitWork,
@@ -26,6 +29,7 @@ from weft.core.graph.model import (
 from weft.core.graph.opening import open_raw
 from weft.core.graph.routing import arriving, check_field, route
 from weft.core.graph.tokens import Token
+from weft.core.ids import EntryId
 from weft.core.values import encode_known as encode
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
@@ -60,6 +64,10 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
                 return (_task(program, node, view, HTTP, view.env.keep(encode({**filled, **limit}))),)
             case TypeWork():
                 return (_task(program, node, view, TYPE + node.work.type, _configured(program, node.work, view)),)
+            case ReceiveWork():
+                return _receive(node.work, view)
+            case AnswerWork():
+                return _answer(program, node.work, view, given)
             case WaitWork(ms=ms):
                 return (e.TimerSet(node=view.token.node, token=view.token.id, due=view.env.now + ms),)
             case WorkflowWork():
@@ -227,6 +235,32 @@ def _ask(program: GraphProgram, node: Node, view: View, given: Raw) -> e.AskOpen
         remind_ms=work.remind_ms,
         input=given if work.enriches else e.NULL,
     )
+
+
+def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
+    """Wait for a message, or take the oldest that is there."""
+    token = view.token
+    due = token.due or (view.env.now + work.timeout_ms if work.timeout_ms else 0)
+    awaited = e.MessageAwaited(names=[work.name], node=token.node, token=token.id, due=due, answer=work.answered)
+    found = waits.waiting_messages(view.state, [work.name], 1)
+    if not found:
+        return (awaited,)
+    return (awaited, *waits.decide_taken(EntryId(view.state.seq + 1), found, answer=work.answered))
+
+
+def misfit_message(work: ReceiveWork, token: Token, env: Env) -> str | None:
+    """Why the message that a token took does not fit, if it does not. Raises Wanting."""
+    return None if work.schema is None else env.check(work.schema, encode(open_raw(token.output, env.blob)))
+
+
+def _answer(program: GraphProgram, work: AnswerWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
+    seen = view.token.seen.get(work.to)
+    if seen is None or not seen.message:
+        raise BadValue(f"{work.to} has taken no message on this way.", code="no_message")
+    value = view.env.keep(encode(program.reader.template(work.value.source, view.bind(work.value))))
+    repeated = seen.message not in view.state.requests
+    answered = e.MessageAnswered(message=seen.message, output=value, repeated=repeated)
+    return (answered, *_passed(program, view, given))
 
 
 def enriched(token: Token, env: Env) -> Raw:

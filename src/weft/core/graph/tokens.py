@@ -37,6 +37,8 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
 
     visit: int
     output: Raw
+    message: str = ""
+    """The message that the node took."""
 
 
 class Token(msgspec.Struct, omit_defaults=True):
@@ -57,6 +59,10 @@ class Token(msgspec.Struct, omit_defaults=True):
     output: Raw = NULL
     task: int = 0
     input: Raw = NULL
+    message: str = ""
+    """The message that it took at its node."""
+    due: int = 0
+    """When its wait for a message ends: a refused one does not lengthen it."""
     missing: int = 0
     """Behind a fan-in: how many branches failed or ended without arriving."""
     frame: str = ""
@@ -177,7 +183,7 @@ def derive(*causes: object) -> str:
 def seen_after(token: Token, output: Raw) -> dict[str, Seen]:
     """A token's past once its node has given this output."""
     known = token.seen.get(token.node)
-    return {**token.seen, token.node: Seen((known.visit if known is not None else 0) + 1, output)}
+    return {**token.seen, token.node: Seen((known.visit if known is not None else 0) + 1, output, token.message)}
 
 
 def path_key(path: Path) -> str:
