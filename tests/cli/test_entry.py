@@ -50,7 +50,7 @@ def test_a_misspelt_verb_is_a_usage_error_that_names_the_nearest(weft: Weft) -> 
     ("words", "problem"),
     [
         (["show"], "Missing argument 'RUN'"),
-        (["run", "app.py"], "names no workflow"),
+        (["run"], "Missing argument '[FILE[:NAME]] WORKFLOW"),
         (["list", "--nonsense"], "No such option"),
         (["list", "--limit", "many"], "'many' is not a number"),
         (["list", "--limit", "0"], "at least 1"),
