@@ -232,7 +232,7 @@ def test_a_run_that_is_being_cancelled_cannot_be_paused() -> None:
         run = await app.start(flow())
         await calm()
         await run.cancel()
-        with pytest.raises(weft.NotAllowed):
+        with pytest.raises(weft.Refused):
             await run.pause()
 
     Desk(app).play(scene, crash=True)

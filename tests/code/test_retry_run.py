@@ -264,7 +264,7 @@ def test_only_a_failed_run_can_be_tried_again() -> None:
         await stopped.cancel()
         await calm()
         for run in (done, open_, stopped):
-            with pytest.raises(weft.NotAllowed):
+            with pytest.raises(weft.Refused):
                 await run.retry()
 
     Desk(works.app).play(scene)

@@ -22,7 +22,7 @@ from weft.core.graph import fold as graph_fold
 from weft.core.graph import machine as graph_machine
 from weft.core.ids import EntryId
 from weft.core.retry import LOST_MAX, backoff_ms, loss_ms
-from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished, WeftError
+from weft.errors import AlreadyDecided, BadValue, NotFound, Refused, RunFinished, WeftError
 
 START = c.StartRun(run_id="run", workflow="flow", input=Raw(b"{}"))
 
@@ -322,8 +322,8 @@ def test_a_held_run_that_was_being_cancelled_can_be_ended_by_asking_again() -> N
 
 
 def test_only_a_failed_or_held_run_can_be_tried_again() -> None:
-    assert isinstance(begun().give(c.RetryRun()), NotAllowed)
-    assert isinstance(begun(c.CompleteRun()).give(c.RetryRun()), NotAllowed)
+    assert isinstance(begun().give(c.RetryRun()), Refused)
+    assert isinstance(begun(c.CompleteRun()).give(c.RetryRun()), Refused)
     failed = begun(step(), c.ReportTaskSucceeded(EntryId(2), 1, 1), c.FailRun(FAILURE))
     assert isinstance(failed.give(c.RetryRun("nowhere")), NotFound)
     assert kinds(failed.give(c.RetryRun())) == ["run_retried"]
@@ -384,3 +384,10 @@ def _deliver(world: CodeMachine, order: Sequence[c.AnyCommand]) -> list[e.AnyEve
             world.evolve(event, at=env.now)
         seen.extend(events)
     return seen
+
+
+def test_what_the_state_of_a_run_forbids_is_no_question_of_rights() -> None:
+    refused = begun(c.CompleteRun()).give(c.RetryRun())
+
+    assert isinstance(refused, Refused)
+    assert refused.code == "run.refused"

@@ -17,7 +17,7 @@ from weft.core import values
 from weft.core.goal.definitions import Give, Need, Script, StepDef, StepWay
 from weft.core.goal.plan import encode_plan
 from weft.core.ids import EntryId
-from weft.errors import BadPlan, BadValue, NotAllowed, WeftError
+from weft.errors import BadPlan, BadValue, Refused, WeftError
 
 # --- starting and ending -----------------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ def test_a_goal_run_does_not_start_without_a_plan() -> None:
 
 def test_what_a_goal_run_cannot_do_is_refused_with_a_sentence() -> None:
     table = start({"g": {}}, ["g"])
-    with pytest.raises(NotAllowed, match="so it cannot be tried again"):
+    with pytest.raises(Refused, match="so it cannot be tried again"):
         table.tell(c.RetryRun())
 
 

@@ -19,7 +19,7 @@ from weft.core import events as e
 from weft.core.goal.flow import Flow
 from weft.core.goal.machine import GoalMachine
 from weft.core.ids import Millis, RunUid, Seq
-from weft.errors import NotAllowed, RunUndone
+from weft.errors import Refused, RunUndone
 from weft.ports.store import StoredEvent
 from weft.runtime.history import History
 
@@ -141,10 +141,10 @@ def told(table: Table) -> list[tuple[str, str]]:
 
 def test_it_is_refused_where_it_makes_no_sense() -> None:
     table = start(CHAIN, ["g"])
-    with pytest.raises(NotAllowed, match="cannot be tried again"):
+    with pytest.raises(Refused, match="cannot be tried again"):
         table.tell(c.RetryRun())
     table.play(BROKEN)
-    with pytest.raises(NotAllowed, match="where it failed"):
+    with pytest.raises(Refused, match="where it failed"):
         table.tell(c.RetryRun("b"))
 
 

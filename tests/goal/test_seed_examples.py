@@ -12,7 +12,7 @@ from tests.goal.seed_kit import FETCH, MAIL, achieve, app_with, gives, log_of, n
 from weft.core import events as e
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.plan import FactUse, make_plan
-from weft.errors import BadPlan, NotAllowed, RunFailed
+from weft.errors import BadPlan, Refused, RunFailed
 from weft.goals import load_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.webhooks import Arrived, take_webhook
@@ -414,7 +414,7 @@ def test_a_webhook_that_comes_twice_or_late_changes_nothing() -> None:
 @pytest.mark.parametrize("forged", [{"key": "another key"}, {"uid": "another-run"}, {"age_s": 3600}])
 def test_a_webhook_with_a_wrong_signature_or_for_another_run_is_refused(forged: dict[str, Any]) -> None:
     _, world, run = asynchronous()
-    with pytest.raises(NotAllowed):
+    with pytest.raises(Refused):
         webhook(world, run, b'{"url": "forged"}', **forged)
 
     assert run.status == "running"

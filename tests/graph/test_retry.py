@@ -13,7 +13,7 @@ from tests.graph.random_plays import Answer, Play, drawn_answers
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.graph.model import Graph
-from weft.errors import NotAllowed
+from weft.errors import Refused
 from weft.graphs.load import load_graph
 
 RETRIES_MAX = 200
@@ -189,7 +189,7 @@ def test_too_few_branches_after_a_failure_repeats_the_branch_that_failed() -> No
     assert (play.state.status, play.code) == ("failed", "not_enough")
     assert [letter.node for letter in play.state.letters.values()] == ["b", "c"]
     gone, kept = play.state.letters
-    with pytest.raises(NotAllowed, match="went on without it"):
+    with pytest.raises(Refused, match="went on without it"):
         play.tell(c.RequeueLetter(gone))
     play.tell(c.RequeueLetter(kept))
     assert sorted(play.node_of(number) for number in play.open) == ["c", "d"]

@@ -20,7 +20,7 @@ from weft.core.commands import AnyCommand, Mailed
 from weft.core.effects import AnyEffect, PerformTask
 from weft.core.events import AnyEvent
 from weft.core.state import State
-from weft.errors import NotAllowed
+from weft.errors import Refused
 
 SchemaCheck = Callable[[dict[str, Any], bytes], str | None]
 
@@ -77,10 +77,10 @@ class Env(msgspec.Struct, frozen=True):
     """A large value that many decisions look into: as it was opened before, or as the function opens it now."""
 
 
-def unknown_command(run_id: str, style: str, command: AnyCommand) -> NotAllowed:
+def unknown_command(run_id: str, style: str, command: AnyCommand) -> Refused:
     """The refusal of a command that runs of this style do not know."""
     words = "".join(f" {char.lower()}" if char.isupper() else char for char in type(command).__name__)
-    return NotAllowed(f"{run_id} is a {style} run; it cannot be told to{words}.")
+    return Refused(f"{run_id} is a {style} run; it cannot be told to{words}.")
 
 
 class Letter(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from weft.core.events import (
 )
 from weft.core.ids import CANCEL, EntryId
 from weft.core.state import Message, State, Task
-from weft.errors import Failure, NotAllowed, RunFinished
+from weft.errors import Failure, Refused, RunFinished
 
 
 def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
@@ -165,4 +165,4 @@ def finished(state: State, consequence: str) -> RunFinished:
 def refuse_unless(allowed: bool, state: State, wish: str) -> None:  # noqa: FBT001 - reads as a sentence at its callers
     """Reject what the run's status does not allow."""
     if not allowed:
-        raise NotAllowed(f"{state.run_id} is {state.status}, so it cannot be {wish}.")
+        raise Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.")

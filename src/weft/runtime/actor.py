@@ -25,7 +25,7 @@ from weft.core.decider import Env, Machine, Wanting
 from weft.core.effects import PerformTask
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
-from weft.errors import KeyReused, NotAllowed, WeftError
+from weft.errors import KeyReused, Refused, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import (
     BYTES_PER_APPEND_MAX,
@@ -223,7 +223,7 @@ class Actor:
         try:
             if isinstance(command, c.RetryRun) and self.machine.state.over:
                 # Two ends in one append would have the effects of both.
-                raise NotAllowed(f"{self.id} is just ending.", hint="Try again when it is over.")
+                raise Refused(f"{self.id} is just ending.", hint="Try again when it is over.")
             events = self.machine.decide(command, self._env())
         except WeftError as error:
             if not isinstance(command, c.StartRun) or not posted.mail_id:

@@ -20,7 +20,7 @@ from weft.core.goal.plan import decode_plan
 from weft.core.graph.tokens import GraphState, Letter
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD, OVER, State
-from weft.errors import BadValue, IdTaken, KeyReused, NotAllowed, NotFound, RunFinished, UsageError
+from weft.errors import BadValue, IdTaken, KeyReused, NotFound, Refused, RunFinished, UsageError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     OVER_STATUSES,
@@ -253,7 +253,7 @@ class Door:
         now = Millis(max(self.clock.now_ms(), machine.state.at))
         decided = machine.decide(command, _env(now))
         if not decided:
-            raise NotAllowed(
+            raise Refused(
                 f"{run_id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
             )
         if row.owner is not None or row.status not in (*OVER_STATUSES, "held"):
@@ -287,7 +287,7 @@ class Door:
         )
         (outcome,) = await self.store.log.commit([append], HostId(f"retry-{self.ids.new()}"))
         if outcome is not Outcome.ACCEPTED:
-            raise NotAllowed(f"{row.id} is being tried again by somebody else.")
+            raise Refused(f"{row.id} is being tried again by somebody else.")
 
     # --- looking --------------------------------------------------------------------------------------------------
 

@@ -16,23 +16,23 @@ from weft.core.goal.flow import Flow
 from weft.core.goal.plan import Plan
 from weft.core.goal.starting import PREDICATE_FALSE
 from weft.core.goal.state import GoalState, StepRun, copied
-from weft.errors import NotAllowed
+from weft.errors import Refused
 
 
 def decide_retry(state: GoalState, plan: Plan | None, command: c.RetryRun) -> Sequence[e.AnyEvent]:
     """Open again what the failure has closed.
 
     Raises:
-        NotAllowed: it has not failed, or never began.
+        Refused: it has not failed, or never began.
         RunUndone: completed work of the run, or of a step that would go on, was undone.
     """
     if command.start:
-        raise NotAllowed(f"{state.run_id} is a goal run; it is tried again where it failed.", hint="Leave out --from.")
+        raise Refused(f"{state.run_id} is a goal run; it is tried again where it failed.", hint="Leave out --from.")
     waits.refuse_unless(state.status == "failed", state, "tried again")
     if state.undone:
         raise life.undone(state)
     if plan is None:
-        raise NotAllowed(f"{state.run_id} was refused before it began.", hint="Start it anew.")
+        raise Refused(f"{state.run_id} was refused before it began.", hint="Start it anew.")
     steps = _needed(state, plan)
     if not {place.partition("[")[0] for place in state.renewed}.isdisjoint(steps):
         raise life.undone(state)

@@ -27,7 +27,7 @@ from weft.core.graph.routing import Reader, route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.ids import CANCEL, EntryId
 from weft.core.state import Undo
-from weft.errors import Failure, NotAllowed, NotFound, WeftError
+from weft.errors import Failure, NotFound, Refused, WeftError
 
 _decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
 _encode = msgspec.json.Encoder().encode
@@ -371,7 +371,7 @@ def _decide_cancel(machine: GraphMachine, command: c.CancelRun, _: Env) -> Seque
 def _decide_retry(machine: GraphMachine, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
     if command.start:
-        raise NotAllowed(f"{state.run_id} is a graph run; it is tried again where it failed.", hint="Leave out --from.")
+        raise Refused(f"{state.run_id} is a graph run; it is tried again where it failed.", hint="Leave out --from.")
     waits.refuse_unless(state.status == "failed", state, "tried again")
     return _again_from(state, [token for token in state.letters if token in state.tokens])
 
@@ -380,7 +380,7 @@ def _decide_requeue(machine: GraphMachine, command: c.RequeueLetter, _: Env) -> 
     state = machine.state
     _refuse_unknown_letter(state, command.token)
     if command.token not in state.tokens:
-        raise NotAllowed(
+        raise Refused(
             f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",
             hint="weft dlq discard it, or start the run anew.",
         )
