@@ -330,3 +330,16 @@ def wild(seed: int) -> Document:
             node["join"] = draw.choice(["edges", "edges", "all", "any", {"at_least": 2}])
         nodes[f"n{index}"] = node
     return {"nodes": nodes}
+
+
+def timed(document: Document, seed: int) -> Document:
+    """The same graph; about half of its joins have a deadline, and some loops no condition."""
+    draw = random.Random(f"deadlines {seed}")
+    for node in document["nodes"].values():
+        if "join" in node and draw.random() < 0.5:
+            wait = node["join"]
+            fields = dict(wait) if isinstance(wait, dict) else {"wait": wait}
+            node["join"] = {**fields, "timeout": "1h", "on_timeout": draw.choice(["fail", "proceed", "proceed"])}
+        if "repeat" in node and draw.random() < 0.2:
+            del node["repeat"]["while"]
+    return document

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.graph.documents import Document, codes, compiled, edge, is_accepted, nodes, refused
-from weft.core.graph.model import AgentWork, AskWork, Retry, StepWork, WorkflowWork
+from weft.core.graph.model import AskWork, Retry, StepWork, WorkflowWork
 from weft.graphs.load import Surroundings, load_graph
 from weft.graphs.text import read_text
 
@@ -173,27 +173,14 @@ def test_a_human_leads_on_after_a_yes_and_elsewhere_after_a_no() -> None:
     assert (yes.when.source, yes.tier, no.when, no.tier) == ("output.approved", 0, None, 1)
 
 
-def test_an_agent_chooses_from_a_list() -> None:
-    graph = compiled(
-        {
-            "nodes": [
-                {
-                    "id": "q",
-                    "type": "agent",
-                    "agent_config": {"model": "m"},
-                    "branch": {"type": "agent_driven", "available_next_nodes": ["x", "y"], "default": ["z"]},
-                },
-                task("x"),
-                task("y"),
-                task("z"),
-            ]
-        }
-    )
-    x, z = edge(graph, "q", "x"), edge(graph, "q", "z")
-
-    assert graph.nodes["q"].work == AgentWork({"model": "m"})
-    assert x.when is not None
-    assert (x.when.source, x.tier, z.when, z.tier) == ('"x" in output.next_nodes', 0, None, 1)
+def test_an_agent_that_chooses_from_a_list_is_read_and_refused_until_it_is_built() -> None:
+    agent = {
+        "id": "q",
+        "type": "agent",
+        "agent_config": {"model": "m"},
+        "branch": {"type": "agent_driven", "available_next_nodes": ["x", "y"], "default": ["z"]},
+    }
+    assert codes({"nodes": [agent, task("x"), task("y"), task("z")]}) == ["not_built"]
     without = {"nodes": [task("q", branch={"type": "agent_driven", "available_next_nodes": ["x"]}), task("x")]}
     assert codes(without) == ["no_agent"]
 

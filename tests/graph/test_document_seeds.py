@@ -47,7 +47,7 @@ def beside(example: Document, *more: str) -> Graph:
     return load_graph({"nodes": [example, *stubs]}, AROUND).graph
 
 
-@pytest.mark.parametrize("name", seeds.NODES)
+@pytest.mark.parametrize("name", [name for name in seeds.NODES if name != "agent"])
 def test_every_example_of_a_node_loads_unchanged(name: str) -> None:
     graph = beside(read_text(seeds.NODES[name]).data, "enrich_data")
 

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from tests.graph.random_graphs import NODES_MAX, planted, well_nested, wild
+from tests.graph.random_graphs import NODES_MAX, planted, timed, well_nested, wild
 from tests.graph.random_plays import Play, drawn_answers, replayed
 from tests.scale import MARKS, scaled
 from weft.core.graph.model import Graph
@@ -142,3 +142,42 @@ def test_graphs_that_are_called_sound_never_hang() -> None:
         assert found or not stuck, (seed, stuck)
     assert outcomes["sound"] > len(WILD) / 6
     assert outcomes["unsound"] > len(WILD) / 120
+
+
+TIMED = range(scaled(60, 240))
+"""Graphs whose joins have deadlines. Timers fire whenever the order says so, also long before tasks are answered."""
+
+
+@parts(TIMED)
+def test_deadlines_of_joins_leave_every_run_an_end_and_its_counts_right(seeds: range) -> None:
+    for seed in seeds:
+        graph = load_graph(timed(well_nested(seed), seed)).graph
+        for order in range(3):
+            play = played(graph, seed, order)
+            assert play.code != "deadlock", (seed, order, play.state.failure)
+            assert not play.state.timers, (seed, order)
+        live = play.machine.snapshot()
+        assert replayed(play.graph, play.log) == live, seed
+        for place, snapshot in play.snapshots[:3]:
+            assert replayed(play.graph, play.log[place:], snapshot) == live, (seed, place)
+
+
+@parts(range(scaled(18, 60)))
+def test_well_nested_graphs_with_deadlines_are_not_unsound(seeds: range) -> None:
+    for seed in seeds:
+        verdict = check_soundness(load_graph(timed(well_nested(seed), seed)).graph)
+        assert "deadlock" not in [flaw.code for flaw in verdict.flaws], (seed, verdict.flaws)
+
+
+def test_wild_graphs_with_deadlines_that_are_called_sound_never_hang() -> None:
+    fired = 0
+    for seed in WILD:
+        try:
+            graph = load_graph(timed(wild(seed), seed)).graph
+        except BadGraph:
+            continue
+        found = "deadlock" in [flaw.code for flaw in check_soundness(graph, work_max=50_000).flaws]
+        plays = [played(graph, seed, order) for order in range(2)]
+        fired += sum(getattr(event, "join", "") != "" for play in plays for event in play.log)
+        assert found or all(play.code != "deadlock" for play in plays), seed
+    assert fired > len(WILD) / 60

@@ -228,11 +228,9 @@ def test_a_node_may_decide_at_run_time_where_to_go(decision: list[str]) -> None:
     assert went(run) == ["A", "agent", *(decision or ["manual_review"])]
 
 
-def test_a_node_for_which_nothing_is_installed_fails_by_name() -> None:
-    bench = among(seeds.AGENT, "enrich_data")
-
-    with pytest.raises(weft.RunFailed, match="nothing here can perform agent"):
-        bench.run()
+def test_an_agent_is_refused_before_anything_runs() -> None:
+    with pytest.raises(weft.BadGraph, match="agents cannot be performed yet"):
+        among(seeds.AGENT, "enrich_data")
 
 
 # --- people ------------------------------------------------------------------------------------------------------

@@ -277,6 +277,35 @@ hurried = graph(
 )
 
 
+hasty = graph(
+    "hasty",
+    {
+        "split": {"pass": True, "next": [{"to": ["quick", "slow"]}]},
+        "quick": step("bump", next="first"),
+        "slow": {"workflow": "endless", "with": {}, "next": "first"},
+        "first": {
+            "join": {"wait": "all", "timeout": "30s", "on_timeout": "proceed"}, "pass": True,
+            "save": {"state.n": "${output[0]}"},
+        },
+    },
+    {"n": "${state.n}"},
+)  # fmt: skip
+
+impatient = graph(
+    "impatient",
+    {
+        "split": {"pass": True, "next": [{"to": ["quick", "slow"]}]},
+        "quick": step("bump", next="meet"),
+        "slow": {"wait": "30m", "next": "meet"},
+        "meet": {"join": {"wait": "edges", "timeout": "2m"}, "pass": True, "catch": "gone"},
+        "gone": {
+            "step": "say", "with": {"what": "${error.code}", "n": "${input.n}"}, "save": {"state.how": "${output}"},
+        },
+    },
+    {"how": "${state.how}"},
+)  # fmt: skip
+
+
 @app.workflow
 async def endless(ctx: weft.Context) -> str:
     await reserve(7)
@@ -402,6 +431,8 @@ GRAPHS = Cast(
         Kind(family, _n, lambda a: {"all": [2 * a["n"] + 2, a["n"] + 2, "StepFailed"]}, weight=3),
         Kind(caller, _n, lambda a: [a["n"] + 2, 2 * a["n"] + 5, a["n"] + 1], weight=3),
         Kind(hurried, _n, lambda a: {"n": a["n"] + 1}, weight=3),
+        Kind(hasty, _n, lambda a: {"n": a["n"] + 1}, weight=3),
+        Kind(impatient, _n, lambda a: {"how": f"timed_out {a['n']}"}, weight=2),
         Kind(undone, _n, lambda a: ANY, fails="Critical", weight=4),
         Kind(torn, lambda r: _items(r, 2, 4), lambda a: ANY, fails="Critical", weight=4),
         Kind(letters, _n, lambda a: {"n": a["n"] + 1}, fails="Critical", letters=True, weight=4),

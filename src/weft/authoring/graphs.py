@@ -193,12 +193,18 @@ class Graph(Runnable[dict[str, Any]]):
         name: str,
         run: Step[..., Any] | Workflow[..., Any] | Graph | str | None = None,
         *,
-        wait: Literal["all", "any"] | int = "all",
+        wait: Literal["all", "any", "edges"] | int = "all",
         of: GraphNode | None = None,
         merge: Mapping[str, Any] | None = None,
+        timeout: Duration | None = None,
+        on_timeout: Literal["fail", "proceed"] | None = None,
     ) -> GraphNode:
-        """A place where the branches of a fan-out meet: of the nearest one, or that of the node ``of``."""
-        fields: dict[str, Any] = {"join": {"at_least": wait} if isinstance(wait, int) else wait}
+        """A place where the branches of a fan-out meet: of the nearest one, or that of the node ``of``.
+
+        ``wait="edges"`` waits for all incoming ways instead. ``timeout`` is counted from the first arrival; then the
+        join fails or, with ``on_timeout="proceed"``, goes on with what is there.
+        """
+        fields: dict[str, Any] = {"join": _joining(wait, timeout, on_timeout)}
         if of is not None:
             fields["of"] = self._own(of)
         if merge is not None:
@@ -284,6 +290,18 @@ class GraphNode:
 
     def __repr__(self) -> str:
         return f"<node {self.name} of {self.graph!r}>"
+
+
+def _joining(wait: str | int, timeout: Duration | None, on_timeout: str | None) -> Any:
+    """A join as a document has it: one word where that is enough."""
+    if timeout is None and on_timeout is None and not isinstance(wait, int):
+        return wait
+    fields: dict[str, Any] = {"at_least" if isinstance(wait, int) else "wait": wait}
+    if timeout is not None:
+        fields["timeout"] = _written(timeout)
+    if on_timeout is not None:
+        fields["on_timeout"] = on_timeout
+    return fields
 
 
 def _work(run: Step[..., Any] | Workflow[..., Any] | Graph | str) -> dict[str, Any]:

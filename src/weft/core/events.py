@@ -193,6 +193,8 @@ class UndoScheduled(Event, frozen=True, kw_only=True, tag="undo_scheduled"):
 
 class TimerSet(Event, frozen=True, kw_only=True, tag="timer_set"):
     due: int
+    join: str = ""
+    """The join whose deadline it is."""
     at: Path = []
     node: str = ""
     token: str = ""
@@ -413,10 +415,7 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
 
 
 class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
-    """A node fails for a reason of its own: no edge matches, a limit, a condition that cannot be evaluated.
-
-    ``writes``: what it saved before its routing failed. ``output``: as in ``NodeRouted``.
-    """
+    """A node fails for a reason of its own, such as no edge that matches, and may have saved something before."""
 
     node: str = ""
     token: str

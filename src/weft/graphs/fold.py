@@ -186,7 +186,7 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
     if isinstance(work, AskWork) and (node.raw.get("type") == "human" or "human" in node):
         routes.plain_when = "output.approved"
         work = msgspec.structs.replace(work, enriches=True)
-    join, fan_in = fold_join(node)
+    joining = fold_join(node)
     no_match = {"end": "end", "fail": "fail"}
     return FoldedNode(
         id=name,
@@ -201,8 +201,9 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
         limits=fold_limits(node),
         undo=fold_undo(node),
         on_failure=_on_failure(node, isinstance(work, WorkflowWork)),
-        join=join,
-        fan_in=fan_in,
+        join=joining.join,
+        fan_in=joining.fan_in,
+        deadline=joining.deadline,
         fan_out=node.choice("fan_out", FAN_OUT, "tiers"),
         on_no_match=node.choice("on_no_match", no_match, "end" if routes.ends_unmatched else "fail"),  # type: ignore[arg-type]
         repeat=repeat,

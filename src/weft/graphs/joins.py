@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.core.graph.findings import At
 from weft.core.graph.folded import FoldedJoin
-from weft.core.graph.model import Early, Join, Need
+from weft.core.graph.model import Deadline, Early, Join, Need
 from weft.graphs.data import fold_merge
 from weft.graphs.fields import Fields, kind
 
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%")
+WAITS = {"all": Need(), "any": Need("count", 1)}
+DEADLINE = ("timeout", "on_timeout")
 LATE: dict[str, Early] = {"cancel": "cancel", "abandon": "abandon", "merge": "late_merge"}
 EARLY: dict[str, Early] = {
     "cancel": "cancel",
@@ -21,20 +23,31 @@ EARLY: dict[str, Early] = {
 }
 
 
-def fold_join(node: Fields) -> tuple[Join, FoldedJoin | None]:
-    """How the node joins, and what a fan-in waits for."""
+class Joining(NamedTuple):
+    """How the node joins, what a fan-in waits for, and for how long."""
+
+    join: Join = "plain"
+    fan_in: FoldedJoin | None = None
+    deadline: Deadline | None = None
+
+
+def fold_join(node: Fields) -> Joining:
+    """Read all that a node says about how tokens meet there."""
     key = node.spelling("join", "fan_in")
     waits = node.flag("wait_for_all", default=False) if "wait_for_all" in node else None
     if key not in node:
         listed = len(set(node.texts("dependencies"))) > 1
-        joins: Join = "edges" if waits or (waits is None and listed) else "plain"
         _refuse_fan_in_fields(node)
-        return joins, None
+        return Joining("edges" if waits or (waits is None and listed) else "plain")
     if key == "join" and waits is not None:
         node.spelling("join", "wait_for_all")
-    if key == "join" and node.raw[key] == "edges":
+    raw = node.raw[key]
+    deadline = _read_deadline(node) if key == "join" and isinstance(raw, dict) else None
+    if key == "join" and (raw == "edges" or (isinstance(raw, dict) and raw.get("wait") == "edges")):
         _refuse_fan_in_fields(node)
-        return "edges", None
+        if isinstance(raw, dict):
+            Fields(raw, node.place(key), node.problems, ("wait", *DEADLINE))
+        return Joining("edges", None, deadline)
     need, of = _read_need(node, key)
     if waits and key == "fan_in" and need.kind != "all":
         message = "wait_for_all waits for all edges, and this fan_in for less."
@@ -45,7 +58,20 @@ def fold_join(node: Fields) -> tuple[Join, FoldedJoin | None]:
     early_key = node.spelling("late", "on_early_complete")
     early: Early = node.choice(early_key, LATE if early_key == "late" else EARLY, "cancel")
     merge = fold_merge(node) if "merge" in node else None
-    return "fan_in", FoldedJoin(node.place(key), need, of or named, merge, node.place("merge"), early)
+    fan_in = FoldedJoin(node.place(key), need, of or named, merge, node.place("merge"), early)
+    return Joining("fan_in", fan_in, deadline)
+
+
+def _read_deadline(node: Fields) -> Deadline | None:
+    """How long the join waits, and what happens then."""
+    join = Fields(node.raw["join"], node.place("join"), node.problems, node.raw["join"])
+    proceeds = join.choice("on_timeout", {"fail": False, "proceed": True}, default=False)
+    if "timeout" not in join:
+        if "on_timeout" in join:
+            node.problems.add("missing_field", join.at, "on_timeout needs a timeout.")
+        return None
+    ms = join.duration("timeout")
+    return Deadline(ms, proceeds) if ms else None
 
 
 def _refuse_fan_in_fields(node: Fields) -> None:
@@ -58,18 +84,20 @@ def _refuse_fan_in_fields(node: Fields) -> None:
 
 def _read_need(node: Fields, key: str) -> tuple[Need, str]:
     raw = node.raw[key]
-    if raw == "all":
-        return Need(), ""
-    if raw == "any":
-        return Need("count", 1), ""
-    known = ("at_least", "of") if key == "join" else ("m_of_n",)
+    if isinstance(raw, str) and raw in WAITS:
+        return WAITS[raw], ""
+    known = ("at_least", "of", "wait", *DEADLINE) if key == "join" else ("m_of_n",)
     if not isinstance(raw, dict):
         words = "all, any, edges or {at_least: 3}" if key == "join" else "all, any or {m_of_n: 3}"
         node.problems.add("unknown_word", node.place(key), f"must be {words}, not {kind(raw)}.")
         return Need(), ""
     join = Fields(raw, node.place(key), node.problems, known)
+    if key == "join" and "wait" in join:
+        if "at_least" in join:
+            join.spelling("wait", "at_least")
+        return join.choice("wait", {**WAITS, "edges": Need()}, Need()), join.text("of")
     if join.raw and known[0] not in join:
-        join.needed(known[0])
+        join.needed("wait or at_least" if key == "join" and set(join.raw) & {"wait", *DEADLINE} else known[0])
     return _read_count(join.raw.get(known[0]), join.place(known[0]), join), join.text("of") if key == "join" else ""
 
 

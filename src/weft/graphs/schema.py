@@ -93,7 +93,7 @@ def _node_fields(types: Iterable[str]) -> Schema:
         "rejection_path": _TEXTS,
         "repeat": _ref("repeat"),
         "loop": _ref("loop"),
-        "join": {"anyOf": [{"enum": ["all", "any", "edges"]}, _ref("at_least")]},
+        "join": {"anyOf": [{"enum": ["all", "any", "edges"]}, _ref("joining")]},
         "fan_in": {"anyOf": [{"enum": ["all", "any"]}, _closed({"m_of_n": _WHOLE}, required=["m_of_n"])]},
         "wait_for_all": _FLAG,
         "of": _TEXT,
@@ -111,7 +111,7 @@ def _work_fields() -> Schema:
     return {
         "step": _TEXT,
         "http": _closed({**dict.fromkeys(work.HTTP, _ANY), "url": _TEXT, "method": _TEXT}, required=["url"]),
-        "script": {"type": ["string", "object"]},
+        "script": {**_closed(dict.fromkeys(work.SCRIPT, _TEXT)), "minProperties": 1},
         "workflow": {"anyOf": [_TEXT, call]},
         "workflow_call": {"anyOf": [_TEXT, call]},
         "goal": _TEXTS,
@@ -167,7 +167,10 @@ def _parts() -> Schema:
             **dict.fromkeys(routes.BRANCH, _TEXTS), "enabled": _FLAG, "type": {"enum": ["conditional", "agent_driven"]},
             "rules": {"type": "array", "items": _closed({"condition": _CONDITION, "next_nodes": _TEXTS})},
         }),
-        "at_least": _closed({"at_least": {"anyOf": [_WHOLE, percent]}, "of": _TEXT}, required=["at_least"]),
+        "joining": _closed({
+            "wait": {"enum": ["all", "any", "edges"]}, "at_least": {"anyOf": [_WHOLE, percent]}, "of": _TEXT,
+            "timeout": _DURATION, "on_timeout": {"enum": ["fail", "proceed"]},
+        }),
         "merge": _closed({**dict.fromkeys(("from", "into", "source", "target"), path), **merge}),
         "retry": {"anyOf": [_WHOLE, _closed(retry)]},
         "limits": _closed({

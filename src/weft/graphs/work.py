@@ -29,10 +29,12 @@ from weft.core.graph.model import (
     WorkflowWork,
 )
 from weft.core.questions import is_group
-from weft.errors import BadValue
+from weft.errors import BadValue, WeftError
 from weft.graphs.fields import Fields
 from weft.graphs.schemas import field_schema, misfits, object_schema
 
+LANGUAGES = {"lua": "lua", "ale": "ale"}
+SCRIPT = (*LANGUAGES, "language", "lang", "script", "source")
 HTTP = ("url", "method", "headers", "query", "body", "accept", "answer", "health")
 ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout", "four_eyes", "remind")
 HUMAN = ("title", "timeout_hours", "approvers", "escalation_policy", "approval_ui_url")
@@ -95,8 +97,9 @@ class NodeWork:
             case "human" if "human_config" in node or "config" not in node:
                 self.at = node.place("human_config") if "human_config" in node else node.at
                 return self._human(node.raw.get("human_config", {}))
-            case "agent":
+            case "agent" if word not in self.types:
                 key = node.spelling("agent_config", "config")
+                self._refuse_agent()
                 return AgentWork(node.raw.get(key, {}), reference)
             case _ if word in WORDS:
                 node.raw[word] = config
@@ -167,9 +170,34 @@ class NodeWork:
         return HttpWork(Expr(request.raw))
 
     def _script(self, key: str, _: str) -> Work:
-        if not isinstance(self.node.raw[key], dict | str):
-            self.node.wrong(key, "a script")
-        return ScriptWork(self.node.raw[key])
+        raw = self.node.raw[key]
+        if not isinstance(raw, dict):
+            self.node.wrong(key, "{lua: …} or {ale: …}")
+            return PassWork()
+        fields = Fields(raw, self.node.place(key), self.node.problems, SCRIPT)
+        named = [word for word in LANGUAGES if word in fields]
+        if len(named) == 1 and len(raw) == 1:
+            language, source = named[0], fields.text(named[0])
+        else:
+            language_key, source_key = fields.spelling("language", "lang"), fields.spelling("script", "source")
+            for word in (language_key, source_key):
+                if word not in fields:
+                    fields.needed(word)
+            language, source = fields.choice(language_key, LANGUAGES, ""), fields.text(source_key)
+        if not language or not source:
+            return PassWork()
+        self._check_script(language, source)
+        return ScriptWork(language, source)
+
+    def _check_script(self, language: str, source: str) -> None:
+        """Compile it with the names that it will see."""
+        from weft.scripts import compile_script  # noqa: PLC0415  # only those who have scripts pay for them
+
+        mapped = self.node.raw.get("with", self.node.raw.get("input_mapping"))
+        try:
+            compile_script(language, source, sorted(mapped) if isinstance(mapped, dict) else ["input"])
+        except WeftError as error:
+            self.node.problems.add("bad_script", self.at, error.message, error.hint)
 
     def _workflow(self, key: str, _: str) -> Work:
         raw = self.node.raw[key]
@@ -192,7 +220,12 @@ class NodeWork:
     def _agent(self, key: str, reference: str) -> Work:
         if not isinstance(self.node.raw[key], dict | str):
             self.node.wrong(key, "an agent")
+        self._refuse_agent()
         return AgentWork(self.node.raw[key], reference)
+
+    def _refuse_agent(self) -> None:
+        message = "agents cannot be performed yet."
+        self.node.problems.add("not_built", self.at, message, "Let a step call the model.")
 
     def _wait(self, key: str, _: str) -> Work:
         return WaitWork(self.node.duration(key))

@@ -1,4 +1,4 @@
-"""Work that no author registers: HTTP requests of graph nodes, and the kinds of nodes that packages add."""
+"""Work that no author registers: HTTP requests and scripts of graph nodes, and the kinds of nodes that packages add."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, digest
-from weft.core.graph.starting import HTTP, TYPE
+from weft.core.graph.starting import HTTP, SCRIPT, TYPE
 from weft.runtime.insist import insist
 from weft.steps.base import StepBody
 from weft.steps.catalogued import CataloguedStep, why_planned
@@ -42,6 +42,10 @@ class BuiltIn:
             from weft.steps.http.signing import webhooks_here  # noqa: PLC0415
 
             return HttpNode(self.client, self._engine.clock, self._keep, webhooks=webhooks_here())
+        if name == SCRIPT:
+            from weft.steps.script import ScriptNode  # noqa: PLC0415 - only those who have scripts pay for them
+
+            return ScriptNode(name)
         if name == DEFINED:
             return DefinedStep(self.work)
         node_type = node_types().get(name.removeprefix(TYPE)) if name.startswith(TYPE) else None

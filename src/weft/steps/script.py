@@ -1,6 +1,8 @@
-"""Scripts as steps of a goal: JSON in, the script's outputs out."""
+"""Scripts as steps of a goal and as nodes of a graph: JSON in, the script's outputs out."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 
@@ -28,6 +30,34 @@ class ScriptStep:
         values = msgspec.json.decode(given)
         outputs = await executor.in_thread(lambda: script.call(values))
         return encode(outputs, what=f"{self.name} returned")
+
+    def is_final(self, error: BaseException) -> bool:
+        """A script has no moods: what it does once it does again."""
+        return True
+
+
+class _Call(msgspec.Struct):
+    language: str
+    source: str
+    values: dict[str, Any] = {}
+
+
+_call = msgspec.json.Decoder(_Call).decode
+
+
+class ScriptNode:
+    """Performs the script that a graph node brings along."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def perform(self, given: bytes, executor: Executor) -> bytes:
+        call = _call(given)
+        script = compile_script(call.language, call.source, sorted(call.values))
+        outputs = await executor.in_thread(lambda: script.call(call.values))
+        return encode(outputs, what="the script returned")
 
     def is_final(self, error: BaseException) -> bool:
         """A script has no moods: what it does once it does again."""

@@ -77,7 +77,7 @@ def working(work: Work) -> str:
         case HttpWork():
             return short(_request(work.request.source))
         case ScriptWork():
-            return "script"
+            return f"{work.language} script"
         case WorkflowWork():
             return f"workflow {work.workflow}"
         case GoalWork():

@@ -9,7 +9,7 @@ from msgspec import Raw
 from weft.core.events import ABSENT, EntryCancelled
 from weft.core.graph.answers import evolve_given_up
 from weft.core.graph.model import Edge, Graph, Node
-from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
+from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Slot, Token, innermost_branch
 from weft.core.ids import EntryId
 from weft.core.life import evolve_cancelled_entry
 
@@ -86,6 +86,14 @@ class Board:
             state.gone.append(number)
         elif number in state.tasks:
             self._ending.append(number)
+
+    def disarm(self, holder: Frame | Slot) -> None:
+        """A join waits no longer."""
+        if holder.timer:
+            self.state.deadlines.pop(holder.timer, None)
+            if self.state.timers.pop(holder.timer, None) is not None:
+                self.state.gone.append(holder.timer)
+            holder.timer = 0
 
     def _count(self, path: Path, by: int, member: str, *, parked: bool = False) -> None:
         own = innermost_branch(path) if parked else None

@@ -196,9 +196,10 @@ def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) ->
     life.evolve_ended(state, e.CodeEnded(failure=raised))
     for other in list(state.tokens.values()):
         game.let_go(other)
+    game.stop_waiting()
 
 
-def _retried(_: Graph, state: GraphState, event: e.RunRetried, at: int) -> None:
+def _retried(graph: Graph, state: GraphState, event: e.RunRetried, at: int) -> None:
     """The failed tokens work again, and with them all that was stopped when the run ended."""
     state.status = "running"
     state.ended = False
@@ -209,6 +210,7 @@ def _retried(_: Graph, state: GraphState, event: e.RunRetried, at: int) -> None:
     state.not_undone = []
     for token_id in event.tokens:
         state.letters.pop(token_id, None)
+    Game(graph, state).wait_again()
     failed = []
     moving = []
     for token in state.tokens.values():
@@ -277,12 +279,27 @@ def _task_failed(_: Graph, state: GraphState, event: e.TaskFailed, at: int) -> N
 
 
 def _timer_set(_: Graph, state: GraphState, event: e.TimerSet, at: int) -> None:
-    _attach(state, event.token)
+    if event.join:
+        _join_awaited(state, event.join)
+    else:
+        _attach(state, event.token)
     state.timers[state.seq] = event.due
 
 
-def _timer_fired(_: Graph, state: GraphState, event: e.TimerFired, at: int) -> None:
+def _join_awaited(state: GraphState, key: str) -> None:
+    state.unarmed.remove(key)
+    state.deadlines[state.seq] = key
+    holder = state.frames[key[1:]] if key[0] == "f" else state.slots[key[1:]]
+    holder.timer = state.seq
+
+
+def _timer_fired(graph: Graph, state: GraphState, event: e.TimerFired, at: int) -> None:
     state.timers.pop(event.timer, None)
+    if event.timer in state.deadlines:
+        game = Game(graph, state)
+        game.time_out(state.deadlines.pop(event.timer))
+        game.settle()
+        return
     token = state.tokens.get(state.by_task.get(event.timer, ""))
     _done(state, event.timer, token.value if token is not None else e.NULL)
 

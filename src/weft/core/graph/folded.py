@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from weft.core.graph.findings import At
-from weft.core.graph.model import Early, FanOut, Join, Limits, Merge, Need, Retry, Target, Work
+from weft.core.graph.model import Deadline, Early, FanOut, Join, Limits, Merge, Need, Retry, Target, Work
 
 
 @dataclass(slots=True)
@@ -92,6 +92,7 @@ class FoldedNode:
     on_failure: Literal["propagate", "route"] = "propagate"
     join: Join = "plain"
     fan_in: FoldedJoin | None = None
+    deadline: Deadline | None = None
     fan_out: FanOut = "tiers"
     on_no_match: Literal["fail", "end"] = "fail"
     repeat: FoldedRepeat | None = None

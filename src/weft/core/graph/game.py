@@ -17,9 +17,20 @@ from weft.core import reversals
 from weft.core.events import Taken
 from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
 from weft.core.graph.model import Merge, Node
-from weft.core.graph.moves import Moves
+from weft.core.graph.moves import Moves, union_of
 from weft.core.graph.opening import composed, has_marks, leaf
-from weft.core.graph.tokens import Branch, Frame, GraphState, Path, Seg, Token, derive, innermost_branch, path_key
+from weft.core.graph.tokens import (
+    Branch,
+    Frame,
+    GraphState,
+    Path,
+    Seg,
+    Slot,
+    Token,
+    derive,
+    innermost_branch,
+    path_key,
+)
 from weft.errors import Failure
 
 
@@ -29,6 +40,10 @@ class Game(Moves):
     def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
         """Leave a node by these edges. If it is a fan-in that failed, its frame is over."""
         self._give_up(token.frame)
+        if token.slot in self.state.slots:
+            for _, item in self.close_slot(self.state.slots[token.slot]):
+                if item:
+                    self.consume(self.state.tokens[item])
         super().emit(token, node, taken, output, skips=skips)
 
     # --- settling -------------------------------------------------------------------------------------------------
@@ -47,6 +62,43 @@ class Game(Moves):
                 self._end_loop(seg.id)
             else:
                 self._settle_branch(seg)
+        if self.state.unarmed:
+            self.state.unarmed = [key for key in self.state.unarmed if self._is_waiting(key)]
+
+    def _is_waiting(self, key: str) -> bool:
+        """Whether a join that may time out still waits."""
+        if key[0] == "f":
+            frame = self.state.frames.get(key[1:])
+            return frame is not None and not frame.fired
+        slot = self.state.slots.get(key[1:])
+        return slot is not None and has_arrived(slot)
+
+    def waiting_joins(self) -> list[str]:
+        """The joins that wait with a deadline."""
+        nodes = self.graph.nodes
+        frames = [f for f in self.state.frames.values() if f.fan_in and f.arrived and not f.fired]
+        found = [f"f{frame.id}" for frame in frames if nodes[frame.fan_in].deadline is not None]
+        for key, slot in self.state.slots.items():
+            if nodes[slot.node].deadline is not None and has_arrived(slot):
+                found.append(f"s{key}")
+        return found
+
+    def stop_waiting(self) -> None:
+        """The run is over: no join waits any longer."""
+        for key in list(self.state.deadlines.values()):
+            self.disarm(self.state.frames[key[1:]] if key[0] == "f" else self.state.slots[key[1:]])
+
+    def wait_again(self) -> None:
+        """The run is tried again: a join whose time ran out has not failed, and all joins have their whole time."""
+        for token in list(self.state.tokens.values()):
+            if token.mode == "failing" and (token.slot or (token.frame and _is_late(token.failure))):
+                self.consume(token)
+        self.state.deadlines = {}
+        for frame in self.state.frames.values():
+            frame.timer = 0
+        for slot in self.state.slots.values():
+            slot.timer = 0
+        self.state.unarmed = self.waiting_joins()
 
     def _end_loop(self, loop_id: str) -> None:
         run = self.state.loops.get(loop_id)
@@ -66,7 +118,9 @@ class Game(Moves):
 
     def _forget_place(self, scope: str) -> None:
         for key in self.state.places.pop(scope, ()):
-            self.state.slots.pop(key, None)
+            slot = self.state.slots.pop(key, None)
+            if slot is not None:
+                self.disarm(slot)
 
     def _settle_branch(self, seg: Seg) -> None:
         frame = self.state.frames.get(seg.id)
@@ -83,6 +137,56 @@ class Game(Moves):
             branch.status = "ended"
         self._start_queued(frame, branch.edge)
         self._judge(frame, just=seg.n)
+        if branch.status == "arrived" and not frame.fired and frame.id in self.state.frames:
+            self._await_branches(frame)
+
+    def _await_branches(self, frame: Frame) -> None:
+        """The time of a fan-in begins with its first arrival."""
+        node = self.graph.nodes.get(frame.fan_in)
+        key = f"f{frame.id}"
+        if node is not None and node.deadline is not None and not frame.timer and key not in self.state.unarmed:
+            self.state.unarmed.append(key)
+
+    def time_out(self, key: str) -> None:
+        """The time of a join has run out: it goes on with what has arrived, or fails."""
+        frame = self.state.frames.get(key[1:]) if key[0] == "f" else None
+        slot = self.state.slots.get(key[1:]) if key[0] == "s" else None
+        if frame is not None and not frame.fired and derive("failed", frame.id) not in self.state.tokens:
+            self._time_out_frame(frame)
+        elif slot is not None:
+            self._time_out_slot(slot, key[1:])
+
+    def _time_out_frame(self, frame: Frame) -> None:
+        node = self.graph.nodes[frame.fan_in]
+        self.disarm(frame)
+        if node.deadline is not None and node.deadline.proceeds and frame.arrived:
+            self._fire(frame)
+            return
+        count = f"{len(frame.arrived)} of {frame.total} branches"
+        self._fail_fan_in(frame, _too_late(node.id, count))
+
+    def _time_out_slot(self, slot: Slot, key: str) -> None:
+        node = self.graph.nodes[slot.node]
+        self.disarm(slot)
+        if node.deadline is not None and node.deadline.proceeds:
+            self._try_join(node, slot)
+            return
+        waited = self._waited(node, slot.path)
+        real = [(o, self.state.tokens[slot.items[o][0]]) for o in waited if slot.items.get(o) and slot.items[o][0]]
+        missing = [self.graph.edges[o].source for o in waited if not slot.items.get(o)]
+        failed = Token(
+            id=derive("late", key, *(token.id for _, token in real)),
+            node=node.id,
+            path=list(slot.path),
+            value=self._gathered(real),
+            seen=union_of(token for _, token in real),
+            failure=_too_late(node.id, f"nothing from {', '.join(missing)}"),
+            mode="failing",
+            slot=key,
+        )
+        self.make(failed)
+        self._enter_loops(failed, node)
+        self.state.agenda.insert(0, failed.id)
 
     def _start_queued(self, frame: Frame, ordinal: int) -> None:
         queue = frame.queues.get(ordinal)
@@ -140,6 +244,7 @@ class Game(Moves):
             for token_id in list(frame.branches[index].parked):
                 self.consume(self.state.tokens[token_id])
         frame.fired = True
+        self.disarm(frame)
         self._weigh(frame.path, -1)
         if frame.total - frame.settled:
             if node.fan_in.early == "cancel":
@@ -388,16 +493,33 @@ class Game(Moves):
             slot.path = slot.path[around:]
             shorter = f"{slot.node}|{path_key(slot.path)}"
             self.state.slots[shorter] = slot
+            if slot.timer:
+                self.state.deadlines[slot.timer] = f"s{shorter}"
+            self.state.unarmed = [f"s{shorter}" if one == f"s{key}" else one for one in self.state.unarmed]
             place[shorter] = True
 
     def _forget_frame(self, frame: Frame) -> None:
         self.state.frames.pop(frame.id, None)
+        self.disarm(frame)
         for index in frame.branches:
             self._empty.pop(f"f{frame.id}.{index}", None)
             self._forget_place(f"f{frame.id}.{index}")
         holder = self._branch_around(frame.path)
         if holder is not None:
             holder.frames.pop(frame.id, None)
+
+
+def has_arrived(slot: Slot) -> bool:
+    """Whether a token waits there."""
+    return any(item for items in slot.items.values() for item in items)
+
+
+def _is_late(failure: Failure | None) -> bool:
+    return failure is not None and failure.code == "timed_out"
+
+
+def _too_late(node: str, came: str) -> Failure:
+    return Failure(type="timed_out", message=f"the time of {node} ran out with {came}", code="timed_out", step=node)
 
 
 def not_enough(frame: Frame, wanted: int) -> Failure:

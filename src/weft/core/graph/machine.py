@@ -98,6 +98,8 @@ class GraphMachine:
             return () if state.parked else self._undo_newest(env) or life.follow_for_good(state)
         if not state.begun:
             return self._begin(env)
+        if state.unarmed:
+            return (self._deadline(state.unarmed[0], env.now),)
         dropped = reversals.newest(state)
         if dropped is not None:
             return self._undo(dropped, env)
@@ -119,6 +121,17 @@ class GraphMachine:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             return life.code_ended(self.state, Failure(type="BadValue", message=message, code="bad_input"))
         return (e.NodeRouted(taken=[e.Taken(ordinal) for ordinal in self.graph.start]),)
+
+    def _deadline(self, key: str, now: int) -> e.TimerSet:
+        """The timer of a join that has its first arrival."""
+        node = self._joining(key)
+        deadline = self.graph.nodes[node].deadline
+        assert deadline is not None
+        return e.TimerSet(node=node, join=key, due=now + deadline.ms)
+
+    def _joining(self, key: str) -> str:
+        """The node of a join that waits with a deadline."""
+        return self.state.frames[key[1:]].fan_in if key[0] == "f" else self.state.slots[key[1:]].node
 
     def _misfit(self, schema: dict[str, Any] | None, raw: Raw, env: Env) -> str | None:
         if schema is None:
@@ -326,6 +339,8 @@ class GraphMachine:
         token = self.state.tokens.get(self.state.by_task.get(number, ""))
         if token is not None:
             return f"{token.node}/{token.id}"
+        if number in self.state.deadlines:
+            return self._joining(self.state.deadlines[number])
         task = self.state.tasks.get(number) or self.state.parked.get(number)
         if task is None:
             return f"!{number}"
@@ -503,6 +518,7 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.TimerSet: _armed,
     e.MessageAwaited: _armed,
     e.MessagesTaken: lambda _, event: (DisarmTimer(event.wait),),
+    e.TimerFired: _dropped,
     e.AskOpened: lambda m, _: questions.armed_new(m.state),
     e.ChildStarted: _armed,
     e.AskAnswered: lambda m, event: questions.armed_again(m.state, event),
@@ -551,6 +567,7 @@ _MAIL: dict[type, Callable[[GraphMachine, Any], Sequence[Letter]]] = {
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,
     e.NodeRouted: _stop_children,
+    e.TimerFired: _stop_children,
     e.FailureRaised: _stop_children,
     e.RunCompleted: _tell_parent,
     e.RunFailed: _tell_parent,

@@ -60,7 +60,10 @@ class HttpWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ht
 
 
 class ScriptWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="script"):
-    script: Any
+    """A script. It sees the fields of the node's mapped input by name, else what arrived as ``input``."""
+
+    language: str
+    source: str
 
 
 class WorkflowWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="workflow"):
@@ -241,6 +244,13 @@ class FanIn(_Part, frozen=True, omit_defaults=True):
     early: Early = "cancel"
 
 
+class Deadline(_Part, frozen=True, omit_defaults=True):
+    """How long a join waits from its first arrival; then it goes on with what is there, or fails."""
+
+    ms: int
+    proceeds: bool = False
+
+
 class Repeat(_Part, frozen=True, omit_defaults=True):
     """The loop that a node closes: it goes on while the condition holds (`until`: while it does not).
 
@@ -343,6 +353,7 @@ class Node(_Part, frozen=True, omit_defaults=True):
     on_failure: Literal["propagate", "route"] = "propagate"
     join: Join = "plain"
     fan_in: FanIn | None = None
+    deadline: Deadline | None = None
     fan_out: FanOut = "tiers"
     on_no_match: Literal["fail", "end"] = "fail"
     repeat: Repeat | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Raw
 
@@ -191,48 +191,80 @@ class Moves(Board):
         if slot is None:
             slot = self.state.slots[key] = Slot(node=node.id, path=list(path))
             self.state.places.setdefault(scope_key(path), {})[key] = True
+        if slot.owed.get(edge.ordinal):
+            self._end_late_delivery(slot, edge, item)
+            return
         slot.items.setdefault(edge.ordinal, []).append(item)
         waited = self._waited(node, path)
         if len(slot.items) < len(waited) or any(not slot.items.get(ordinal) for ordinal in waited):
+            if item and node.join == "edges":
+                self._await(slot, node)
             return
         if node.join == "edges":
-            self._try_join(node, slot, waited)
+            self._try_join(node, slot)
         elif all(entry == "" for ordinal in waited for entry in slot.items[ordinal]):
             self._forget_slot(key)
             self._skip_node(node, path)
 
-    def _try_join(self, node: Node, slot: Slot, waited: Sequence[int]) -> None:
-        taken = [(ordinal, slot.items[ordinal].pop(0)) for ordinal in waited]
-        if not any(slot.items.values()):
-            self._forget_slot(f"{node.id}|{path_key(slot.path)}")
+    def _await(self, slot: Slot, node: Node) -> None:
+        """The time of a join begins with its first arrival."""
+        key = f"s{node.id}|{path_key(slot.path)}"
+        if node.deadline is not None and not slot.timer and key not in self.state.unarmed:
+            self.state.unarmed.append(key)
+
+    def _end_late_delivery(self, slot: Slot, edge: Edge, item: str) -> None:
+        """A join went on without this edge: what it brings now ends here."""
+        slot.owed[edge.ordinal] -= 1
+        if not slot.owed[edge.ordinal]:
+            del slot.owed[edge.ordinal]
+        if item:
+            self.consume(self.state.tokens[item])
+        if not slot.owed and not any(slot.items.values()):
+            self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
+
+    def close_slot(self, slot: Slot) -> list[tuple[int, str]]:
+        """Take what has come to a join, one item from each edge. What brought nothing is not waited for any longer."""
+        self.disarm(slot)
+        taken = []
+        for ordinal in self._waited(self.graph.nodes[slot.node], slot.path):
+            if slot.items.get(ordinal):
+                taken.append((ordinal, slot.items[ordinal].pop(0)))
+            else:
+                slot.owed[ordinal] = slot.owed.get(ordinal, 0) + 1
+        if any(item for items in slot.items.values() for item in items):
+            self._await(slot, self.graph.nodes[slot.node])
+        elif not slot.owed and not any(slot.items.values()):
+            self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
+        return taken
+
+    def _try_join(self, node: Node, slot: Slot) -> None:
+        taken = self.close_slot(slot)
         real = [(ordinal, self.state.tokens[item]) for ordinal, item in taken if item]
         if not real:
             self._skip_node(node, slot.path)
             return
-        inputs = {self.graph.edges[ordinal].source: leaf(token.value) for ordinal, token in real}
-        seen: dict[str, Seen] = {}
-        for _, token in real:
-            for name, past in token.seen.items():
-                known = seen.get(name)
-                if known is None or past.visit >= known.visit:
-                    seen[name] = past
         joined = Token(
             id=derive("join", node.id, path_key(slot.path), *(token.id for _, token in real)),
             node=node.id,
             path=list(slot.path),
-            value=composed(inputs),
+            value=self._gathered(real),
             edge=real[-1][0],
             sender=real[-1][1].sender,
-            seen=seen,
+            seen=union_of(token for _, token in real),
         )
         self.make(joined)
         for _, token in real:
             self.consume(token)
         self._activate(joined, node)
 
+    def _gathered(self, real: Sequence[tuple[int, Token]]) -> Raw:
+        """What a join is given: the output of each sender."""
+        return composed({self.graph.edges[ordinal].source: leaf(token.value) for ordinal, token in real})
+
     def _forget_slot(self, key: str) -> None:
         slot = self.state.slots.pop(key, None)
         if slot is not None:
+            self.disarm(slot)
             place = self.state.places.get(scope_key(slot.path))
             if place is not None:
                 place.pop(key, None)
@@ -315,3 +347,14 @@ class Moves(Board):
         closers = [self.graph.nodes[opener].closed_by for opener in openers]
         things += [(self.graph.nodes[closer], path) for closer in closers if closer]
         self._skip(things)
+
+
+def union_of(tokens: Iterable[Token]) -> dict[str, Seen]:
+    """The pasts of tokens that meet: of each node the latest visit, then the later edge."""
+    seen: dict[str, Seen] = {}
+    for token in tokens:
+        for name, past in token.seen.items():
+            known = seen.get(name)
+            if known is None or past.visit >= known.visit:
+                seen[name] = past
+    return seen

@@ -126,6 +126,7 @@ def node_part(node: FoldedNode, reader: Reader) -> Node:
         undo=_read_undo(node, reader),
         on_failure=node.on_failure,
         join=node.join,
+        deadline=node.deadline,
         fan_out=node.fan_out,
         on_no_match=node.on_no_match,
         repeat=repeat,

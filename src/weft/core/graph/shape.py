@@ -79,6 +79,10 @@ def build_shape(folded: FoldedGraph, reader: Reader, problems: Problems) -> Shap
     for index, node in enumerate(folded.nodes.values(), 1):
         if node.join == "edges" and len(shape.into[index]) < 2:
             node.join = "plain"  # nothing to wait for
+            if node.deadline is not None:
+                message = f"{node.id} has one incoming edge, so it never waits and its join has no time to run out."
+                problems.warn("never_taken", node.at, message)
+                node.deadline = None
     return shape
 
 

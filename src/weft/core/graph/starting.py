@@ -21,6 +21,7 @@ from weft.core.graph.model import (
     Node,
     PassWork,
     ReceiveWork,
+    ScriptWork,
     StepWork,
     TypeWork,
     WaitWork,
@@ -42,6 +43,9 @@ GOAL = "goal"
 HTTP = "weft.http"
 """The step that performs an HTTP request of a node."""
 
+SCRIPT = "weft.script"
+"""The step that performs a script of a node."""
+
 TYPE = "weft.type:"
 """Followed by its name, the step that performs a registered node type."""
 
@@ -62,6 +66,8 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
                 filled = program.reader.template(request.source, view.bind(request))
                 limit = {"timeout": node.timeout_ms / 1000} if node.timeout_ms else {}
                 return (_task(program, node, view, HTTP, view.env.keep(encode({**filled, **limit}))),)
+            case ScriptWork():
+                return (_task(program, node, view, SCRIPT, _scripted(node, node.work, view, given)),)
             case TypeWork():
                 return (_task(program, node, view, TYPE + node.work.type, _configured(program, node.work, view)),)
             case ReceiveWork():
@@ -182,6 +188,14 @@ def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEven
         output=given,
     )
     return (event,)
+
+
+def _scripted(node: Node, work: ScriptWork, view: View, given: Raw) -> Raw:
+    """A script with the values it sees."""
+    value = open_raw(given, view.env.blob)
+    named = node.input is not None and isinstance(value, dict)
+    call = {"language": work.language, "source": work.source, "values": value if named else {"input": value}}
+    return view.env.keep(encode(call))
 
 
 def _goal(program: GraphProgram, view: View, goals: Sequence[str], given: Raw) -> e.ChildStarted:

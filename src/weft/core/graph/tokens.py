@@ -67,6 +67,8 @@ class Token(msgspec.Struct, omit_defaults=True):
     """Behind a fan-in: how many branches failed or ended without arriving."""
     frame: str = ""
     """A fan-in that failed: its frame, which is dropped as soon as somebody takes the failure."""
+    slot: str = ""
+    """The same for an edge join whose time ran out: what it waited with."""
 
 
 class Branch(msgspec.Struct, omit_defaults=True):
@@ -109,6 +111,8 @@ class Frame(msgspec.Struct, omit_defaults=True):
     order: list[int] = []
     given: dict[str, int] = {}
     """Once late branches are merged: those that are in it by index, and of an object who gave each of its fields."""
+    timer: int = 0
+    """What ends the wait of its fan-in."""
     scope: int = 0
     """Of a frame whose branches were detached: the static scope that they have left."""
     since: int = 0
@@ -132,6 +136,10 @@ class Slot(msgspec.Struct, omit_defaults=True):
     node: str
     path: Path
     items: dict[int, list[str]] = {}
+    timer: int = 0
+    """What ends the wait of a join."""
+    owed: dict[int, int] = {}
+    """Edges that a join did not wait for any longer: what they still bring ends here."""
 
 
 class Letter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -160,6 +168,10 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     slots: dict[str, Slot] = {}
     places: dict[str, dict[str, bool]] = {}
     """Slots by the innermost scope of their path, so that they go with it."""
+    deadlines: dict[int, str] = {}
+    """Joins that wait with a deadline, by the number of their timer: ``f`` and a frame, or ``s`` and a slot."""
+    unarmed: list[str] = []
+    """Of these, those whose first arrival was just now."""
     agenda: list[str] = []
     """Tokens that something must be decided for: routed, failed, or to be started."""
     by_task: dict[int, str] = {}

@@ -25,11 +25,15 @@ _FAILURE = Failure(type="failure", message="")
 
 
 class Move(msgspec.Struct, frozen=True):
-    """What a token does next. ``outcome`` None: it fails, or if it has failed already, nobody takes that."""
+    """What a token does next. ``outcome`` None: it fails, or if it has failed already, nobody takes that.
+
+    ``join``: no token moves, but the time of this join runs out.
+    """
 
     token: str
     focus: dict[str, int]
     outcome: Outcome | None
+    join: str = ""
 
 
 @dataclass(slots=True)
@@ -87,6 +91,7 @@ class Play:
         self.facts = Facts()
         self._choices = Choices(graph)
         self._repeated = may_repeat(graph)
+        self._timed = any(node.deadline is not None for node in graph.nodes.values())
         self._reach = Reach(graph)
 
     def beginning(self) -> Position:
@@ -110,7 +115,11 @@ class Play:
         # What goes on behind a fan-in that has fired concerns nobody else: it is played to its end first.
         left = [token for token in live if token.path and self._is_left(state, token.path[0])]
         turns = self._turns(position, left or live, 0) if live else []
-        return [move for token, focus in turns for move in self._after_success(position, token, focus)]
+        moves = [move for token, focus in turns for move in self._after_success(position, token, focus)]
+        if self._timed:
+            waiting = Game(self.graph, state).waiting_joins()
+            moves += [Move("", {}, None, join) for join in waiting]
+        return moves
 
     def _turns(self, position: Position, tokens: Sequence[Token], depth: int) -> list[tuple[Token, dict[str, int]]]:
         """Whose turn it is, among tokens whose paths are alike up to a depth; the newest goes on."""
@@ -141,8 +150,8 @@ class Play:
             frame = state.frames.get(path[place].id) if path[place].kind == "f" else None
             if frame is None or frame.fired or not frame.fan_in:
                 continue
-            fan_in = self.graph.nodes[frame.fan_in].fan_in
-            if fan_in is not None and fan_in.need.kind != "all":
+            closing = self.graph.nodes[frame.fan_in]
+            if closing.fan_in is not None and (closing.fan_in.need.kind != "all" or closing.deadline is not None):
                 return place
         return None
 
@@ -193,6 +202,8 @@ class Play:
     def make(self, position: Position, move: Move) -> int:
         """Change the position by a move; over how many edges a skip was passed on."""
         state = position.state
+        if move.join:
+            return self._time_out(position, move.join)
         token = state.tokens[move.token]
         node = self.graph.nodes[token.node]
         position.trail = position.trail.then(told(self.graph, token, move.outcome))
@@ -209,10 +220,25 @@ class Play:
             game.settle()
         else:
             position.over = True
-        state.agenda = [token_id for token_id in state.agenda if token_id in state.tokens]
-        state.data = {}
-        self._note(position, game)
+        self._clean(position, game)
         return game.skips
+
+    def _time_out(self, position: Position, join: str) -> int:
+        state = position.state
+        node = state.frames[join[1:]].fan_in if join[0] == "f" else state.slots[join[1:]].node
+        position.trail = position.trail.then(f"the time of {node} runs out")
+        game = _Watched(self.graph, state)
+        game.time_out(join)
+        game.settle()
+        self._clean(position, game)
+        return game.skips
+
+    def _clean(self, position: Position, game: _Watched) -> None:
+        """Forget what makes no difference to the game, and note what was seen."""
+        state = position.state
+        state.agenda = [token_id for token_id in state.agenda if token_id in state.tokens]
+        state.data, state.unarmed, state.newest = {}, [], {}
+        self._note(position, game)
 
     def _note(self, position: Position, game: _Watched) -> None:
         facts, trail = self.facts, position.trail

@@ -129,15 +129,19 @@ class _Content:
 
     def _lacking(self, frame: Frame) -> int:
         """How many branches must still arrive, where that is not simply all that are left."""
-        fan_in = self._graph.nodes[frame.fan_in].fan_in if frame.fan_in else None
-        if fan_in is None or frame.fired or fan_in.need.kind == "all":
+        node = self._graph.nodes[frame.fan_in] if frame.fan_in else None
+        fan_in = node.fan_in if node is not None else None
+        if node is None or fan_in is None or frame.fired:
             return 0
+        if fan_in.need.kind == "all":
+            return int(node.deadline is not None and bool(frame.arrived))
         return fan_in.need.of(frame.total) - len(frame.arrived)
 
     def _slot(self, slot: Slot) -> Key | None:
         delivered = sorted((edge, items) for edge, items in slot.items.items() if items)
         if self._graph.nodes[slot.node].join == "edges":
-            return ("slot", slot.node, tuple((edge, tuple(map(bool, items))) for edge, items in delivered))
+            owed = tuple(sorted(slot.owed.items()))
+            return ("slot", slot.node, tuple((edge, tuple(map(bool, items))) for edge, items in delivered), owed)
         if any(item for _, items in delivered for item in items):
             return None  # a plain node that something came to is not skipped any more
         return ("skips", slot.node, tuple(edge for edge, _ in delivered))

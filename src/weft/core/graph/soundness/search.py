@@ -93,7 +93,8 @@ class Search:
 
     def _edges(self, position: Position, move: Move) -> int:
         """The ways out of the node whose token moves: each is taken or skipped."""
-        return sum(map(len, self.play.graph.nodes[position.state.tokens[move.token].node].tiers))
+        token = position.state.tokens.get(move.token)
+        return sum(map(len, self.play.graph.nodes[token.node].tiers)) if token is not None else 1
 
     def _push(self, position: Position) -> None:
         key = key_of(self.play.graph, position)
