@@ -7,7 +7,7 @@ import pytest
 
 from tests.contract.kit import HERE, NOBODY, OTHER, RUN, THERE, claim, finish, go, inbox, load, mail, rest, row, start
 from weft.core.ids import Epoch, HostId, Millis, RunUid
-from weft.ports.store import Store, TaskOffer
+from weft.ports.store import Limits, Store, TaskOffer
 
 
 def task(number: int = 1, uid: str = RUN, **fields: Any) -> TaskOffer:
@@ -39,6 +39,23 @@ def test_an_offered_task_is_taken_as_it_was_offered(store: Store, peer: Store) -
     offer(store, task(not_before=Millis(0)))
 
     assert take(peer) == [task()]
+
+
+def test_who_names_no_queue_takes_tasks_of_all(store: Store) -> None:
+    start(store)
+    offer(store, task(1), task(2, queue="rare"), task(3, step="other"))
+
+    assert [one.task for one in take(store, queues=None)] == [1, 2]
+    assert take(store, queues=[]) == []
+    assert take(store, queues=None) == []
+
+
+def test_limits_hold_for_who_names_no_queue(store: Store) -> None:
+    start(store)
+    go(store.tasks.limit("rare", Limits(concurrency=1)))
+    offer(store, task(1, queue="rare"), task(2, queue="rare"), task(3))
+
+    assert [one.task for one in take(store, queues=None)] == [1, 3]
 
 
 def test_a_task_is_handed_to_one(store: Store) -> None:

@@ -166,7 +166,7 @@ class App(Group):
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
-            about=this_process([name for name, _ in catalogue.programs()], catalogue.queues()),
+            about=this_process([name for name, _ in catalogue.programs()], catalogue.queues() or self.queue_names()),
         )
         self._engine = Engine(world, catalogue)
         # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
@@ -434,8 +434,8 @@ class AppCatalogue:
     def steps(self) -> list[str]:
         return self._app.step_names()
 
-    def queues(self) -> list[str]:
-        return self._app.queue_names()
+    def queues(self) -> list[str] | None:
+        return None
 
     def program(self, workflow: str, version: str) -> AnyProgram | None:
         found: AnyProgram | None = self._app.find_program(workflow, version) or self._programs.get((workflow, version))

@@ -14,7 +14,7 @@ from weft.authoring.defining import graph_definition, step_definition, workflow_
 from weft.authoring.facts import When
 from weft.authoring.goals import Goal, Plan, goal_names
 from weft.authoring.graphs import Graph, here_or_beside
-from weft.authoring.policies import Duration, Retry, policy_of
+from weft.authoring.policies import Duration, Retry, check_body, policy_of
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.steps import Planning, Step
 from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
@@ -119,6 +119,7 @@ class Group:
         """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue, BadStep."""
         full = check_name(self._prefix + (name or _own_name(fn)))
         self._refuse_taken(full, fn, "step")
+        check_body(fn, raises=raises, run_in=run_in, width=width)
         signature = Signature.of(fn)
         policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
         body = PythonStep(full, fn, signature, raises=tuple(raises), run_in=run_in)

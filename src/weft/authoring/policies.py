@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -14,6 +16,7 @@ Duration = str | float | timedelta
 """``"250ms"``, ``"30s"``, ``"1h30m"``, ``"2d"``, ISO 8601, a timedelta, or seconds."""
 
 Backoff = Literal["fixed", "linear", "exponential"]
+ATTEMPTS_MAX = 10_000
 EFFECTS = ("pure", "idempotent", "irreversible")
 
 
@@ -28,6 +31,45 @@ class Retry:
     """The longest pause; None: 30 s, or ``delay`` if that is longer."""
 
 
+def bad_policy(name: str, value: object, wanted: str, example: str) -> BadValue:
+    """The refusal of a policy, where it is declared."""
+    return BadValue(f"{name}={value!r} is not {wanted}.", hint=f"Write {example}.", code="value.bad_policy")
+
+
+def _retry(retries: object) -> Retry:
+    """How it is tried, checked. Raises BadValue."""
+    retry = retries if isinstance(retries, Retry) else None
+    attempts = retry.attempts if retry is not None else retries + 1 if isinstance(retries, int) else None
+    whole = isinstance(attempts, int) and not isinstance(retries, bool) and not isinstance(attempts, bool)
+    if not whole or not 1 <= attempts <= ATTEMPTS_MAX:  # type: ignore[operator]  # it is whole
+        raise BadValue(
+            f"retries={retries!r} must be a whole number from 0.",
+            hint="retries=3 means 4 attempts in all; or weft.Retry(attempts=4, delay=…).",
+            code="value.bad_policy",
+        )
+    return retry if retry is not None else Retry(attempts)  # type: ignore[arg-type]  # as above
+
+
+def check_body(fn: object, *, raises: object, run_in: object, width: object) -> None:
+    """Refuse what no step can be made of. Raises BadValue."""
+    if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
+        name = getattr(fn, "__qualname__", fn)
+        raise BadValue(
+            f"{name} is a generator, and a step returns one value.",
+            hint="Return a list, or write pieces with weft.task().emit(stream, piece).",
+            code="value.bad_policy",
+        )
+    if run_in not in ("thread", "process"):
+        raise bad_policy("run_in", run_in, '"thread" or "process"', 'run_in="process"')
+    if not isinstance(raises, Sequence) or isinstance(raises, str):
+        raise bad_policy("raises", raises, "a sequence of exceptions", "raises=(ValueError,)")
+    for error in raises:
+        if not isinstance(error, type) or not issubclass(error, BaseException):
+            raise bad_policy("raises", raises, "a sequence of exceptions", "raises=(ValueError,)")
+    if not isinstance(width, int) or isinstance(width, bool) or width < 1:
+        raise bad_policy("width", width, "a whole number from 1", "width=8")
+
+
 def _longest(retry: Retry) -> int:
     if retry.max_delay is not None:
         return duration_ms(retry.max_delay)
@@ -40,13 +82,10 @@ def policy_of(
     """The policy as it is recorded. Raises BadValue, BadDuration."""
     if effect not in EFFECTS:
         raise BadValue(f"effect={effect!r} is not one of {', '.join(EFFECTS)}.", code="value.bad_policy")
-    retry = retries if isinstance(retries, Retry) else Retry(retries + 1)
-    if isinstance(retries, bool) or retry.attempts < 1 or retry.attempts > 10_000:
-        raise BadValue(
-            f"retries={retries!r} must be 0 or more.",
-            hint="retries=3 means 4 attempts in all.",
-            code="value.bad_policy",
-        )
+    named: object = queue
+    if not isinstance(named, str) or not named:
+        raise bad_policy("queue", queue, "the name of a queue", 'queue="gpu"')
+    retry = _retry(retries)
     if retry.backoff not in ("fixed", "linear", "exponential"):
         raise BadValue(f"backoff={retry.backoff!r} is not one of fixed, linear, exponential.", code="value.bad_policy")
     policy = Policy(

@@ -22,7 +22,6 @@ from weft.runtime.door import Door, Started
 from weft.runtime.programs import read_graph
 from weft.runtime.schemas import check_schema
 from weft.server.hosted import Known, Order
-from weft.steps.base import StepBody
 
 if TYPE_CHECKING:
     from weft.authoring.app import App
@@ -140,18 +139,10 @@ class QueueCatalogue(AppCatalogue):
 
     def __init__(self, app: App, queues: Sequence[str]) -> None:
         super().__init__(app)
-        self._own = app
-        self._queues = frozenset(queues)
+        self._queues = sorted(queues)
 
-    def step(self, name: str) -> StepBody | None:
-        found = self._own.find_step(name)
-        return found.body if found is not None and found.policy.queue in self._queues else None
-
-    def steps(self) -> list[str]:
-        return [name for name in super().steps() if self.step(name) is not None]
-
-    def queues(self) -> list[str]:
-        return sorted(self._queues)
+    def queues(self) -> list[str] | None:
+        return self._queues
 
 
 class WorkerCatalogue(AppCatalogue):
@@ -159,9 +150,9 @@ class WorkerCatalogue(AppCatalogue):
 
     def __init__(self, app: App, queues: Sequence[str]) -> None:
         super().__init__(app)
-        self._queues = sorted(queues)
+        self._queues = sorted(queues) or None
 
-    def queues(self) -> list[str]:
+    def queues(self) -> list[str] | None:
         return self._queues
 
     def programs(self) -> list[tuple[str, str]]:

@@ -469,9 +469,9 @@ class TaskQueue(Protocol):
         ...
 
     async def take(
-        self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
+        self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        """Claim up to ``limit`` unclaimed rows of these queues and steps that are due, oldest first.
+        """Claim up to ``limit`` unclaimed rows of these queues (None: of all) and steps that are due, oldest first.
 
         Rows of runs that are over are left alone. Queues of higher priority come first, and of a queue with limits no
         more are claimed than these allow.

@@ -48,8 +48,8 @@ class Catalogue(Protocol):
         """The names of all steps it can perform."""
         ...
 
-    def queues(self) -> Sequence[str]:
-        """The queues it works for."""
+    def queues(self) -> Sequence[str] | None:
+        """The queues it works for; None: whatever the queue, all steps that it has."""
         ...
 
     def program(self, workflow: str, version: str) -> AnyProgram | None: ...

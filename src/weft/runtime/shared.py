@@ -74,6 +74,11 @@ class SharedWork:
         limits = self._limits.get(queue)
         return limits is not None and limits.bound
 
+    def serves(self, queue: str) -> bool:
+        """Whether this host performs tasks of this queue."""
+        queues = self._engine.catalogue.queues()
+        return queues is None or queue in queues
+
     def waits_for_time(self) -> bool:
         """Whether a queue of this host allows more as time goes by."""
         return any(limits.rate is not None for limits in self._limits.values())

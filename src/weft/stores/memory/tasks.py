@@ -24,9 +24,11 @@ class MemoryTasks:
                 self._content.tasks.setdefault(_key(task), Task(task))
 
     async def take(
-        self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
+        self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
         rows = list(self._content.tasks.values())
+        if queues is None:
+            queues = list(dict.fromkeys(row.offer.queue for row in rows))
 
         def free(names: Sequence[str], most: int) -> Sequence[int]:
             found = (

@@ -15,7 +15,11 @@ from weft.stores.postgres.rows import mail_values
 
 _COLUMNS = "t.num, t.host, t.task, t.attempt, t.delivery, t.step, t.queue, t.body, t.epoch, t.not_before, r.uid"
 _OFFER = "SELECT offer_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-_TAKE = f"SELECT {_COLUMNS} FROM take_tasks($1, $2, $3, $4, $5) t JOIN runs r ON r.num = t.run ORDER BY t.num"
+_ALL = "(SELECT coalesce(array_agg(DISTINCT queue), '{}') FROM tasks WHERE host IS NULL)"
+_TAKE = (
+    f"SELECT {_COLUMNS} FROM take_tasks($1, coalesce($2::text[], {_ALL}), $3, $4, $5) t "
+    "JOIN runs r ON r.num = t.run ORDER BY t.num"
+)
 _HELD = (
     f"SELECT {_COLUMNS} FROM tasks t JOIN runs r ON r.num = t.run WHERE t.host = ANY ($1::text[]) "
     "ORDER BY t.num LIMIT $2"
@@ -51,9 +55,10 @@ class PostgresTasks:
             self._hints.give()
 
     async def take(
-        self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
+        self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        rows = await fetch(self._lines, _TAKE, host, list(queues), list(steps), now, limit)
+        names = list(queues) if queues is not None else None
+        rows = await fetch(self._lines, _TAKE, host, names, list(steps), now, limit)
         return [_offer(row) for row in rows]
 
     async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:

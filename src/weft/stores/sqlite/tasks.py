@@ -29,6 +29,7 @@ _FREE = (
     "AND step IN (SELECT value FROM json_each(?)) AND not_before <= ? "
     f"AND EXISTS (SELECT 1 FROM runs WHERE runs.num = run AND status NOT IN ({_OVER})) ORDER BY num LIMIT ?"
 )
+_WAITING = "SELECT DISTINCT queue FROM tasks WHERE host IS NULL"
 _HELD = f"SELECT host, {_COLUMNS} FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
 _OF_RUN = f"SELECT {_COLUMNS} FROM tasks WHERE run = (SELECT num FROM runs WHERE uid = ?) ORDER BY num"
 _MINE = "run = (SELECT num FROM runs WHERE uid = ?) AND task = ? AND attempt = ? AND delivery = ? AND host = ?"
@@ -48,9 +49,12 @@ class SqliteTasks:
         await (self._writer.small(work) if len(tasks) == 1 else self._writer.large(work))
 
     async def take(
-        self, host: HostId, *, queues: Sequence[str], steps: Sequence[str], now: Millis, limit: int
+        self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        wanted = (_json(queues), _json(steps), now, limit)
+        if queues is None:
+            queues = self._reader.here(lambda connection: [name for (name,) in connection.execute(_WAITING)])
+        names_all = queues
+        wanted = (_json(names_all), _json(steps), now, limit)
         # Workers look often and mostly find nothing: a look costs no write transaction.
         if not self._reader.here(lambda connection: connection.execute(_FREE, wanted).fetchone()):
             return []
@@ -61,7 +65,7 @@ class SqliteTasks:
             def free(names: Sequence[str], most: int) -> Sequence[int]:
                 return [num for (num,) in connection.execute(_FREE, (_json(names), _json(steps), now, most))]
 
-            nums = pick(queues, limits, limit, free, lambda queue, bound: room_of(connection, queue, bound, now))
+            nums = pick(names_all, limits, limit, free, lambda queue, bound: room_of(connection, queue, bound, now))
             claim = f"UPDATE tasks SET host = ? WHERE num = ? RETURNING {_COLUMNS}"
             taken = [_offer(row) for num in sorted(nums) for row in connection.execute(claim, (host, num))]
             note_handed_out(connection, limits, [offer.queue for offer in taken], now)

@@ -1,0 +1,68 @@
+"""A policy that cannot work is refused where it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+import weft
+
+
+async def body(n: int) -> int:
+    return n
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ({"queue": 5}, "queue=5 is not the name of a queue"),
+        ({"queue": ""}, "queue=''"),
+        ({"queue": None}, "queue=None"),
+        ({"run_in": "fork"}, '"thread" or "process"'),
+        ({"retries": 1.5}, "retries=1.5 must be a whole number"),
+        ({"retries": "3"}, "retries='3'"),
+        ({"retries": -1}, "retries=-1"),
+        ({"retries": True}, "retries=True"),
+        ({"retries": None}, "retries=None"),
+        ({"retries": weft.Retry(attempts=2.5)}, "must be a whole number"),  # type: ignore[arg-type]
+        ({"retries": weft.Retry(attempts=0)}, "must be a whole number"),
+        ({"raises": ValueError}, "a sequence of exceptions"),
+        ({"raises": "ValueError"}, "a sequence of exceptions"),
+        ({"raises": ("ValueError",)}, "a sequence of exceptions"),
+        ({"raises": (ValueError("x"),)}, "a sequence of exceptions"),
+        ({"width": 0}, "width=0"),
+        ({"width": "3"}, "width='3'"),
+        ({"effect": "none"}, "effect='none'"),
+        ({"timeout": "soon"}, "soon"),
+        ({"timeout": -1}, "-1"),
+    ],
+)
+def test_a_wrong_policy_is_refused_at_the_step(policy: dict[str, Any], told: str) -> None:
+    with pytest.raises(weft.UsageError) as refused:
+        weft.App("memory://").step(**policy)(body)
+
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("policy", [{"queue": 5}, {"retries": 1.5}, {"timeout": -1}])
+def test_and_at_its_options(policy: dict[str, Any]) -> None:
+    step = weft.App("memory://").step(body)
+
+    with pytest.raises(weft.UsageError):
+        step.options(**policy)
+
+
+def test_a_generator_is_no_step() -> None:
+    app = weft.App("memory://")
+
+    def pieces() -> Iterator[int]:
+        yield 1
+
+    async def later() -> AsyncIterator[int]:
+        yield 1
+
+    for fn in (pieces, later):
+        with pytest.raises(weft.UsageError, match="is a generator"):
+            app.step(fn)
