@@ -96,6 +96,48 @@ def test_a_cancelled_run_ends_with_its_reason_and_takes_nothing_more(waiting: We
     assert "cannot be tried again" in waiting("retry", "p-1").err
 
 
+STUBBORN = """
+import asyncio
+import weft
+
+app = weft.App()
+
+@app.workflow
+async def hello() -> str:
+    return "hello"
+
+@app.workflow
+async def stubborn(ctx: weft.Context) -> None:
+    while True:
+        try:
+            await ctx.receive("never")
+        except asyncio.CancelledError:
+            await ctx.set(swallowed=True)
+"""
+
+
+def test_a_run_that_is_cancelling_for_long_names_force_and_force_ends_it(
+    waiting: Weft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def host() -> None:
+        assert waiting("run", "stubborn.py", "hello").code == 0
+
+    Path("stubborn.py").write_text(STUBBORN)
+    waiting("start", "stubborn", "--id", "s-1")
+    host()
+    waiting("cancel", "s-1")
+    host()
+
+    assert document(waiting, "show", "s-1")["status"] == "cancelling"
+    assert "--force" not in waiting("cancel", "s-1").err
+    monkeypatch.setattr("weft.runtime.explain.CANCELLING_MS_MAX", 0)
+    assert "weft cancel s-1 --force" in waiting("cancel", "s-1").err
+    assert "weft cancel s-1 --force" in waiting("explain", "s-1").out
+    assert waiting("cancel", "s-1", "--force").out == "s-1 will be ended without asking its code\n"
+    host()
+    assert document(waiting, "show", "s-1")["status"] == "cancelled"
+
+
 def test_a_question_is_answered_with_its_form(asked: Weft) -> None:
     listed = asked("inbox").out.splitlines()
     assert listed[0].split() == ["ID", "QUESTION", "WAITS", "DUE", "OF"]

@@ -89,6 +89,14 @@ def shop(url: str = "memory://") -> weft.App:
         return await ctx.call(hello("child"), id=f"{ctx.run_id}.child")
 
     @app.workflow
+    async def stubborn(ctx: weft.Context) -> None:
+        while True:
+            try:
+                await ctx.receive("never")
+            except asyncio.CancelledError:
+                await ctx.set(swallowed=True)
+
+    @app.workflow
     async def talk(ctx: weft.Context, words: list[str]) -> int:
         await ctx.emit("tokens", "begin")
         spoken = await speak(words)

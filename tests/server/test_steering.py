@@ -70,6 +70,20 @@ def test_a_run_is_cancelled_with_a_reason(server: Server) -> None:
     assert server.post(f"{API}/runs/c-1/cancel").code == "run.finished"
 
 
+def test_a_run_that_swallows_cancellation_is_ended_by_force(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.start("stubborn", "c-2")
+    server.until("c-2", "message_awaited")
+
+    assert server.post(f"{API}/runs/c-2/cancel").json == {"id": "c-2", "status": "cancelling"}
+    monkeypatch.setattr("weft.runtime.explain.CANCELLING_MS_MAX", 0)
+    told = server.post(f"{API}/runs/c-2/cancel").json
+    assert told["status"] == "cancelling"
+    assert told["hint"].endswith("weft cancel c-2 --force")
+    assert server.get(f"{API}/runs/c-2/explain").json["hint"].endswith("weft cancel c-2 --force")
+    assert server.post(f"{API}/runs/c-2/cancel", {"force": True}).status == 200
+    assert server.result("c-2")["status"] == "cancelled"
+
+
 @covers("pauseRun", "resumeRun")
 def test_a_paused_run_does_nothing_until_it_is_resumed(server: Server) -> None:
     server.start("order", "p-1", order_id="o")

@@ -129,10 +129,14 @@ class Handle(Generic[R]):
         command = c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw), digest=digest)
         await self._door.tell(RunId(self.id), command, key=key)
 
-    async def cancel(self, reason: str = "") -> None:
-        """Ask the run to stop: its code may clean up, then what it did is undone."""
+    async def cancel(self, reason: str = "", *, force: bool = False) -> None:
+        """Ask the run to stop: its code may clean up, then what it did is undone.
+
+        ``force``: end it without asking its code, which may have swallowed an earlier cancel. What it did is undone;
+        its child runs are asked.
+        """
         values.encode(reason, what="the reason has")
-        await self._door.tell(RunId(self.id), c.CancelRun(reason))
+        await self._door.tell(RunId(self.id), c.CancelRun(reason, force))
 
     async def pause(self) -> None:
         """No new work until it is resumed; what happens meanwhile is kept."""
@@ -216,6 +220,8 @@ class ChildHandle(Handle[R]):
             raise self._failed(self._entry)
         return self._driver.read(self._result, await self._driver.value(self._entry.output), self._entry)
 
-    async def cancel(self, reason: str = "") -> None:
+    async def cancel(self, reason: str = "", *, force: bool = False) -> None:
         """Tell it to stop; nobody waits for it any more."""
+        if force:
+            raise UsageError("A run asks its children to stop.", hint=f"To force one: weft cancel {self.id} --force")
         self._driver.outside.issue(CancelEntry(self._entry.id))

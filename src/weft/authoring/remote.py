@@ -299,8 +299,8 @@ class RemoteHandle(Handle[R]):
         place = quote(f"{self.id}:{ask}", safe="")
         await self._remote.tell(f"approvals/{place}/decision", decision, msgspec.Raw, key=key)
 
-    async def cancel(self, reason: str = "") -> None:
-        await self._tell("cancel", views.Reason(reason=reason))
+    async def cancel(self, reason: str = "", *, force: bool = False) -> None:
+        await self._tell("cancel", views.Cancel(reason=reason, force=force))
 
     async def pause(self) -> None:
         await self._tell("pause", views.Nothing())

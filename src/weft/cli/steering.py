@@ -18,6 +18,7 @@ from weft.cli.place import found
 from weft.core.ids import RunId
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
+from weft.runtime.explain import force_hint
 from weft.steps.codec import Codec
 
 PATIENCE_SECONDS = 0.6
@@ -38,11 +39,16 @@ async def send_message(run: str, name: str, body: str, *, key: str | None, url: 
         await report(door, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 
 
-async def cancel_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
-    """Ask a run to stop."""
+async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app: str | None) -> None:
+    """Ask a run to stop, or end it without asking its code."""
     async with found(run, url, app) as (door, row):
-        await reached(door, row).cancel(reason)
-        await report(door, row, f"{row.id} is told to stop", f"{row.id} will be told to stop")
+        await reached(door, row).cancel(reason, force=force)
+        told = "ended without asking its code" if force else "told to stop"
+        await report(door, row, f"{row.id} is {told}", f"{row.id} will be {told}")
+        if row.status == "cancelling" and not force:
+            hint = force_hint(await door.state(row), door.clock.now_ms())
+            if hint:
+                say(hint)
 
 
 async def pause_run(run: str, *, url: str | None, app: str | None) -> None:

@@ -404,13 +404,14 @@ def cancel(
     run: Run,
     *,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Do not ask the code of the run.")] = False,
     url: Url = None,
     app: AppFile = None,
 ) -> None:
     """Stop a run; what it did is undone, newest first."""
     from weft.cli.steering import cancel_run
 
-    _wait(cancel_run(run, reason=reason, url=url, app=app))
+    _wait(cancel_run(run, reason=reason, force=force, url=url, app=app))
 
 
 @verb(STEERING)

@@ -110,7 +110,10 @@ class ReportChildEnded(Command, frozen=True, tag="report_child_ended"):
 
 
 class CancelRun(Command, frozen=True, tag="cancel_run"):
+    """``force``: the code is not asked. The run's children are told without it."""
+
     reason: str = ""
+    force: bool = False
 
 
 class PauseRun(Command, frozen=True, tag="pause_run"):

@@ -63,13 +63,13 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
 
 
 def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:
-    """The code is told, once. A held run has no code to tell: it ends straight away."""
+    """The code is told, once. A held run has no code to tell, and ``force`` does not ask it: the run's end begins."""
     if state.over:
         raise finished(state, "there is nothing to cancel")
     if state.ended:
         return ()
     requested = (CancelRequested(reason=command.reason),) if state.cancelled is None else ()
-    if state.status == "held":
+    if state.status == "held" or command.force:
         return (*requested, *let_go(state), CodeEnded())
     return requested
 

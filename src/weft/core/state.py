@@ -182,6 +182,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     renewed: dict[str, int] = {}
     """How often what stood there was taken back: what is performed there anew is other work, with a key of its own."""
     cancelled: str | None = None
+    cancelled_at: int = 0
     timed_out: bool = False
     ended: bool = False
     """The code (or the last token) is over; undos and children may still be under way."""

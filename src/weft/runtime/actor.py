@@ -387,6 +387,9 @@ class Actor:
             self.pending = False
         if machine.state.status == "held" and self.driver is not None:
             self.driver = None
+        if machine.state.ended and self.driver is not None and not self.driver.settled():
+            self.driver.close()  # the run ends without asking the code
+            self.driver = None
 
     def _index(self, draft: Draft, event: e.AnyEvent) -> None:
         if isinstance(event, _MARKING):

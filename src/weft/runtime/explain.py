@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Explanation", "Waiting", "explain"]
 
+CANCELLING_MS_MAX = 10_000
+"""A run that is cancelling for longer probably has code that does not end."""
+
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to "why is it not done?"."""
@@ -73,7 +76,8 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     state = machine.state
     hosting = await hosting_of(door, row, machine)
     waiting = waiting_of(machine, door.clock.now_ms(), hosting)
-    hint = state.held.message if state.held is not None else _host_hint(row, hosting)
+    hints = [force_hint(state, door.clock.now_ms()), _host_hint(row, hosting)]
+    hint = state.held.message if state.held is not None else "\n  ".join(filter(None, hints))
     told = Told()
     if isinstance(machine, GraphMachine) and isinstance(state, GraphState):
         told = await tell(machine.graph, state, door.events(row))
@@ -133,6 +137,15 @@ def _host_hint(row: RunRow, hosting: Hosting) -> str:
     if not hosting.is_offered:
         return f"No process hosts {row.workflow} now. Run its program, or: weft serve app.py"
     return "" if row.seq else "A host that has the workflow takes it up."
+
+
+def force_hint(state: State, now: int) -> str:
+    """What helps a run whose code has not ended for long after it was cancelled."""
+    waited_ms = now - state.cancelled_at
+    if state.status != "cancelling" or waited_ms < CANCELLING_MS_MAX:
+        return ""
+    shown = format_ms(waited_ms // 1000 * 1000)
+    return f"Its code has not ended for {shown}. End it without asking: weft cancel {state.run_id} --force"
 
 
 def waiting_of(machine: Machine, now: int, hosting: Hosting) -> list[Waiting]:

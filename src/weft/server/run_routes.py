@@ -136,7 +136,7 @@ STEERING = (
         summary="Stop a run; what it did is undone, newest first",
         endpoint=steering.cancel,
         scope=Scope.OPERATE,
-        body=views.Reason,
+        body=views.Cancel,
         answer=views.Accepted,
         errors=(NotFound, RunFinished, UsageError),
     ),

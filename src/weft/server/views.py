@@ -183,8 +183,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     answer: Raw | None = None
 
 
-class Reason(Form, frozen=True, kw_only=True):
+class Cancel(Form, frozen=True, kw_only=True):
+    """``force``: end the run without asking its code."""
+
     reason: Text = ""
+    force: bool = False
 
 
 class Nothing(Form, frozen=True, kw_only=True):
@@ -197,11 +200,12 @@ class RetryFrom(Form, frozen=True, kw_only=True):
     place: Text = ""
 
 
-class Accepted(msgspec.Struct, frozen=True):
-    """It is durable, and the run hears of it."""
+class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
+    """It is durable, and the run hears of it. ``hint``: what to do if the run does not act on it."""
 
     id: str
     status: Status
+    hint: str = ""
 
 
 class TreeQuery(Form, frozen=True, kw_only=True):

@@ -306,9 +306,9 @@ class SimRun(Generic[R]):
             lambda: self._handle().decide(name, approved=approved, form=form, by=by, reason=reason, key=key)
         )
 
-    def cancel(self, reason: str = "") -> None:
-        """Ask the run to stop."""
-        self.world.perform(lambda: self._handle().cancel(reason))
+    def cancel(self, reason: str = "", *, force: bool = False) -> None:
+        """Ask the run to stop; ``force``: end it without asking its code."""
+        self.world.perform(lambda: self._handle().cancel(reason, force=force))
 
     def waiting_for(self) -> list[Waiting]:
         """What it waits for now: kind, location, since when, until when."""

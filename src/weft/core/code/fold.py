@@ -65,6 +65,7 @@ def _key(state: CodeState, number: int) -> str:
 
 def _cancel_requested(state: CodeState, _: CodeIndex, event: e.CancelRequested, at: int) -> None:
     state.cancelled = event.reason
+    state.cancelled_at = at
     state.held = None
     state.status = "cancelling"
     state.facts.append(CANCEL)

@@ -71,6 +71,7 @@ class Fold(Items):
 
     def _cancel_requested(self, event: e.CancelRequested, at: int) -> None:
         self.state.cancelled = event.reason
+        self.state.cancelled_at = at
         self.state.held = None
         self.state.status = "cancelling"
 

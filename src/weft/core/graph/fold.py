@@ -83,6 +83,7 @@ def _started(graph: Graph, state: GraphState, event: e.RunStarted, at: int) -> N
 
 def _cancel_requested(_: Graph, state: GraphState, event: e.CancelRequested, at: int) -> None:
     state.cancelled = event.reason
+    state.cancelled_at = at
     state.held = None
     state.status = "cancelling"
 

@@ -10,6 +10,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RunId
+from weft.runtime.explain import force_hint
 from weft.runtime.requests import answer_of, send_request
 from weft.server import views
 from weft.server.request import Call, Reply
@@ -49,10 +50,14 @@ async def _answered(call: Call, run_id: RunId, request: str) -> Reply:
 
 
 async def cancel(call: Call) -> views.Accepted:
-    """Ask the run to stop; what it did is undone."""
-    reason = call.given(views.Reason).reason
-    values.encode(reason, what="the reason has")
-    return await _tell(call, c.CancelRun(reason))
+    """Ask the run to stop, or end it without asking (``force``); what it did is undone."""
+    given = call.given(views.Cancel)
+    values.encode(given.reason, what="the reason has")
+    accepted = await _tell(call, c.CancelRun(given.reason, given.force))
+    if accepted.status != "cancelling":
+        return accepted
+    state = await call.door.state(await call.door.row(RunId(accepted.id)))
+    return msgspec.structs.replace(accepted, hint=force_hint(state, call.door.clock.now_ms()))
 
 
 async def pause(call: Call) -> views.Accepted:
