@@ -209,6 +209,22 @@ def test_only_who_has_it_may_settle_it(store: Store) -> None:
     assert inbox(store) == []
 
 
+@pytest.mark.parametrize("earlier", [{"delivery": 1}, {"attempt": 1}, {"number": 2}, {"uid": OTHER}], ids=str)
+def test_an_earlier_delivery_of_a_task_does_not_settle_the_later_one(store: Store, earlier: Any) -> None:
+    """The same host may have both: it lost the first, and took the task again."""
+    start(store)
+    start(store, OTHER)
+    given = task(attempt=2, delivery=2)
+    offer(store, given)
+    take(store)
+
+    assert not go(store.tasks.settle(THERE, task(**{"attempt": 2, "delivery": 2, **earlier}), mail("late")))
+    assert inbox(store) == []
+    assert held(store, THERE) == [(THERE, given)]
+    assert go(store.tasks.settle(THERE, given, mail("in time")))
+    assert inbox(store) == ["in time"]
+
+
 def test_a_report_to_a_run_that_is_over_is_dropped(store: Store) -> None:
     start(store)
     offer(store, task())

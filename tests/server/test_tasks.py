@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.server.kit import API, Server, covers, serving
 from tests.server.shop import shop
-from weft.server.leases import Ticket
+from weft.server.leases import Ticket, read_ticket
 from weft.server.limits import Limits
+from weft.stores import open_store
 
 CLAIM = {"steps": ["resize"], "queues": ["elsewhere"], "wait": 10}
 
@@ -144,6 +147,29 @@ def test_heartbeats_keep_a_task_beyond_its_lease(server: Server) -> None:
         assert server.post(f"{API}/tasks/{task['id']}/heartbeat").status == 200
     assert server.post(f"{API}/tasks/{task['id']}/complete", {"output": {"size": 3}}).status == 200
     assert server.result("p")["output"] == {"size": 3}
+
+
+def test_other_hosts_see_that_a_worker_is_alive_by_its_heartbeats(tmp_path: Path) -> None:
+    """A host that never spoke to the worker looks at the store only."""
+    url = f"sqlite:///{tmp_path / 'weft.db'}"
+    with serving(shop(url), limits=Limits(wait_seconds=10)) as server:
+        server.start("picture", "p", file="a.png")
+        task = one(server, lease=600)
+        holder = read_ticket(task["id"]).host
+
+        async def look() -> tuple[bool, bool, bool]:
+            elsewhere = open_store(url)
+            await elsewhere.open()
+            try:
+                at_first = holder in await elsewhere.hosts.dead(monotonic=0.0)
+                beat = await asyncio.to_thread(server.post, f"{API}/tasks/{task['id']}/heartbeat")
+                assert beat.status == 200
+                after_a_beat = holder in await elsewhere.hosts.dead(monotonic=10_000.0)
+                return at_first, after_a_beat, holder in await elsewhere.hosts.dead(monotonic=20_000.0)
+            finally:
+                await elsewhere.close()
+
+        assert asyncio.run(look()) == (False, False, True)
 
 
 def test_the_same_answer_twice_is_one_and_another_is_refused(server: Server) -> None:

@@ -6,6 +6,8 @@ A route without a rule here fails: whoever adds one says what it is about.
 from __future__ import annotations
 
 import asyncio
+import inspect
+import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +20,12 @@ from tests.server.keyring import Caller, caller
 from tests.server.kit import API, SECONDS_MAX, Answer, Server, quoted, serving
 from tests.server.shop import shop
 from tests.server.test_live import heard
-from weft.core.ids import RunId, tenant_prefix
+from weft.core.ids import RunId, Seq, tenant_prefix
+from weft.core.state import FOLD
+from weft.ports import store as store_ports
+from weft.ports import streams as stream_ports
+from weft.ports.store import Page, RunQuery, RunRow, Store
+from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.tenancy import TenantDoor, check_tenant
 from weft.server.identity import Scope
 from weft.server.routing import Route
@@ -69,6 +76,10 @@ def server() -> Iterator[Server]:
                 assert admin.post(f"{API}/runs", new).status == 201
                 while not [one for one in admin.get(f"{API}/approvals").json["approvals"] if one["run"] == run]:
                     pass
+            unlucky = {"workflow": "unlucky", "input": {"n": ord(tenant)}, "id": f"dead-{tenant}"}
+            assert admin.post(f"{API}/runs", unlucky).status == 201
+            while not admin.get(f"{API}/dlq").json["letters"]:
+                pass
         yield running
 
 
@@ -135,7 +146,6 @@ def test_what_belongs_to_another_tenant_is_not_there(
             "@b/only-b",
             "@b/same",
             "@a/@b/same",
-            "@b/only-b\0",
             "../b/only-b",
             "@a/only-b",
             "@/only-b",
@@ -189,6 +199,68 @@ def test_lists_show_ones_own_and_the_operator_sees_all(callers: dict[tuple[str, 
     assert {one["run"] for one in own.get(f"{API}/approvals").json["approvals"]} <= {"same", "only-a"}
     everything = {run["id"] for run in callers["", "read"].get(f"{API}/runs?workflow=ship").json["runs"]}
     assert everything == {"@a/same", "@a/only-a", "@b/same", "@b/only-b"}
+
+
+def test_dead_letters_are_ones_own_and_the_operator_sees_all(callers: dict[tuple[str, str], Caller]) -> None:
+    def seen(who: str, query: str = "") -> set[str]:
+        return {one["run"] for one in callers[who, "read"].get(f"{API}/dlq{query}").json["letters"]}
+
+    assert seen("a") == {"dead-a"}
+    assert seen("b") == {"dead-b"}
+    assert seen("") == {"@a/dead-a", "@b/dead-b"}
+    for run in ("dead-b", "@b/dead-b", "@b/"):
+        assert seen("a", f"?run={quoted(run)}") == set()
+
+
+FOREIGN = ("only-b", "dead-b", "secret of b", "@b")
+"""What only tenant b has a reason to see."""
+
+
+def questions(route: Route) -> list[str]:
+    """Ways to ask a route for what is another tenant's: every text that its query takes, and none."""
+    texts = [field.encode_name for field in msgspec.structs.fields(route.query)] if route.query is not None else []
+    return [
+        "",
+        *(f"?{name}={quoted(value)}" for name in texts for value in ("only-b", "dead-b", "@b/", "@b/same", "b")),
+    ]
+
+
+@pytest.mark.parametrize(
+    "route",
+    [one for one in ROUTES if one.method == "GET" and RULES[one.name] in (SHARED, RUN) and one.kind != "live"],
+    ids=lambda one: one.name,
+)
+def test_no_route_that_reads_tells_a_tenant_of_another(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+    """Made from the table: a new route, or a new parameter of one, is tried as soon as it is there."""
+    for query in questions(route):
+        path = route.path
+        for name in route.parameters:
+            path = path.replace(f"{{{name}}}", quoted("same" if name == "id" else NAMES[name]))
+        told = callers["a", "admin"].get(f"{path}{query}").raw.decode()
+        asked_for = {word for word in FOREIGN if word in query or quoted(word) in query}
+        for word in FOREIGN:
+            # A refusal may repeat what was asked for.
+            assert word not in told or (word in asked_for and '"status":4' in told), (query, told)
+
+
+def test_cached_results_of_a_tenant_answer_for_no_other() -> None:
+    app = weft.App("memory://")
+    done: list[str] = []
+
+    @app.step(gives="total", cache="1h")
+    async def price(order_id: str) -> str:
+        done.append(order_id)
+        return f"price {len(done)}"
+
+    app.goal("priced", price)
+    with serving(app) as server:
+        results = []
+        for tenant in ("a", "b", "a", "b"):
+            who = caller(server, f"{tenant}{len(results)}", "start", "read", tenant=tenant)
+            run = who.post(f"{API}/runs", {"workflow": "priced", "input": {"order_id": "o-1"}}).json["id"]
+            results.append(who.get(f"{API}/runs/{quoted(run)}/result?wait=10").json["output"]["result"]["total"])
+
+    assert results == ["price 1", "price 2", "price 1", "price 2"]
 
 
 def test_pages_of_a_list_do_not_leave_the_tenant(callers: dict[tuple[str, str], Caller]) -> None:
@@ -301,13 +373,102 @@ def test_runs_that_belong_to_no_tenant(run: str) -> None:
     assert tenant_prefix(run) == ""
 
 
-def test_the_door_of_a_tenant_has_no_way_to_what_lists_everything(server: Server) -> None:
-    door = TenantDoor(server.app.door, "a")
-    for port in ("access", "hosts", "tasks", "memos"):
-        assert not hasattr(door.store, port)
-    with pytest.raises(weft.NotAllowed):
-        server.inside(door.store.directory.counts())
-    foreign = server.inside(server.app.door.row(RunId("@b/only-b")))
-    assert server.inside(door.store.directory.row(foreign.uid)) is None
-    assert server.inside(door.store.directory.key(foreign.uid, "k")) is None
-    assert msgspec.structs.asdict(server.inside(door.row(RunId("same"))))["id"] == "same"
+# --- ports -------------------------------------------------------------------------------------------------------
+
+# What each method of a port is to the store that a tenant's requests see. A method without a rule fails.
+# ABSENT: there is no such method or port. FOREIGN_EMPTY: asked for another tenant's run, it finds nothing.
+# REFUSED: it is about all tenants. COMMON: definitions and blobs have no tenant; a blob is asked for by its content.
+ABSENT, FOREIGN_EMPTY, REFUSED, COMMON = "absent", "foreign_empty", "refused", "common"
+PORT_RULES = {
+    "log": {"load": FOREIGN_EMPTY, "events": FOREIGN_EMPTY, "inbox": FOREIGN_EMPTY},
+    "directory": {
+        "find": FOREIGN_EMPTY, "row": FOREIGN_EMPTY, "key": FOREIGN_EMPTY, "search": FOREIGN_EMPTY, "counts": REFUSED,
+    },
+    "streams": {"read": FOREIGN_EMPTY, "lengths": FOREIGN_EMPTY},
+    "blobs": {"put": COMMON, "get": COMMON, "sweep": COMMON},
+    "definitions": {
+        "put": COMMON, "get": COMMON, "versions": COMMON, "names": COMMON, "tag": COMMON, "tags": COMMON,
+    },
+}  # fmt: skip
+
+
+def ports() -> dict[str, list[str]]:
+    """Every port of a store with its methods, from the protocols."""
+    found = {}
+    for name, member in vars(Store).items():
+        if isinstance(member, property) and member.fget is not None:
+            kind = typing.get_type_hints(member.fget, vars(store_ports) | vars(stream_ports)).get("return")
+            if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
+                found[name] = [each for each in vars(kind) if inspect.iscoroutinefunction(vars(kind)[each])]
+    return found
+
+
+def test_the_ports_of_a_store_are_found() -> None:
+    assert ports().keys() >= {
+        "log",
+        "directory",
+        "hosts",
+        "blobs",
+        "tasks",
+        "definitions",
+        "streams",
+        "access",
+        "memos",
+    }
+    assert "search" in ports()["directory"]
+
+
+@pytest.mark.parametrize(("port", "method"), [(port, each) for port, methods in ports().items() for each in methods])
+def test_no_method_of_a_port_tells_a_tenant_of_another(server: Server, port: str, method: str) -> None:
+    """Made from the protocols: a method that a tenant's store has must be listed, and is tried."""
+    store = TenantDoor(server.app.door, "a").store
+    rule = PORT_RULES.get(port, {}).get(method, ABSENT)
+    found = getattr(getattr(store, port, None), method, None)
+    if rule == ABSENT:
+        assert found is None, f"say in PORT_RULES what {port}.{method} is to a tenant"
+        return
+    assert found is not None
+    if rule == REFUSED:
+        with pytest.raises(weft.NotAllowed):
+            server.inside(found())
+    elif rule == FOREIGN_EMPTY:
+        for run in ("@b/only-b", "@b/same", "@b/dead-b"):
+            row = server.inside(server.app.door.row(RunId(run)))
+            for arguments, options in foreign(port, method, row):
+                assert not nonempty(server.inside(found(*arguments, **options))), (run, arguments)
+
+
+def foreign(port: str, method: str, row: RunRow) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Calls that ask for another tenant's run."""
+    queries = [
+        RunQuery(id_prefix=row.id),
+        RunQuery(id_prefix="@b/"),
+        RunQuery(where={DEAD_LETTERS: True}, id_prefix="@b"),
+    ]
+    calls: dict[tuple[str, str], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
+        ("log", "load"): [((row.uid,), {"fold": FOLD})],
+        ("log", "events"): [((row.uid,), {"after": 0, "limit": 10})],
+        ("log", "inbox"): [((row.uid,), {})],
+        ("directory", "find"): [((row.id,), {}), ((row.id.removeprefix("@"),), {})],
+        ("directory", "row"): [((row.uid,), {})],
+        ("directory", "key"): [((row.uid, "k"), {})],
+        ("directory", "search"): [((query,), {}) for query in queries],
+        ("streams", "read"): [((row.uid, "s"), {"after": 0, "limit": 10})],
+        ("streams", "lengths"): [((row.uid,), {})],
+    }
+    return calls[port, method]
+
+
+def nonempty(answered: Any) -> bool:
+    return bool(answered.rows) if isinstance(answered, Page) else bool(answered)
+
+
+def test_a_tenants_store_reads_its_own(server: Server) -> None:
+    """What is empty above is so because it is another's, and not because nothing is ever found."""
+    operator, own = server.app.door, TenantDoor(server.app.door, "a")
+    row = server.inside(operator.row(RunId("@a/same")))
+
+    assert server.inside(own.store.log.events(row.uid, after=Seq(0), limit=10))
+    assert server.inside(own.store.log.load(row.uid, fold=FOLD)) is not None
+    assert server.inside(own.store.directory.search(RunQuery(id_prefix="same"))).rows
+    assert msgspec.structs.asdict(server.inside(own.row(RunId("same"))))["id"] == "same"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.server
 import threading
 import time
@@ -14,7 +15,7 @@ import pytest
 
 import weft
 from tests.server.kit import Answer, Server, covers, serving
-from weft.steps.http.signing import sign
+from weft.steps.http.signing import Receipt, sign, webhooks_here
 
 WAIT = 10
 
@@ -179,6 +180,26 @@ def test_the_key_in_an_address_does_not_answer_for_a_step_that_wants_a_signature
     path = metadata["webhook_url"].removeprefix("https://weft.example")
 
     assert server.ask("POST", f"{path}?key={metadata['webhook_key']}", raw=b'{"link": "b"}').status == 403
+
+
+@pytest.mark.parametrize("workflow", ["rendered", "drawn"])
+def test_an_answer_to_an_earlier_run_of_the_same_id_is_refused(server: Server, far: FarSide, workflow: str) -> None:
+    """An id is free again once its run was deleted; who was called by the first run knows nothing of that."""
+    run = server.start(workflow, "again", video="v-6")
+    call = far.calls.get(timeout=WAIT)
+    webhooks = webhooks_here()
+    assert webhooks is not None
+    token = call["metadata"]["webhook_url"].rpartition("/")[2]
+    receipt = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=Receipt)
+    uid, _, place = receipt.key.partition("/")
+    earlier = webhooks.token(msgspec.structs.replace(receipt, key=f"{uid[::-1]}/{place}"))
+    metadata = {"webhook_url": webhooks.url(earlier), "webhook_key": webhooks.key(earlier)}
+
+    refused = answer(server, {"metadata": metadata}, b'{"link": "https://cdn.example/old"}')
+
+    assert (refused.status, refused.code) == (403, "access.not_allowed")
+    assert answer(server, call, b'{"link": "https://cdn.example/new"}').status == 200
+    assert "https://cdn.example/new" in str(server.result(run)["output"])
 
 
 def test_a_signature_over_other_bytes_or_none_is_refused(server: Server, far: FarSide) -> None:

@@ -9,25 +9,28 @@ through a run only. Who has no tenant is the operator of the whole installation,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from weft.core import commands as c
-from weft.core.ids import TENANT_MARK, RunId, RunUid
+from weft.core.ids import TENANT_MARK, RunId, RunUid, Seq
 from weft.errors import NotAllowed, NotFound, UsageError
 from weft.ports.store import (
     Blobs,
     Definitions,
     Directory,
     KeyRow,
+    Loaded,
+    Mail,
     Page,
     RunLog,
     RunQuery,
     RunRow,
     Store,
+    StoredEvent,
 )
-from weft.ports.streams import Streams
+from weft.ports.streams import Chunk, Streams
 from weft.runtime.door import Door, Started
 from weft.runtime.engine import Ending
 
@@ -112,10 +115,10 @@ class _TenantStore:
     def __init__(self, store: Store, prefix: str) -> None:
         self.url = "this server"
         self.directory: Directory = _TenantDirectory(store.directory, prefix)  # type: ignore[assignment]
-        self.log: RunLog = store.log
+        self.log: RunLog = _TenantLog(store.log, self.directory)  # type: ignore[assignment]
         self.blobs: Blobs = store.blobs
         self.definitions: Definitions = store.definitions
-        self.streams: Streams = store.streams
+        self.streams: Streams = _TenantStreams(store.streams, self.directory)  # type: ignore[assignment]
 
 
 class _TenantDirectory:
@@ -147,6 +150,41 @@ class _TenantDirectory:
         if row is None or not row.id.startswith(self._prefix):
             return None
         return msgspec.structs.replace(row, id=RunId(row.id.removeprefix(self._prefix)))
+
+
+class _TenantLog:
+    """Reads the logs of one tenant's runs; of any other run there is none."""
+
+    def __init__(self, log: RunLog, directory: Directory) -> None:
+        self._log = log
+        self._directory = directory
+
+    async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
+        return await self._log.load(uid, fold=fold) if await self._directory.row(uid) is not None else None
+
+    async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
+        if await self._directory.row(uid) is None:
+            return ()
+        return await self._log.events(uid, after=after, limit=limit)
+
+    async def inbox(self, uid: RunUid) -> Sequence[Mail]:
+        return await self._log.inbox(uid) if await self._directory.row(uid) is not None else ()
+
+
+class _TenantStreams:
+    """Reads the output of one tenant's runs; any other run has none."""
+
+    def __init__(self, streams: Streams, directory: Directory) -> None:
+        self._streams = streams
+        self._directory = directory
+
+    async def read(self, uid: RunUid, stream: str, *, after: int, limit: int) -> Sequence[Chunk]:
+        if await self._directory.row(uid) is None:
+            return ()
+        return await self._streams.read(uid, stream, after=after, limit=limit)
+
+    async def lengths(self, uid: RunUid) -> Mapping[str, int]:
+        return await self._streams.lengths(uid) if await self._directory.row(uid) is not None else {}
 
 
 def _full(prefix: str, run_id: str) -> RunId:

@@ -79,8 +79,10 @@ class TextLines(logging.Formatter):
             name: value for name, value in found.items() if name not in ("at", "level", "logger", "message", "step")
         }
         tail = "".join(f" {name}={value}" for name, value in more.items())
-        text = visible_line(f"{found['at'][11:19]} {found['level']}: {found['message'].removeprefix('weft: ')}{tail}")
-        return strike(f"{text}\n{visible(self.formatException(record.exc_info))}" if record.exc_info else text)
+        text = f"{found['at'][11:19]} {found['level']}: {found['message'].removeprefix('weft: ')}{tail}"
+        # Secrets are found by what they are, so they are struck out before anything is spelled out.
+        told = visible_line(strike(text))
+        return f"{told}\n{visible(strike(self.formatException(record.exc_info)))}" if record.exc_info else told
 
 
 def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:
