@@ -93,6 +93,14 @@ def server(far: FarSide, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
             "output": {"link": "${state.link}"},
         }
     )
+    app.graph(
+        {
+            "name": "named",
+            "input": {"video": "string"},
+            "nodes": {"draw": {"step": "render", "save": {"state.link": "${output.link}"}}},
+            "output": {"link": "${state.link}"},
+        }
+    )
     with serving(app) as running:
         yield running
 
@@ -251,3 +259,13 @@ def test_a_node_is_answered_only_by_who_was_called(server: Server, far: FarSide)
     assert len(server.get(f"/api/v1/runs/{run}/events").json["events"]) == before
     assert answer(server, call, b'{"link": "https://cdn.example/8"}').status == 200
     assert server.result(run)["output"] == {"link": "https://cdn.example/8"}
+
+
+def test_a_node_that_names_a_step_is_answered_later_too(server: Server, far: FarSide) -> None:
+    run = server.start("named", video="v-11")
+    call = far.calls.get(timeout=WAIT)
+    assert call["arguments"] == {"video": "v-11"}
+    server.until(run, "work_accepted")
+
+    assert answer(server, call, b'{"link": "https://cdn.example/11"}').status == 200
+    assert server.result(run)["output"] == {"link": "https://cdn.example/11"}

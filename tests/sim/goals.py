@@ -137,6 +137,31 @@ async def tell(tried: list[dict[str, int]], one: int) -> int:
 mended = app.goal("mended", tell)
 
 
+# --- inputs that are made when a step starts -------------------------------------------------------------------------
+
+
+@app.step(retries=PATIENT, timeout="2s")
+async def show(doubled: int, key: str, three: int) -> dict[str, Any]:
+    return {"shown": [doubled, key == weft.task().key, three >= 0]}
+
+
+app.steps({
+    "steps": {
+        "shape": {
+            "step": "show",
+            "needs": {
+                "one": {"type": "integer", "name": "doubled", "mapping": {"ale": "(* doubled 2)"}},
+                "key": {"meta": "key"},
+                "three": {"type": "integer", "default": 0},
+            },
+            "gives": ["shown"],
+            "when": {"jpath": "$.doubled"},
+        }
+    }
+})  # fmt: skip
+shaped = app.goal("shaped", "shape")
+
+
 # --- waiting, other runs, large values -------------------------------------------------------------------------------
 
 
@@ -239,6 +264,7 @@ GOALS = Cast(
         Kind(family, _n, _facts(lambda a: {"done": 2 * a["n"] + 2}), weight=3),
         Kind(big, _n, _facts(lambda a: {"length": BIG + a["n"]}), weight=2),
         Kind(wanting, _n, lambda a: [a["n"] + 3, "failed"], weight=3),
+        Kind(shaped, _n, _facts(lambda a: {"shown": [2 * a["n"] + 2, True, True]}), weight=2),
         Kind(asking, _items, lambda a: {"sum": sum(i * i for i in a["items"])}, weight=3),
     ),
     lacks=(("first",), ("second", "unbook"), ("square",)),
