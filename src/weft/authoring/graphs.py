@@ -19,6 +19,7 @@ from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow
 from weft.core import values
 from weft.core.durations import duration_ms, format_ms
+from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.findings import Finding, refusal
 from weft.errors import BadGraph, BadValue, UsageError
 from weft.runtime.programs import graph_version
@@ -138,7 +139,10 @@ class Graph(Runnable[dict[str, Any]]):
     def given(self, input: Mapping[str, Any]) -> bytes:
         raw = values.encode(dict(input), what=f"{self.name} got")
         schema = self.loaded.graph.input
-        wrong = check_schema(schema, raw) if schema is not None else None
+        wrong = None
+        if schema is not None:
+            filled = with_defaults(schema, dict(input))
+            wrong = check_schema(schema, values.encode(filled) if has_defaults(schema) else raw)
         if wrong is not None:
             raise BadValue(
                 f"The input of {self.name} does not fit: {wrong}.", hint=_inputs(schema), code="value.wrong_type"

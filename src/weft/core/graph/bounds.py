@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from weft.core.graph.findings import Problems, did_you_mean
 from weft.core.graph.flow import Flow
 from weft.core.graph.frames import Frames
@@ -69,6 +71,38 @@ def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems:
             else:
                 known = [*BOUND[:7], *binders]
                 problems.add("unknown_name", mention.at, f'nothing is called "{name}" here.', did_you_mean(name, known))
+
+
+def warn_of_unknown_fields(mentions: list[Mention], shape: Shape, scopes: Scopes, problems: Problems) -> None:
+    """Say which fields of the input nothing declares, and which of the state nothing declares or writes."""
+    known = {"input": _declared(shape.folded.input), "state": _state_fields(shape, scopes)}
+    for mention in mentions:
+        for root, field in mention.fields:
+            names = known[root]
+            if names is None or field in names:
+                continue
+            what = "declares" if root == "input" else "declares or writes"
+            near = did_you_mean(field, names)
+            message = f"nothing {what} {root}.{field}, which is read here."
+            problems.warn(f"unknown_{root}", mention.at, f"{message} {near}" if near else message)
+
+
+def _declared(schema: dict[str, Any] | None) -> set[str] | None:
+    """The fields of a closed schema; None: there may be others."""
+    if schema is None or schema.get("additionalProperties") is not False or "patternProperties" in schema:
+        return None
+    return set(schema.get("properties") or {})
+
+
+def _state_fields(shape: Shape, scopes: Scopes) -> set[str]:
+    found = {"_last_error", *((shape.folded.state or {}).get("properties") or {})}
+    for index in range(1, len(shape.names)):
+        node = shape.node(index)
+        targets = [save.to for save in node.save]
+        if node.fan_in is not None and node.fan_in.merge is not None:
+            targets.append(node.fan_in.merge.into)
+        found |= {to.path[0] for to in targets if to.scope == "state" or not scopes.in_branch(index)}
+    return found
 
 
 def _bound(node: int, shape: Shape, scopes: Scopes) -> set[str]:

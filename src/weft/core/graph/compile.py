@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.core.graph.bounds import check_names, check_needs, warn_of_loss
+from weft.core.graph.bounds import check_names, check_needs, warn_of_loss, warn_of_unknown_fields
 from weft.core.graph.findings import Problems, did_you_mean
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.folded import FoldedGraph
@@ -62,6 +62,7 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Proble
     check_needs(shape, frames, scopes, problems)
     check_writes(shape, scopes, frames, problems)
     check_names(reader.mentions, shape, scopes, problems)
+    warn_of_unknown_fields(reader.mentions, shape, scopes, problems)
     warn_of_loss(shape, flow, frames, problems)
     return Analysis(shape, flow, loops, frames, scopes, reader.remembered, parts, output)
 

@@ -142,6 +142,7 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
     state.hops += 1
     if not event.token:
         state.begun = True
+        state.input = event.output or state.input
         origin = Token(id=derive(state.uid, "start"), node=START, path=[], value=state.input)
         game.emit(origin, None, event.taken, state.input, skips=event.skips)
         game.settle()

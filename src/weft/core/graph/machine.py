@@ -20,6 +20,7 @@ from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph import answers, fold, starting
 from weft.core.graph.binding import View
+from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, AskWork, Graph, ReceiveWork
 from weft.core.graph.opening import is_plain, items, leaf, open_raw
@@ -116,11 +117,20 @@ class GraphMachine:
         return ()
 
     def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
-        wrong = self._misfit(self.graph.input, self.state.input, env)
+        filled = self._with_defaults(env)
+        wrong = self._misfit(self.graph.input, filled or self.state.input, env)
         if wrong is not None:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             return life.code_ended(self.state, Failure(type="BadValue", message=message, code="bad_input"))
-        return (e.NodeRouted(taken=[e.Taken(ordinal) for ordinal in self.graph.start]),)
+        return (e.NodeRouted(taken=[e.Taken(ordinal) for ordinal in self.graph.start], output=filled),)
+
+    def _with_defaults(self, env: Env) -> Raw:
+        """The input with what it leaves to defaults, if it leaves anything. Raises Wanting."""
+        if not has_defaults(self.graph.input):
+            return e.ABSENT
+        given = open_raw(self.state.input, env.blob)
+        filled = with_defaults(self.graph.input, given)
+        return e.ABSENT if filled is given else env.keep(values.encode(filled, what=f"{self.graph.name} is given"))
 
     def _deadline(self, key: str, now: int) -> e.TimerSet:
         """The timer of a join that has its first arrival."""

@@ -26,14 +26,19 @@ class Seen(msgspec.Struct, frozen=True):
     nodes: list[str] = []
     mentions_error: bool = False
     faults: list[Fault] = []
+    fields: list[tuple[str, str]] = []
 
 
 class Mention(msgspec.Struct, frozen=True):
-    """Names used at a node (`START`: by the graph as a whole), to be checked once the scopes are known."""
+    """Names used at a node (`START`: by the graph as a whole), to be checked once the scopes are known.
+
+    `fields`: those of the input and the state that are read.
+    """
 
     node: str
     names: list[str]
     at: At
+    fields: list[tuple[str, str]] = []
 
 
 class Reader:
@@ -65,7 +70,7 @@ class Reader:
                     "unknown_node", source.at, f'no node "{name}".', self._problems.near(name, self._nodes)
                 )
         if seen.names:
-            self.mentions.append(Mention(node, seen.names, source.at))
+            self.mentions.append(Mention(node, seen.names, source.at, seen.fields))
         return Expr(source.text, seen.names, seen.nodes), seen.mentions_error
 
     def template(self, source: Source | None, node: str) -> Expr | None:
@@ -91,7 +96,9 @@ class Reader:
             uses: Uses = getattr(self._language, kind)(source)
         except Unreadable as error:
             return Seen(faults=error.faults)
-        return Seen(sorted(uses.names), _nodes_named(uses), uses.mentions_error)
+        fields = sorted({path[:2] for path in uses.paths if len(path) > 1 and path[0] in ("input", "state")})
+        read = [(root, field) for root, field in fields]
+        return Seen(sorted(uses.names), _nodes_named(uses), uses.mentions_error, fields=read)
 
 
 def _nodes_named(uses: Uses) -> list[str]:
