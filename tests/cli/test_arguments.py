@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from weft.cli.arguments import fitting, given, pairs, plain
+from weft.cli.arguments import by_signature, fitting, given, pairs, plain
 from weft.cli.questions import form_of
 from weft.errors import UsageError
 from weft.steps.codec import Codec
@@ -69,7 +69,7 @@ def test_what_is_typed_goes_over_what_the_file_says(tmp_path: Path) -> None:
 
     def order(order_id: str, n: int) -> None: ...
 
-    assert given(["n=4"], str(source), Signature.of(order)) == {"order_id": "o-1", "n": 4}
+    assert given(["n=4"], str(source), by_signature(Signature.of(order))) == {"order_id": "o-1", "n": 4}
 
 
 @pytest.mark.parametrize(

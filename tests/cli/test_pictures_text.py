@@ -139,3 +139,18 @@ def test_texts_are_broken_between_words_else_at_joints_else_anywhere() -> None:
     assert lines("a b c d e f", 3, 2) == ["a b", "c d"]
     assert lines("", 3, 2) == []
     assert all(a and b for a, b in pairwise(lines("one  two   three", 4, 9)))
+
+
+def test_a_start_that_many_arrows_leave_is_as_wide_as_they_are() -> None:
+    names = "abcde"
+    picture = Picture(
+        "",
+        boxes=(Box("", shape="start"), *(Box(name, title=name) for name in names)),
+        arrows=tuple(Arrow("", name) for name in names),
+    )
+
+    first, second, *_ = render_text(picture, width=100).splitlines()
+
+    assert set(first.strip()) == {"●", "─", "┬"}
+    assert first.count("┬") == len(names)
+    assert all(first[column] in "●─┬" for column, cell in enumerate(second) if cell in "┘│└" and column < len(first))

@@ -87,3 +87,16 @@ def test_a_chain_of_ten_thousand_steps_can_be_printed() -> None:
     text = render(make_plan(Catalogue(steps_of(document)), ["s09999"], ["f0"]))
     assert all(f"s{n:05} -> f{n + 1}" in text for n in range(0, 10_000, 997))
     assert max(len(line) for line in text.splitlines()) < 200
+
+
+def test_see_above_points_upwards() -> None:
+    document = {
+        "price": {"needs": {"order": "any"}, "gives": {"total": "any"}},
+        "tax": {"needs": {"total": "any"}, "gives": {"duty": "any"}},
+        "bill": {"needs": {"duty": "any", "total": "any"}},
+    }
+    lines = render(make_plan(catalogue_of(steps_of(document)), ["bill"], ["order"])).splitlines()
+
+    (told,) = [n for n, line in enumerate(lines) if "price -> total" in line]
+    (again,) = [n for n, line in enumerate(lines) if "price  (see above)" in line]
+    assert told < again

@@ -66,15 +66,16 @@ class Facts(Mapping[str, Any]):
         self.skipped: list[str] = list(body.get("skipped") or [])
         """Goals that a predicate or a gate has skipped: an answer too."""
         self._facts: dict[str, Any] = dict(body.get("facts") or {})
-        self._of: dict[str, Any] = dict(body.get("of") or {})
+        self.returned: dict[str, Any] = dict(body.get("of") or {})
+        """What each goal step returned, by the name of the step."""
 
     def of(self, step: Step[..., R]) -> R:
         """What a goal step returned, typed. Raises UsageError if it is none of the goals, or was skipped."""
         name = step.body.name
-        if name not in self._of:
+        if name not in self.returned:
             why = "was skipped" if name in self.skipped else "is not one of the goals"
             raise UsageError(f"{name} {why}, so there is no result of it.", hint="Facts are there by name: facts[…].")
-        raw = values.encode(self._of[name])
+        raw = values.encode(self.returned[name])
         result: R = step.signature.result.decode(raw, what=f"{name} returned")
         return result
 

@@ -232,14 +232,13 @@ class _Freezer:
                     found.setdefault(fact, f"${{{_path('input', fact)}}}")
                 continue
             definition = self.plan.steps[goal]
-            for fact in sorted(definition.gives):
+            # A goal that gives nothing by name gives what it returns, under its own name.
+            for fact in sorted(definition.gives) or ([] if goal in self.fanned else [goal]):
                 end = "all" if goal in self.fanned else "out"
                 field = f"{self.names[goal]}_{end}"
-                value = (
-                    self._given_by(goal, fact)
-                    if goal in self.fanned
-                    else _part(_path("state", field), fact, definition)
-                )
+                value = _path("state", field)
+                if definition.gives:
+                    value = self._given_by(goal, fact) if goal in self.fanned else _part(value, fact, definition)
                 asked = f"{self.names[goal]}_asked"
                 if "save" in self.nodes.get(f"{self.names[goal]}_if", {}):
                     there = f"{_literal(field)} in state || !({_literal(asked)} in state)"

@@ -5,13 +5,15 @@ A word that is JSON is taken as JSON if the parameter's type accepts that; else 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from weft.core.goal.types import Type, misfit, normal
 from weft.errors import UsageError, WeftError
+from weft.runtime.schemas import check_schema
 from weft.steps.codec import Codec
 from weft.steps.signature import Signature
 
@@ -37,30 +39,58 @@ def plain(text: str) -> Any:
         return text
 
 
-def given(words: Sequence[str], source: str | None, signature: Signature | None) -> dict[str, Any]:
+Read = Callable[[str, str], Any]
+"""The value of an argument: its name and the word that was typed."""
+
+
+def given(words: Sequence[str], source: str | None, read: Read | None) -> dict[str, Any]:
     """The arguments of a workflow: those of the file, and over them those that were typed. Raises UsageError."""
     named = dict(read_object(source)) if source is not None else {}
-    codecs = {parameter.name: parameter.codec for parameter in signature.parameters} if signature is not None else {}
     for key, text in pairs(words).items():
-        codec = codecs.get(key)
-        named[key] = plain(text) if codec is None else fitting(text, codec)
+        named[key] = plain(text) if read is None else read(key, text)
     return named
 
 
+def by_signature(signature: Signature) -> Read:
+    """Words as the parameters of a function say."""
+    codecs = {parameter.name: parameter.codec for parameter in signature.parameters}
+    return lambda key, text: fitting(text, codecs[key]) if key in codecs else plain(text)
+
+
+def by_schema(schema: Mapping[str, Any] | None) -> Read:
+    """Words as the input schema of a graph says."""
+    declared = (schema or {}).get("properties") or {}
+    return lambda key, text: by_type(declared.get(key))(text)
+
+
+def by_type(declared: Type) -> Callable[[str], Any]:
+    """A word as the type of a fact or a field says."""
+
+    def fits(raw: bytes) -> bool:
+        return misfit(declared, msgspec.json.decode(raw), raw, check_schema) is None
+
+    return lambda text: text if normal(declared) == "string" else _reading(text, fits)
+
+
 def fitting(text: str, codec: Codec[Any]) -> Any:
+    """A word as the type of a parameter says."""
+
+    def fits(raw: bytes) -> bool:
+        try:
+            codec.decode(raw)
+        except WeftError:
+            return False
+        return True
+
+    return text if codec.type is str else _reading(text, fits)
+
+
+def _reading(text: str, fits: Callable[[bytes], bool]) -> Any:
     """The reading of a word that its type accepts; the check at the door says what is wrong if there is none."""
-    if codec.type is str:
-        return text
     value = plain(text)
-    return value if value == text or _fits(value, codec) or not _fits(text, codec) else text
-
-
-def _fits(value: Any, codec: Codec[Any]) -> bool:
-    try:
-        codec.decode(msgspec.json.encode(value))
-    except WeftError:
-        return False
-    return True
+    if value == text or fits(msgspec.json.encode(value)) or not fits(msgspec.json.encode(text)):
+        return value
+    return text
 
 
 def read_object(source: str) -> Mapping[str, Any]:

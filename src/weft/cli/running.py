@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,15 +14,17 @@ from msgspec import Raw
 
 from weft.authoring.app import App
 from weft.authoring.client import Client
+from weft.authoring.facts import Facts
+from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow, check_run_id
-from weft.cli.arguments import given, pairs, plain, read_object
+from weft.cli.arguments import Read, by_schema, by_signature, by_type, given, pairs, read_object
 from weft.cli.entry import say
 from weft.cli.live_run import LiveNotices
 from weft.cli.loading import Loaded, load_app
 from weft.cli.login import login
-from weft.cli.output import pretty, print_json
-from weft.cli.place import opened, project_settings, url_of
+from weft.cli.output import goal_outputs, pretty, print_json
+from weft.cli.place import exists, opened, project_settings, url_of
 from weft.cli.planning import known_steps
 from weft.cli.steering import NOBODY, is_taken_up
 from weft.core import commands as c
@@ -29,8 +33,8 @@ from weft.core.graph.starting import GOAL
 from weft.core.ids import RunId
 from weft.core.questions import STARTED_BY
 from weft.core.visible import visible
-from weft.errors import UsageError
-from weft.steps.signature import Signature
+from weft.errors import UnknownWorkflow, UsageError
+from weft.runtime.programs import read_graph
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -65,11 +69,14 @@ def run_here(wish: Wish, *, url: str | None, json: bool) -> None:
     loaded = load_app(file, "weft run")
     if url is not None:
         loaded.app.url = url
-    found = loaded.workflow(workflow)
-    arguments = given(words, wish.source, _signature(found))
+    found = workflow_of(loaded, workflow)
+    arguments = given(words, wish.source, _reading(found, loaded.app))
     loaded.app.notices = LiveNotices
     result = loaded.app.run(found, arguments, id=wish.id)
     raw = found.result.encode(result, what=f"{workflow} returned")
+    if isinstance(result, Facts):
+        gives = {goal for goal in result.returned if (step := loaded.app.planned_step(goal)) and step.gives}
+        raw = values.encode(goal_outputs(result.result, result.returned, gives), what=f"{workflow} gave")
     if json:
         print_json(values.decode(raw))
     else:
@@ -82,8 +89,11 @@ async def start_elsewhere(
     """Put a new run into the store. With an app its arguments are checked here, else where it runs."""
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft start") if target else None
-    signature = _signature(loaded.workflow(workflow)) if loaded is not None else None
-    arguments = given(words, source, signature)
+    read = None
+    if loaded is not None:
+        with contextlib.suppress(UnknownWorkflow):
+            read = _reading(loaded.workflow(workflow), loaded.app)
+    arguments = given(words, source, read)
     address = url_of(url, app, loaded)
     async with opened(address, create=True) as door:
         run_id = await _start(address, workflow, arguments, id, loaded)
@@ -115,7 +125,7 @@ async def start_goals(
             raise UsageError(f"{known.address} keeps nothing, so nobody would see the run.", hint="Name a store: --url")
         given = {} if source is None else dict(read_object(source))
         for fact, text in pairs(words).items():
-            given[fact] = text if known.group.planner.fact_type(fact) == "string" else plain(text)
+            given[fact] = by_type(known.group.planner.fact_type(fact))(text)
         attributes = {STARTED_BY: name} if (name := login()) else {}
         if isinstance(known.group, App):
             known.group.bind(known.door)
@@ -139,6 +149,29 @@ async def start_goals(
             say(NOBODY)
 
 
-def _signature(found: Runnable[Any]) -> Signature | None:
-    """How words become arguments: by the parameters of code; a graph reads them as JSON and checks them itself."""
-    return found.signature if isinstance(found, Workflow) else None
+def workflow_of(loaded: Loaded, name: str) -> Runnable[Any]:
+    """A workflow of the app, or the newest graph of this name in its store. Raises UnknownWorkflow."""
+    try:
+        return loaded.workflow(name)
+    except UnknownWorkflow:
+        stored = asyncio.run(_stored_graph(loaded.app.url, name))
+        if stored is None:
+            raise
+        return loaded.app.graph(stored)
+
+
+async def _stored_graph(url: str, name: str) -> dict[str, Any] | None:
+    if url.startswith("memory:") or not exists(url):
+        return None
+    async with opened(url) as door:
+        versions = [one for one in await door.store.definitions.versions(name) if one.style == "graph"]
+    return dict(read_graph(versions[-1]).source) if versions else None
+
+
+def _reading(found: Runnable[Any], app: App) -> Read:
+    """How words become arguments: as the workflow declares them, in every style."""
+    if isinstance(found, Workflow):
+        return by_signature(found.signature)
+    if isinstance(found, Graph):
+        return by_schema(found.loaded.graph.input)
+    return lambda fact, text: by_type(app.planner.fact_type(fact))(text)

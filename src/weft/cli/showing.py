@@ -17,6 +17,7 @@ from weft.cli.output import (
     console,
     document,
     failure_text,
+    goal_outputs,
     iso,
     lines,
     moment,
@@ -171,7 +172,7 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
     if row.fault is not None:
         out.print(Text(f"its log cannot be read: {row.fault}", style="red"))
     elif history.status == "completed":
-        result = pretty(await door.load(history.output)).replace("\n", "\n  ")
+        result = pretty(await _result(door, row, history)).replace("\n", "\n  ")
         out.print(lines(f"→ {result}", style="green"))
         _print_not_undone(out, history)
     elif history.status == "failed" and history.failure is not None:
@@ -195,6 +196,19 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
 def _print_not_undone(out: Console, history: History) -> None:
     if history.not_undone:
         out.print(Text(f"not undone: {', '.join(history.not_undone)}", style="red"))
+
+
+async def _result(door: Door, row: RunRow, history: History) -> bytes:
+    """What a run returned; of a goal run what its goals gave, for the facts are drawn already."""
+    raw = await door.load(history.output)
+    machine = await door.machine(row) if row.style == "goal" else None
+    if not isinstance(machine, GoalMachine) or machine.plan is None:
+        return raw
+    body = msgspec.json.decode(raw)
+    if not {"result", "of"} <= set(body):
+        return raw
+    gives = {goal for goal, step in machine.plan.steps.items() if step.gives}
+    return msgspec.json.encode(goal_outputs(body["result"], body["of"], gives))
 
 
 def print_traceback(out: Console, failure: Failure) -> None:

@@ -149,6 +149,8 @@ def _outline(box: Box, area: Area) -> str:
     x, y, width, height = area.x, area.y, area.width, area.height
     rectangle = f'<rect class="shape" x="{x}" y="{y}" width="{width}" height="{height}"'
     if box.shape == "start" and not box.title:
+        if area.width > DOT + 1:  # a dot that many arrows leave is as wide as they are
+            return f'<rect class="dot" x="{x}" y="{y}" width="{area.width}" height="{DOT}" rx="{DOT // 2}"/>'
         return f'<circle class="dot" cx="{x + DOT // 2}" cy="{y + DOT // 2}" r="{DOT // 2}"/>'
     if box.shape in ("start", "end"):
         return f'{rectangle} rx="{min(height // 2, 22)}"/>'

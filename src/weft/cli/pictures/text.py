@@ -131,6 +131,7 @@ class _Sheet:
         self.layout = layout
         self.caps = caps
         self.boxes = {box.id: box for box in picture.boxes}
+        self.areas = {box.id: area for box, area in zip(picture.boxes, layout.boxes, strict=True)}
         self.canvas = Canvas(layout.width, layout.height)
 
     def lines(self, *, color: bool) -> list[str]:
@@ -162,6 +163,8 @@ class _Sheet:
         if box.shape != "start" or box.title:
             border = DOUBLE if box.shape == "join" else ROUND
             self.canvas.write(x, y - 1, border[7 if arrow.taken else 6], STYLES[box.mark])
+        elif self.areas[arrow.source].width > 1:
+            self.canvas.write(x, y - 1, "┰" if arrow.taken else "┬", STYLES[box.mark])
         if route.label is not None:
             for number, line in enumerate(_label_lines(arrow, self.caps)):
                 self.canvas.write(route.label.x + 2, route.label.y + number, line, style)
@@ -169,7 +172,9 @@ class _Sheet:
     def _draw_box(self, box: Box, area: Area) -> None:
         style = STYLES[box.mark]
         if box.shape == "start" and not box.title:
-            self.canvas.write(area.x, area.y, "●", style)
+            # A dot that many arrows leave is as wide as they are.
+            wide = f"●{'─' * (area.width - 2)}●"
+            self.canvas.write(area.x, area.y, wide if area.width > 1 else "●", style)
             return
         border = DOUBLE if box.shape == "join" else ROUND
         across = border[1] * (area.width - 2)

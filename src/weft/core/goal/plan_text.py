@@ -94,35 +94,35 @@ class _Tree:
 
     def _below(self, top: str) -> Iterator[str]:
         """What a step needs, and below it what these need; depth first, with a stack of its own."""
+        self.told[top] = None
         stack = self._needs(top, "")[::-1]
         while stack:
-            line, step, prefix = stack.pop()
-            yield line
-            if step:
-                stack.extend(reversed(self._needs(step, prefix)))
+            lead, text, provider, inner = stack.pop()
+            yield f"{lead}{text or self._provider(provider, deep=len(lead) - len(_MID) > INDENT_MAX)}"
+            if provider and provider not in self.told and provider not in self.put_off:
+                self.told[provider] = None
+                stack.extend(reversed(self._needs(provider, inner)))
 
-    def _needs(self, step: str, prefix: str) -> list[tuple[str, str, str]]:
-        """One line per need and per provider of it; a provider's line names the step that goes on below it."""
-        self.told[step] = None
+    def _provider(self, step: str, *, deep: bool) -> str:
+        """A step as the giver of a fact. Asked when its line is written: what is above it is known only then."""
+        if step in self.told:
+            return f"{step}  (see above)"
+        if deep and step not in self.put_off:
+            self.put_off.append(step)
+        return f"{step}  (see below)" if step in self.put_off else self._head(step)
+
+    def _needs(self, step: str, prefix: str) -> list[tuple[str, str, str, str]]:
+        """One line per need and per provider of it: what leads to it, its text or the provider, what leads below it."""
         needs = sorted(self.plan.steps[step].needs.items())
-        lines: list[tuple[str, str, str]] = []
+        lines: list[tuple[str, str, str, str]] = []
         for n, (fact, need) in enumerate(needs):
             last = n == len(needs) - 1
-            lines.append((f"{prefix}{_LAST if last else _MID}{self._need(step, fact, need)}", "", ""))
+            lines.append((f"{prefix}{_LAST if last else _MID}", self._need(step, fact, need), "", ""))
             inner = prefix + (_GAP if last else _BAR)
             providers = self._providers(fact, need)
             for m, provider in enumerate(providers):
                 end = m == len(providers) - 1
-                branch = _LAST if end else _MID
-                if provider in self.told:
-                    lines.append((f"{inner}{branch}{provider}  (see above)", "", ""))
-                    continue
-                self.told[provider] = None
-                deep = len(inner) > INDENT_MAX
-                if deep:
-                    self.put_off.append(provider)
-                text = f"{provider}  (see below)" if deep else self._head(provider)
-                lines.append((f"{inner}{branch}{text}", "" if deep else provider, inner + (_GAP if end else _BAR)))
+                lines.append((f"{inner}{_LAST if end else _MID}", "", provider, inner + (_GAP if end else _BAR)))
         return lines
 
     def _providers(self, fact: str, need: Need) -> list[str]:
