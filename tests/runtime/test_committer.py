@@ -168,6 +168,33 @@ def test_an_error_that_names_no_data_makes_nobody_guilty_even_alone() -> None:
     with_committer(scene, "broken")
 
 
+def test_a_store_that_keeps_refusing_is_asked_less_and_less_often_and_is_known_for_it() -> None:
+    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+        run = Run("a", committer)
+        loop = asyncio.get_running_loop()
+        began, pauses, last = loop.time(), [], loop.time()
+        for n in range(1, 7):
+            run.seq = 0
+            run.write()
+            while len(script.batches) < n:
+                await asyncio.sleep(0.01)
+            pauses.append(round(loop.time() - last, 1))
+            last = loop.time()
+            await calm()
+            assert (committer.trouble() is not None) is (n >= 3)
+        assert sorted(pauses) == pauses
+        assert 0.5 < loop.time() - began < 5
+        run.seq = 0
+        run.write()
+        while len(script.batches) < 7:
+            await asyncio.sleep(0.01)
+        await calm()
+        assert run.outcomes == ["unknown"] * 6 + ["accepted"]
+        assert committer.trouble() is None
+
+    with_committer(scene, *["lost before"] * 6)
+
+
 def test_blobs_are_put_before_the_append_that_names_them() -> None:
     async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
         script.gate = asyncio.Event()

@@ -238,7 +238,7 @@ def test_2_every_answer_waits_until_what_it_was_decided_on_is_durable() -> None:
     async def scene() -> None:
         script.gate = asyncio.Event()
         starting = asyncio.create_task(app.start(flow("x"), id="x"))
-        await asyncio.sleep(5)
+        await asyncio.sleep(3)
         assert not starting.done()
         assert ledger == []
         script.gate.set()

@@ -14,16 +14,24 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from weft.core.ids import HostId, RunUid
-from weft.errors import Unavailable, UsageError
+from weft.errors import StoreError, Unavailable, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
+from weft.runtime.complaints import Complaints
 from weft.runtime.draft import Draft
 
 log = logging.getLogger("weft")
 
 APPENDS_PER_BATCH_MAX = 1_000
 SOLO_ROUNDS = 50
+PAUSE_SECONDS_FIRST = 0.05
+PAUSE_SECONDS_MAX = 2.0
+FAILURES_COUNTED = 10
+FAILURES_PASSING = 3
+"""So many in a row are more than a connection that was cut."""
+TROUBLE_SECONDS = 5.0
+"""A failure that is older says nothing of the store as it is now."""
 NAMING_DATA = (UsageError, TypeError, ValueError, OverflowError)
 """What a store raises when it cannot hold a value. Everything else may pass, and makes nobody guilty."""
 
@@ -65,11 +73,26 @@ class Committer:
         self._loop = BackgroundLoop("committing", self._run, failed)
         self.measured: Callable[[Sequence[Draft], float], None] | None = None
         """Told of every commit: what was in it, and how many seconds it took."""
+        self.complaints = Complaints()
+        self.answered_at = 0.0
+        """When a commit last went through, by the loop's clock."""
+        self._failures = 0
+        self._failed: tuple[StoreError, float] | None = None
+        """Why the last commit did not go through, if none has since, and when that was."""
         self.batches = 0
         self.appends = 0
 
     def start(self) -> None:
         self._loop.start()
+
+    def trouble(self) -> StoreError | None:
+        """Why nothing can be written now: the store has refused several commits, and the last one not long ago."""
+        if self._failures < FAILURES_PASSING or self._failed is None:
+            return None
+        error, at = self._failed
+        if asyncio.get_running_loop().time() - at > TROUBLE_SECONDS:
+            return None
+        return type(error)(error.message, hint=error.hint, code=error.code)
 
     def submit(self, writer: Writer) -> None:
         """This run has something to commit."""
@@ -88,6 +111,9 @@ class Committer:
                 self._wake = loop.create_future()
                 await self._wake
                 self._wake = None
+            if self._failures > 1:
+                # A store that says no at once would be asked as fast as it can. Whatever is decided meanwhile waits.
+                await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2.0 ** (self._failures - 2)))
             await self._commit(self._next_batch())
 
     def _next_batch(self) -> list[tuple[Writer, Draft]]:
@@ -121,6 +147,8 @@ class Committer:
                 self._lost(batch, Unavailable("the commit was interrupted"))
             raise
         boundary("commit.after")
+        self._failures, self._failed = 0, None
+        self.answered_at = asyncio.get_running_loop().time()
         if self.measured is not None:
             self.measured([draft for _, draft in batch], time.perf_counter() - began)
         self.batches += 1
@@ -132,6 +160,10 @@ class Committer:
         passing = not isinstance(error, NAMING_DATA)
         if not passing and len(batch) > 1:
             self._solo = SOLO_ROUNDS + len(batch)
-        log.warning("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)
+        if passing:
+            self._failures = min(self._failures + 1, FAILURES_COUNTED)
+            failure = error if isinstance(error, StoreError) else Unavailable(f"A commit failed: {error}.")
+            self._failed = (failure, asyncio.get_running_loop().time())
+        self.complaints.say("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)
         for writer, draft in batch:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)

@@ -22,6 +22,8 @@ class Creator:
         self._runs = runs
         self._waiting: list[_Waiting] = []
         self._busy = False
+        self.answered_at = 0.0
+        """When rows were last made, by the loop's clock."""
         self._task: asyncio.Task[None] | None = None
 
     async def create(self, new: NewRun) -> Outcome:
@@ -33,6 +35,7 @@ class Creator:
         self._busy = True
         try:
             (outcome,) = await self._runs.create([new])
+            self.answered_at = asyncio.get_running_loop().time()
             return outcome
         finally:
             if self._waiting:
@@ -66,6 +69,7 @@ class Creator:
             for one in batch:
                 await self._make([one])
             return
+        self.answered_at = asyncio.get_running_loop().time()
         for (_, future), outcome in zip(batch, outcomes, strict=True):
             if not future.done():
                 future.set_result(outcome)

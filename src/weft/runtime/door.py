@@ -20,7 +20,7 @@ from weft.core.goal.plan import decode_plan
 from weft.core.graph.tokens import GraphState, Letter
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD, OVER, State
-from weft.errors import BadValue, IdTaken, KeyReused, NotFound, Refused, RunFinished, UsageError
+from weft.errors import BadValue, IdTaken, KeyReused, NotFound, Refused, RunFinished, Unavailable, UsageError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     OVER_STATUSES,
@@ -42,6 +42,7 @@ from weft.runtime.clock import StoreClock
 from weft.runtime.creating import Creator
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
+from weft.runtime.patience import patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
@@ -76,6 +77,25 @@ class Door:
     # --- starting -------------------------------------------------------------------------------------------------
 
     async def start(self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0) -> Started:
+        """As ``_start``. Raises Unavailable or Full, soon, while the store takes nothing."""
+        trouble = self.engine.committer.trouble() if self.engine is not None else None
+        if trouble is not None:
+            raise trouble
+        try:
+            async with patience(self._answered_at):
+                return await self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
+        except TimeoutError:
+            raise Unavailable(
+                f"The store does not answer: {start.run_id} may have been started, or not.",
+                hint="Start it again under the same id.",
+                run_id=start.run_id,
+            ) from None
+
+    def _answered_at(self) -> float:
+        there = self._creator.answered_at
+        return there if self.engine is None else max(there, self.engine.committer.answered_at)
+
+    async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> Started:
         """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
 
         Raises IdTaken (with the differences) if the id belongs to another workflow or input, or always with

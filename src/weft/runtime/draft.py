@@ -30,6 +30,8 @@ class Posted(msgspec.Struct, eq=False):
     mail_id: str = ""
     key: KeyRow | None = None
     flight: Flight | None = None
+    abandoned: bool = False
+    """Of a start: whoever wanted it was told that it may not have happened, so it is not tried again."""
 
 
 class Draft:

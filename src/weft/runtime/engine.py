@@ -108,6 +108,7 @@ class Engine:
         self.recent = Recent(world.settings.recent_bytes)
         self.check_schema = check_schema
         self.committer = Committer(world.store.log, world.store.blobs, self.host, self.fail)
+        self.complaints = self.committer.complaints
         self.emitter = Emitter(self)
         self.timers = Timers(self.clock, self._due, look_seconds=world.settings.look_seconds)
         self.worker = Worker(
@@ -243,9 +244,13 @@ class Engine:
             attributes=start.attributes,
         )
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        actor.post(Posted(start, reply=resolve(done)))
+        posted = Posted(start, reply=resolve(done))
+        actor.post(posted)
         try:
             await done
+        except asyncio.CancelledError:
+            posted.abandoned = True
+            raise
         except WeftError:
             if not actor.machine.state.started:
                 self.forget(actor)

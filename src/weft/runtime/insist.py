@@ -37,6 +37,6 @@ async def insist(engine: Engine, ask: Callable[[], Awaitable[T]]) -> T:
         except StoreError as error:
             if not engine.running:
                 raise
-            log.warning("weft: the store does not answer (%s); asking again", error)
+            engine.complaints.say("weft: the store does not answer (%s); asking again", error)
         await asyncio.sleep(pause)
         pause = min(2 * pause, PAUSE_SECONDS_MAX)

@@ -73,7 +73,7 @@ class Keeper:
             try:
                 await self.look(nudged=nudged)
             except StoreError as error:
-                log.warning("weft: the store does not answer (%s); trying again", error)
+                self._engine.complaints.say("weft: the store does not answer (%s); trying again", error)
                 await asyncio.sleep(0.5)
             except Exception:
                 # Whatever it was: a host that no longer hears of mail would let its runs wait for ever.

@@ -37,6 +37,7 @@ CLAIMS_PER_SCAN = 500
 LOADS_PER_TURN = 50
 SHARE_MIN = 20
 """So few runs are not worth sharing."""
+PAUSE_SECONDS_FIRST = 0.1
 PAUSE_SECONDS_MAX = 2.0
 UNCLAIMED = Epoch(0)
 """Of a run that was made for nobody."""
@@ -284,16 +285,18 @@ class Recovery:
         engine.disarm(actor)
         actor.close()
         engine.worker.stop_after(actor.uid, actor.committed_seq)
+        pause = PAUSE_SECONDS_FIRST
         while engine.running:
             try:
                 if await self._read_again(actor, draft, outcome):
                     return
             except StoreError as error:
-                log.warning("weft: %s cannot be read again yet: %s", actor.id, error)
+                engine.complaints.say("weft: %s cannot be read again yet: %s", actor.id, error)
             except Exception:
                 # Whatever it was: a run that is not read again would stand still for ever.
                 log.exception("weft: %s could not be read again", actor.id)
-            await asyncio.sleep(PAUSE_SECONDS_MAX / 4)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
     async def _read_again(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> bool:
         engine = self._engine
@@ -338,7 +341,11 @@ class Recovery:
         pending = actor.unanswered()
         engine.forget(actor)
         start = next((posted for posted in pending if isinstance(posted.command, c.StartRun)), None)
-        if start is None or not isinstance(start.command, c.StartRun):
+        if start is None or not isinstance(start.command, c.StartRun) or start.abandoned:
+            return True
+        trouble = engine.committer.trouble()
+        if trouble is not None and start.reply is not None:
+            start.reply(trouble)
             return True
         engine.aside(_begin_again(engine, start, start.command, actor.uid))
         return True

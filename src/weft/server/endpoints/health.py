@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from weft.errors import WeftError
 from weft.server import views
 from weft.server.request import Call, Reply
+
+ANSWER_SECONDS = 2.0
+"""A store that takes longer for a heartbeat is not one to send work to."""
 
 
 async def alive(call: Call) -> Reply:
@@ -21,7 +26,13 @@ async def ready(call: Call) -> Reply:
         return Reply(views.Health("stopping"), 503)
     try:
         engine = call.services.engine()
-        await engine.store.hosts.beat(engine.host)
+        trouble = engine.committer.trouble()
+        if trouble is not None:
+            raise trouble
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await engine.store.hosts.beat(engine.host)
+    except TimeoutError:
+        return Reply(views.Health("not ready", "The store does not answer."), 503)
     except WeftError as error:
         return Reply(views.Health("not ready", error.message), 503)
     return Reply(views.Health("ready"))

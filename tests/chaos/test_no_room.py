@@ -1,0 +1,156 @@
+"""A store that takes nothing for a while: new starts hear of it, and what was accepted goes on by itself afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import asyncpg  # type: ignore[import-untyped]
+import pytest
+
+import weft
+from tests.server.kit import serving
+from tests.servers import Cluster, own_cluster  # noqa: F401  # a fixture
+from weft.errors import Full, StoreError, Unavailable
+
+LINES_MAX = 30
+"""Of the log, for all that goes wrong in one of these tests."""
+
+SLOW = """
+CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(2); RETURN NEW; END $$;
+CREATE TRIGGER slow BEFORE INSERT ON weft.events FOR EACH ROW EXECUTE FUNCTION slow();
+"""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", place], capture_output=True, check=False)
+    if made.returncode:
+        pytest.skip("only root may mount a file system")
+    yield place
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+@contextlib.contextmanager
+def filled(place: Path) -> Iterator[None]:
+    """No room is left there."""
+    filler = place / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(1024))
+    try:
+        yield
+    finally:
+        filler.unlink()
+
+
+def shop(url: str) -> tuple[weft.App, asyncio.Event]:
+    app = weft.App(url)
+    gate = asyncio.Event()
+
+    @app.step
+    async def hold(number: int) -> int:
+        await gate.wait()
+        return number
+
+    @app.workflow
+    async def order(ctx: weft.Context, number: int) -> int:
+        return await hold(await hold(number))
+
+    return app, gate
+
+
+async def play(url: str, trouble: Callable[[], AbstractAsyncContextManager[None]], told: type[StoreError]) -> None:
+    """Runs are accepted, the store takes nothing, their steps end; then it is mended."""
+    app, gate = shop(url)
+    async with app:
+        accepted = [await app.start("order", {"number": n}, id=f"a{n}") for n in range(20)]
+        async with trouble():
+            gate.set()
+            for n in range(3):
+                with pytest.raises(told):
+                    await app.start("order", {"number": n}, id=f"refused-{n}")
+        assert [await handle.result(timeout="60s") for handle in accepted] == list(range(20))
+        assert await (await _until_taken(app)).result(timeout="60s") == 7
+
+
+async def _until_taken(app: weft.App) -> weft.Handle[int]:
+    while True:
+        try:
+            return await app.start("order", {"number": 7}, id="later")
+        except StoreError:
+            await asyncio.sleep(0.05)
+
+
+def test_a_full_disk_refuses_starts_and_loses_nothing(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
+    @asynccontextmanager
+    async def trouble() -> AsyncIterator[None]:
+        with filled(small_disk):
+            yield
+
+    with caplog.at_level(logging.WARNING, "weft"):
+        asyncio.run(play(f"sqlite:///{small_disk}/weft.db", trouble, Full))
+    assert len(caplog.records) < LINES_MAX
+    assert any("no room" in record.getMessage() for record in caplog.records)
+
+
+def test_a_server_on_a_full_disk_says_so_and_is_ready_again_by_itself(small_disk: Path) -> None:
+    app, gate = shop(f"sqlite:///{small_disk}/weft.db")
+    with serving(app) as server:
+        server.loop.call_soon_threadsafe(gate.set)
+        assert server.result(server.start("order", "first", number=1))["output"] == 1
+        with filled(small_disk):
+            for n in range(3):
+                answer = server.post("/api/v1/runs", {"workflow": "order", "id": f"r{n}", "input": {"number": n}})
+                assert (answer.status, answer.code) == (503, "store.full")
+                assert answer.headers["retry-after"]
+            assert server.get("/readyz").status == 503
+            assert server.get("/healthz").status == 200
+        while server.get("/readyz").status != 200:
+            time.sleep(0.02)
+        assert server.result(server.start("order", "last", number=2))["output"] == 2
+
+
+def test_a_locked_table_refuses_starts_and_loses_nothing(
+    own_cluster: Cluster,  # noqa: F811
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    @asynccontextmanager
+    async def trouble() -> AsyncIterator[None]:
+        connection = await asyncpg.connect(own_cluster.url())
+        async with connection.transaction():
+            await connection.execute("LOCK TABLE weft.events IN ACCESS EXCLUSIVE MODE")
+            yield
+        await connection.close()
+
+    with caplog.at_level(logging.WARNING, "weft"):
+        asyncio.run(play(own_cluster.url(), trouble, Unavailable))
+    assert len(caplog.records) < LINES_MAX
+
+
+def test_a_statement_timeout_refuses_starts_and_loses_nothing(own_cluster: Cluster) -> None:  # noqa: F811
+    @asynccontextmanager
+    async def trouble() -> AsyncIterator[None]:
+        connection = await asyncpg.connect(own_cluster.url())
+        # In this order: a session that sleeps without a limit would hold its locks for all that time.
+        await connection.execute("ALTER SYSTEM SET statement_timeout = '200ms'")
+        await connection.execute("SELECT pg_reload_conf()")
+        while await connection.fetchval("SHOW statement_timeout") != "200ms":
+            await asyncio.sleep(0.01)
+        await connection.execute(SLOW)
+        yield
+        await connection.execute("ALTER SYSTEM RESET statement_timeout")
+        await connection.execute("SELECT pg_reload_conf()")
+        await connection.execute("DROP FUNCTION slow CASCADE")
+        await connection.close()
+
+    asyncio.run(play(own_cluster.url(), trouble, Unavailable))
