@@ -307,3 +307,15 @@ def test_start_hands_over_a_run_for_goals(folder: Path, weft: Weft) -> None:
 def test_start_names_a_workflow_or_goals(folder: Path, weft: Weft) -> None:
     assert weft("start").code == 2
     assert weft("start", "--goal", ",").code == 2
+
+
+def test_a_registered_step_keeps_the_policies_of_its_function(folder: Path, weft: Weft) -> None:
+    policies = (
+        "import weft\napp = weft.App()\n@app.step(effect='irreversible')\nasync def charge(n: int) -> dict: ...\n"
+    )
+    (folder / "shop.py").write_text(policies)
+    (folder / "charge.yaml").write_text("steps:\n  pay: {step: charge, needs: {n: integer}, gives: [paid]}\n")
+
+    assert weft("steps", "register", "charge.yaml", "--app", "shop.py", "--url", "sqlite:///weft.db").code == 0
+    (step,) = cast("dict[str, Any]", weft("steps", "--json", "--url", "sqlite:///weft.db").json())["steps"]
+    assert (step["policy"]["effect"], step["policy"]["attempts_max"]) == ("irreversible", 1)

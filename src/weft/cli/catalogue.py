@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from weft.cli.entry import say
+from weft.cli.loading import load_app
 from weft.cli.output import Text, console, print_json, print_table
-from weft.cli.place import described, opened, url_of
+from weft.cli.place import described, opened, project_settings, url_of
 from weft.cli.planning import Known, known_steps
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.definitions import StepDef
@@ -77,7 +78,11 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
 
     Raises BadStep, NameTaken, UnknownStep.
     """
-    async with opened(url_of(url, app), create=action == "register") as door:
+    target = app or project_settings().get("app")
+    loaded = load_app(target, "weft steps") if target else None
+    # Policies of a function stand where a document that names it is silent.
+    steps = loaded.app if loaded is not None else None
+    async with opened(url_of(url, app, loaded), create=action == "register") as door:
         stored = StoredCatalogue(door.store.definitions, door.clock)
         events: list[AnyCatalogueEvent] = []
         if action == "unregister":
@@ -85,7 +90,7 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
         else:
             change = stored.register if action == "register" else stored.update
             for file in words:
-                events += await change(load_steps(file, GOAL_LANGUAGES))
+                events += await change(load_steps(file, GOAL_LANGUAGES, steps))
     for event in events:
         step = event.step.id if isinstance(event, StepRegistered | StepUpdated) else event.step_id
         say(f"{WORDS.get(type(event), 'changed')} {step}")
