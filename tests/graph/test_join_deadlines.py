@@ -220,7 +220,7 @@ def test_the_time_of_the_join_is_not_that_of_its_work() -> None:
     world = World(app)
     run = world.start(graph, {"list": [1, 2]})
     world.advance("30m")
-    assert "j" in [waiting.location for waiting in run.waiting_for()]
+    assert ("join", "j") in [(waiting.kind, waiting.location) for waiting in run.waiting_for()]
     before = world.now_ms
     assert run.result() == {"n": 1}
     assert world.now_ms - before == (30 * 60 + 3 * 3600) * 1000

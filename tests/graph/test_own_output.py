@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.graph.documents import codes
 from tests.graph.table import Table
 from weft.graphs.load import load_graph
 
@@ -88,3 +89,8 @@ def test_in_a_branch_they_stay_in_its_output() -> None:
     table = played(nodes, {"b": [{"n": 1}, {"n": 2}], "h": [{}]}, {"list": [0, 0]})
     assert table.state.status == "completed"
     assert sorted(one["n"] for one in table.state.data["all"]) == [1, 2]
+
+
+def test_the_output_of_the_graph_does_not_see_nodes_and_is_refused() -> None:
+    document = {"nodes": {"a": {"step": "s"}}, "output": {"x": "${nodes.a.output}"}}
+    assert codes(document) == ["unknown_name"]

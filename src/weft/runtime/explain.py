@@ -183,13 +183,16 @@ def _tasks(machine: Machine, now: int, idle: Mapping[int, str]) -> list[Waiting]
 def _timers(machine: Machine, by_itself: str) -> list[Waiting]:
     state = machine.state
     parked = state.parked if isinstance(state, GraphState) else {}
+    joins = state.deadlines if isinstance(state, GraphState) else {}
     found = []
     for number, due in state.timers.items():
         task = parked.get(number)
         what, why = "time to pass", by_itself
         if task is not None:
             what, why = f"the answer of {task.step}", f"attempt {task.attempt}, accepted: the far side answers later"
-        kind = "sleep" if task is None else "answer"
+        if number in joins:
+            what, why = "the rest of what it joins", f"{by_itself}, at the latest when its time runs out"
+        kind = "join" if number in joins else "sleep" if task is None else "answer"
         since = state.at if task is None else task.since
         found.append(Waiting(kind, machine.location(number), what, time_of(since), time_of(due), why))
     return found

@@ -115,6 +115,9 @@ def details(node: Node) -> list[str]:
         found.append(f"{node.retry.attempts} attempts")
     if node.timeout_ms:
         found.append(f"timeout {format_ms(node.timeout_ms)}")
+    if node.deadline is not None:
+        then = "goes on" if node.deadline.proceeds else "fails"
+        found.append(f"waits at most {format_ms(node.deadline.ms)} after the first arrival, then {then}")
     if node.queue:
         found.append(f"queue {node.queue}")
     if node.undo is not None:

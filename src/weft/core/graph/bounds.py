@@ -57,6 +57,9 @@ def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems:
     number = {name: index for index, name in enumerate(shape.names)}
     bound_at: dict[str, set[str]] = {}
     for mention in mentions:
+        if mention.node == START and {"nodes", "ctx"} & set(mention.names):
+            message = "the output of a graph sees the input and the state, not what nodes gave."
+            problems.add("unknown_name", mention.at, message, "Save it where it is made: save: {state.x: ${output}}.")
         strange = [name for name in mention.names if name not in BOUND]
         if not strange:
             continue
