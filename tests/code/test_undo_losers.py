@@ -155,3 +155,27 @@ async def racing_inside(shop: Shop, ctx: weft.Context) -> None:
 
     await ctx.race("first", {"slow": slow(), "quick": quick()})
     await ctx.sleep("1m")
+
+
+def test_a_loser_that_was_undone_is_performed_anew_under_new_keys() -> None:
+    shop = Shop()
+
+    @shop.app.workflow
+    async def flow(ctx: weft.Context) -> str:
+        await racing_inside(shop, ctx)
+        await shop.fail()
+        return "done"
+
+    world = World(shop.app)
+    run = world.start(flow(), id="r-1")
+    world.settle()
+    world.advance("2h")
+    assert run.status == "failed"
+    world.fake("fail", None)
+
+    world.perform(lambda: shop.app.get("r-1").retry(start="first"))
+    world.advance("2h")
+
+    assert run.result() == "done"
+    assert [line for line in shop.ledger if line[0] == "-"] == taken_back("train", "hotel", "flight", "train", "hotel")
+    assert len(set(shop.keys)) == 5

@@ -85,9 +85,11 @@ def drawn_answers(seed: int, *, failing: float = 0.0, items_max: int = 3) -> Ans
 class Play:
     """One run. ``open``: tasks and timers that were asked for and not answered or taken back."""
 
+    program: type[Program] = Program
+
     def __init__(self, graph: Graph, answer: Answer, *, watched: bool = True) -> None:
         self.graph = graph
-        self.machine = GraphMachine(Program(graph), GraphState(uid=UID))
+        self.machine = GraphMachine(self.program(graph), GraphState(uid=UID))
         self.answer = answer
         self.watched = watched
         self.log: list[e.AnyEvent] = []
@@ -160,14 +162,18 @@ class Play:
         if isinstance(asked, ArmTimer):
             self.tell(c.FireTimer(EntryId(number)))
             return
-        token = self.state.tokens[self.state.by_task[number]]
-        given = self.answer(token.node, token.id)
+        given = self.answered(asked)
         if isinstance(given, str):
             failure = Failure(type=given, message=given)
             self.tell(c.ReportTaskFailed(EntryId(number), asked.attempt, asked.delivery, failure, False))
         else:
             output = Raw(msgspec.json.encode(given))
             self.tell(c.ReportTaskSucceeded(EntryId(number), asked.attempt, asked.delivery, output))
+
+    def answered(self, asked: PerformTask) -> dict[str, Any] | str:
+        """What a task gives, by its place."""
+        node, _, token = asked.location.rpartition("/")
+        return self.answer(node, token)
 
     def to_the_end(self, seed: int) -> Play:
         """Answer everything, in the order that the seed draws."""

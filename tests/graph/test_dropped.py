@@ -194,3 +194,25 @@ def test_the_undo_of_losers_goes_on_after_a_crash() -> None:
         assert run.result() == {"got": ["flight"]}
 
         assert list(dict.fromkeys(shop.back)) == ["-train", "-hotel"]
+
+
+def test_a_branch_that_was_left_to_run_outlives_the_branch_around_it() -> None:
+    """``bus`` was abandoned by its own join, so it is not undone with the branch that it began in."""
+    shop = Shop()
+    nodes = {
+        **RACE,
+        "hotel": booking("hotel", "fork"),
+        "fork": {"pass": True, "next": [{"to": ["train", "bus"]}]},
+        "train": booking("train", "moment"),
+        "moment": {"wait": "10s", "next": "inner"},
+        "bus": booking("bus", "while"),
+        "while": {"wait": "2h", "next": "tram"},
+        "tram": booking("tram", "inner"),
+        "inner": {"join": "any", "late": "abandon", "next": "later"},
+    }
+    _, run = shop.start(nodes)
+
+    assert run.result() == {"got": ["flight"]}
+
+    assert "+tram" in shop.ledger
+    assert shop.back == ["-train", "-hotel"]

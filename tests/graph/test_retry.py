@@ -187,6 +187,9 @@ def test_too_few_branches_after_a_failure_repeats_the_branch_that_failed() -> No
             play.reply_at(node)
 
     assert (play.state.status, play.code) == ("failed", "not_enough")
+    assert play.state.failure is not None
+    assert play.state.failure.attributes["failures"].keys() == {"0", "1"}
+    assert "boom" in play.state.failure.cause
     assert [letter.node for letter in play.state.letters.values()] == ["b", "c"]
     gone, kept = play.state.letters
     with pytest.raises(Refused, match="went on without it"):

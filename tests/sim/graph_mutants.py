@@ -35,6 +35,37 @@ def change(table: dict[Any, Any], key: Any, value: Any) -> Iterator[None]:
         table[key] = before
 
 
+# --- failures and drops ------------------------------------------------------------------------------------------
+
+
+@graph_mutant
+def a_frame_is_dropped_before_anybody_takes_the_failure() -> Iterator[None]:
+    def nearest(self: Any, path: Any, failure: Any, env: Any) -> tuple[str, Any]:
+        frames = [seg.id for seg in path if seg.kind == "f" and seg.id in self.state.frames]
+        return (frames[-1] if frames else ""), failure
+
+    with swap(machine.GraphMachine, "_who_takes", nearest):
+        yield
+
+
+@graph_mutant
+def a_dropped_branch_is_not_undone() -> Iterator[None]:
+    with swap(game.Game, "_undo", lambda self, frame, lost: None):
+        yield
+
+
+@graph_mutant
+def a_graph_completes_before_its_losers_are_undone() -> Iterator[None]:
+    follow = machine.GraphMachine.follow
+
+    def hasty(self: Any, env: Any) -> Any:
+        hurried = self.state.begun and not (self.state.tokens or self.state.ended or self.state.over)
+        return self._complete(env) if hurried else follow(self, env)
+
+    with swap(machine.GraphMachine, "follow", hasty):
+        yield
+
+
 # --- joins -------------------------------------------------------------------------------------------------------
 
 

@@ -352,6 +352,36 @@ letters = graph(
     {"n": "${state.n}"},
 )
 
+mending = graph(
+    "mending",
+    {
+        "begin": {"pass": True, "next": [{"to": ["left", "right"]}]},
+        "left": step("bump", next="meet"),
+        "right": step("bump", next=[{"to": ["bad", "slow"]}]),
+        "bad": step("stubborn", next="inner"),
+        "slow": step("idle", next="inner"),
+        "inner": {"join": "all", "step": "total", "with": {"numbers": "${output}"}, "next": "meet"},
+        "meet": {"join": "all", "step": "total", "with": {"numbers": "${output}"}, "save": {"state.n": "${output}"}},
+    },
+    {"n": "${state.n}"},
+)
+"""A branch inside a branch fails; once mended, the run gives what it would have given."""
+
+betting = graph(
+    "betting",
+    {
+        "begin": {"pass": True, "next": [{"to": ["quick", "bet"]}]},
+        "quick": step("bump", next="soon"),
+        "soon": {"wait": "300ms", "next": "meet"},
+        "bet": step("reserve", next="more"),
+        "more": step("hesitate", next="later"),
+        "later": {"wait": "9s", "next": "meet"},
+        "meet": {"join": "any", "merge": {"into": "state.got", "how": "append"}},
+    },
+    {"got": "${state.got}"},
+)
+"""What the loser has done is undone before the run completes."""
+
 once = graph(
     "once",
     {
@@ -436,6 +466,8 @@ GRAPHS = Cast(
         Kind(undone, _n, lambda a: ANY, fails="Critical", weight=4),
         Kind(torn, lambda r: _items(r, 2, 4), lambda a: ANY, fails="Critical", weight=4),
         Kind(letters, _n, lambda a: {"n": a["n"] + 1}, fails="Critical", letters=True, weight=4),
+        Kind(mending, _n, lambda a: {"n": 3 * a["n"] + 1}, fails="Critical", letters=True, weight=4),
+        Kind(betting, _n, lambda a: lambda told: len(told["got"]) == 1, weight=3),
         Kind(once, _n, lambda a: lambda told: told["how"] in ("fired", "unknown", "failed"), weight=2),
         Kind(
             big, _n, lambda a: {"n": BIG + a["n"], "sum": 2 * BIG + 2 + a["n"], "text": "x" * (BIG + a["n"])}, weight=2,

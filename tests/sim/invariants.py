@@ -33,7 +33,7 @@ def breaches(cluster: Cluster) -> list[str]:
     found += _lost(cluster)
     for run in cluster.store.content.runs.values():
         events = [e.decode(stored.body) for stored in run.events]
-        for check in (_log, _fold, _board, _times, _replay, _result, _children, _undo, _commands):
+        for check in (_log, _fold, _board, _times, _replay, _result, _children, _undo, _losers, _commands):
             found += [f"{run.id} ({check.__name__[1:]}): {text}" for text in check(cluster, run, events)]
     return found
 
@@ -100,10 +100,14 @@ def _fresh(cluster: Cluster, run: Run, snapshot: bytes | None = None) -> Machine
 
 def _board(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     """A graph run that completed has nothing left on the board; one that failed keeps what its letters are about."""
-    if run.new.style != "graph" or run.status != "completed":
+    if run.new.style != "graph" or run.status not in ("completed", "failed"):
         return
     state = cluster.ledger.shadows[run.new.uid].machine.state
     assert isinstance(state, GraphState)
+    if run.status == "failed":
+        if run.new.workflow == "mending" and not state.letters.keys() <= state.tokens.keys():
+            yield "nobody took the failure, and the branch that failed is gone"
+        return
     left = {name: getattr(state, name) for name in ("tokens", "frames", "loops", "slots", "by_task", "agenda")}
     if any(left.values()):
         yield f"it is completed, and this is left of it: { {name: value for name, value in left.items() if value} }"
@@ -292,8 +296,10 @@ def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]
     scheduled = {seq: event for seq, event in enumerate(events, 1) if isinstance(event, e.TaskScheduled) and event.undo}
     done = [event.task for event in events if isinstance(event, e.TaskSucceeded) and event.task in scheduled]
     undos = [event.of for event in events if isinstance(event, e.UndoScheduled)]
-    if [task for task in undos if task in done] != list(reversed(done)):
-        yield f"it completed {done} and undid {undos}"
+    dropped = [event.of for event in events[: _ending(events)] if isinstance(event, e.UndoScheduled)]
+    own = [task for task in undos[len(dropped) :] if task in done]
+    if own != [task for task in reversed(done) if task not in dropped] or len(undos) != len(set(undos)):
+        yield f"it completed {done} and undid {undos}, {len(dropped)} of them while it went on"
     final = {event.task for event in events if isinstance(event, e.TaskFailed) and not event.retry_at}
     for key, (uid, task) in cluster.ledger.returned.items():
         if uid == run.new.uid and task in scheduled and task not in undos and task not in final:
@@ -303,6 +309,41 @@ def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]
     for task, hand_out in cluster.ledger.shadows[run.new.uid].given_up.items():
         if task in scheduled and task not in undos and cluster.ledger.last_begun.get((run.new.uid, task)) == hand_out:
             yield f"task {task} was given up while it was performed, and never undone"
+
+
+def _ending(events: list[e.AnyEvent]) -> int:
+    """Where the log has the end of what the run wanted to do."""
+    for place, event in enumerate(events):
+        if isinstance(event, e.CodeEnded) or (isinstance(event, e.FailureRaised) and not event.taker):
+            return place
+    return len(events)
+
+
+def _losers(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """A run that completed has undone what it dropped, and only that, and has waited for it."""
+    if run.status != "completed":
+        return
+    scheduled = {seq: event for seq, event in enumerate(events, 1) if isinstance(event, e.TaskScheduled) and event.undo}
+    ended = {event.task for event in events if isinstance(event, e.TaskSucceeded | e.TaskFailed)}
+    undos = {seq: event.of for seq, event in enumerate(events, 1) if isinstance(event, e.UndoScheduled)}
+    for seq, task in undos.items():
+        if seq not in ended:
+            yield f"it completed before {task} was undone"
+    if run.new.workflow != "betting":
+        return
+    completed = _end(events)
+    assert isinstance(completed, e.RunCompleted)
+    told = _read(cluster, bytes(completed.output))
+    lost = told == "quick" if run.new.style == "code" else isinstance(told["got"][0], int)
+    done = [event.task for event in events if isinstance(event, e.TaskSucceeded) and event.task in scheduled]
+    back = [task for task in undos.values() if task in done]
+    if back != (done[::-1] if lost else []):
+        yield f"its loser completed {done}, and it undid {back}"
+    for key, (uid, task) in cluster.ledger.returned.items():
+        if lost and uid == run.new.uid and task in scheduled and task not in undos.values() and task in ended:
+            final = [event for event in events if isinstance(event, e.TaskFailed) and event.task == task]
+            if not final:
+                yield f"{key} was performed, and never undone"
 
 
 def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import msgspec
 from tests.sim.workflows import Cast
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, tasks, waits
+from weft.core import life, reversals, tasks, waits
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.ports.store import Outcome, StoredEvent
@@ -268,6 +268,12 @@ def an_early_timer_is_believed() -> Iterator[None]:
 @mutant
 def rest_without_a_time_to_wake() -> Iterator[None]:
     with swap(keeper, "_wake_at", lambda actor: None):
+        yield
+
+
+@mutant
+def a_run_completes_before_its_losers_are_undone() -> Iterator[None]:
+    with swap(reversals, "pending", lambda state: False):
         yield
 
 

@@ -192,6 +192,23 @@ async def undone(ctx: weft.Context, n: int, sleep: bool) -> str:
 
 
 @app.workflow
+async def betting(ctx: weft.Context, n: int) -> str:
+    """What the loser has done is undone before the run completes."""
+
+    async def quick() -> str:
+        await ctx.sleep("300ms")
+        return "quick"
+
+    async def bet() -> str:
+        await reserve(n)
+        await reserve(n + 1)
+        await ctx.sleep("9s")
+        return "bet"
+
+    return (await ctx.race("r", {"quick": quick(), "bet": bet()})).value
+
+
+@app.workflow
 async def inline(ctx: weft.Context, n: int) -> int:
     packed = await ctx.step("pack", lambda: n + 1, retries=PATIENT)
     seen = await ctx.step("see", lambda: packed + 1, ephemeral=True, retries=PATIENT)
@@ -336,6 +353,7 @@ CODE = Cast(
         Kind(flaky, _n, lambda a: 2 * a["n"] + 1),
         Kind(declined, _n, lambda a: f"declined {a['n']} True"),
         Kind(undone, lambda r: {**_n(r), "sleep": r.random() < 0.5}, lambda a: ANY, fails="Rollback", weight=3),
+        Kind(betting, _n, lambda a: {"quick", "bet"}, weight=3),
         Kind(inline, _n, lambda a: a["n"] + 3),
         Kind(once, _n, lambda a: {f"fired {a['n']}", "unknown", "failed Flake"}, weight=3),
         Kind(big, _n, lambda a: "x" * (BIG + a["n"]) + "yz", weight=1),

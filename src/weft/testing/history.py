@@ -177,7 +177,7 @@ class _Listener:
 
     def _recorded_end(self) -> str:
         state = self._machine.state
-        if state.status == "completed":
+        if state.status == "completed" or state.returned:
             return f"the result {bytes(state.output).decode()}"
         if state.cancelled is not None and state.ended:
             return "its cancellation"

@@ -6,7 +6,7 @@ deepest scope first. The words and rules are those of the graph semantics, secti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop
 from typing import Any
 
@@ -33,13 +33,17 @@ from weft.core.graph.tokens import (
 )
 from weft.errors import Failure
 
+FAILURES_TOLD = 10
+"""Of how many failed branches the failure of their fan-in tells."""
+
 
 class Game(Moves):
     """Moves and their consequences over one state. Lives as long as one event is taken in."""
 
     def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
         """Leave a node by these edges. If it is a fan-in that failed, its frame is over."""
-        self._give_up(token.frame)
+        if token.frame:
+            self._give_up(token.frame)
         if token.slot in self.state.slots:
             for _, item in self.close_slot(self.state.slots[token.slot]):
                 if item:
@@ -347,7 +351,7 @@ class Game(Moves):
     def _not_enough(self, frame: Frame, wanted: int) -> None:
         """Too few branches can still arrive: the fan-in fails. The frame stays until somebody takes that."""
         if derive("failed", frame.id) not in self.state.tokens:
-            self._fail_fan_in(frame, not_enough(frame, wanted))
+            self._fail_fan_in(frame, not_enough(frame, wanted, frame.failed))
 
     def _fail_fan_in(self, frame: Frame, failure: Failure) -> None:
         """The fan-in node fails in the opener's scope. It is looked at before anything else."""
@@ -522,13 +526,21 @@ def _too_late(node: str, came: str) -> Failure:
     return Failure(type="timed_out", message=f"the time of {node} ran out with {came}", code="timed_out", step=node)
 
 
-def not_enough(frame: Frame, wanted: int) -> Failure:
-    """The failure of a fan-in that too few branches can reach."""
+def not_enough(frame: Frame, wanted: int, failed: Mapping[int, Failure]) -> Failure:
+    """The failure of a fan-in that too few branches can reach, with those of its branches."""
+    last = list(failed.values())[-1:]
     return Failure(
         type="not_enough",
         message=f"{frame.fan_in} needs {wanted} of {frame.total} branches, {len(frame.arrived)} arrived",
         code="not_enough",
         step=frame.fan_in,
+        attributes={
+            "arrived": len(frame.arrived),
+            "need": wanted,
+            "total": frame.total,
+            "failures": {str(index): failure.brief() for index, failure in list(failed.items())[:FAILURES_TOLD]},
+        },
+        cause=last[0].cause or last[0].brief() if last else "",
     )
 
 

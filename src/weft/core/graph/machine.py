@@ -210,17 +210,18 @@ class GraphMachine:
             node = self.graph.nodes[frame.fan_in]
             assert node.fan_in is not None
             need = node.fan_in.need
+            arriving = failure
             if frame.fired:
                 return frame.id, failure
             if need.kind != "all":
                 wanted = need.of(frame.total)
                 if len(frame.arrived) + frame.total - frame.settled - 1 >= wanted:
                     return frame.id, failure
-                failure = not_enough(frame, wanted)
+                failure = not_enough(frame, wanted, {**frame.failed, seg.n: failure})
             asked = Token(id="", node=node.id, path=frame.path, seen=frame.seen)
             found = route_failure(self.graph, self.view(asked, e.NULL, env, error=failure), self.program.reader)
             if found.failure is None:
-                return frame.id, failure
+                return frame.id, arriving
             failure = found.failure
         return "", failure
 
