@@ -250,3 +250,11 @@ def test_a_failure_from_a_newer_version_is_still_read() -> None:
 
 def test_a_failed_step_carries_its_failure() -> None:
     assert StepFailed("charge failed.", failure=FAILURE).failure.attempts == 4
+
+
+def test_a_message_that_quotes_another_ends_with_one_full_stop() -> None:
+    inner = errors.BadValue("n must be a number.")
+
+    assert str(errors.UsageError(f"app.py cannot be read: {inner}.")) == "app.py cannot be read: n must be a number."
+    assert str(errors.UsageError("It failed.", hint=f"{inner}.")) == "It failed. n must be a number."
+    assert str(errors.UsageError("and so on...")) == "and so on..."

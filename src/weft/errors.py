@@ -84,8 +84,8 @@ class WeftError(Exception):
     code: str = "weft.error"
 
     def __init__(self, message: str, *, hint: str = "", code: str | None = None, **context: object) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(_ended_once(message))
+        self.hint = _ended_once(hint)
         self.context = context
         if code is not None:
             self.code = code
@@ -100,6 +100,11 @@ class WeftError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions pickle as cls(*args), which would lose keyword-only fields; steps in other processes raise these.
         return _revive, (type(self), self.args, self.__dict__)
+
+
+def _ended_once(text: str) -> str:
+    """One full stop at the end, also where a message ends with another one that brings its own."""
+    return text[:-1] if text.endswith("..") and not text.endswith("...") else text
 
 
 def _revive(cls: type[WeftError], args: tuple[Any, ...], attributes: dict[str, object]) -> WeftError:
