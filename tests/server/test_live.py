@@ -12,6 +12,7 @@ import aiohttp
 import msgspec
 import pytest
 
+import weft
 from tests.server.kit import API, SECONDS_MAX, Server, covers, serving, used
 from tests.server.shop import shop
 from weft.server.limits import Limits
@@ -338,6 +339,53 @@ def test_an_output_stream_is_read_by_offset_and_followed(server: Server) -> None
     assert page["after"] == 3
     assert server.get(f"{API}/runs/talk-1/streams/nothing").json == {"chunks": [], "after": None}
     assert [event for event in server.get(f"{API}/runs/talk-1/events").json["events"] if "begin" in str(event)] == []
+
+
+def test_what_code_emits_as_its_last_act_reaches_who_listens() -> None:
+    """The event that ends the run is durable before that output is."""
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def last_words(ctx: weft.Context) -> None:
+        await ctx.receive("go")
+        await ctx.emit("out", "last")
+
+    with serving(app) as server:
+        real = app.door.store.streams.write
+
+        async def slowly(chunks: Any) -> None:
+            await asyncio.sleep(0.2)  # the store takes its time, so that the run is over before
+            await real(chunks)
+
+        app.door.store.streams.write = slowly  # type: ignore[method-assign]
+        run = server.start("last_words", "last-1")
+
+        async def main() -> list[Heard]:
+            async with Listener(server, f"{API}/runs/{run}/streams/out/live") as client:
+                await off_loop(server.post, f"{API}/runs/{run}/messages", {"name": "go"})
+                return await client.all()
+
+        told = listening(main())
+    assert [event.event for event in told] == ["chunk", "end"]
+
+
+@pytest.mark.parametrize("what", ["live", "streams/tokens/live"])
+def test_a_client_that_has_seen_all_of_a_run_that_is_over_is_told_to_stop(server: Server, what: str) -> None:
+    """A browser reconnects for ever, but for this answer."""
+    run = server.start("talk", words=["a", "b"])
+    server.post(f"{API}/runs/{run}/messages", {"name": "enough"})
+    server.result(run)
+
+    async def last_id() -> str:
+        async with Listener(server, f"{API}/runs/{run}/{what}") as client:
+            return [event.id for event in await client.all() if event.id][-1]
+
+    seen = listening(last_id())
+    again = server.get(f"{API}/runs/{run}/{what}", Last_Event_ID=seen)
+    assert (again.status, again.raw) == (204, b"")
+    before = server.get(f"{API}/runs/{run}/{what}", Last_Event_ID=str(int(seen) - 1))
+    assert before.status == 200
+    assert b"event: end" in before.raw
 
 
 def test_an_output_stream_goes_on_where_the_client_stood(server: Server) -> None:

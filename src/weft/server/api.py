@@ -122,8 +122,13 @@ class Api:
         call = await self._call(found, scope)
         if route.kind == "live":
             with self._listeners.place(call.caller):
-                await send_events(receive, send, await route.endpoint(call))
-            return 200
+                batches = await route.endpoint(call)
+                if not isinstance(batches, Reply):
+                    await send_events(receive, send, batches)
+                    return 200
+            await send({"type": "http.response.start", "status": batches.status, "headers": [_NO_STORE]})
+            await send({"type": "http.response.body", "body": b""})
+            return batches.status
         if route.is_write:
             await self._read(route, call, receive)
         if route.kind == "health":
@@ -187,8 +192,8 @@ class Api:
     async def _batches(self, found: Found, call: Call) -> Batches:
         if found.route.kind != "live":
             raise RequestRefused(404, "request.unknown_route", "There is no WebSocket at this path.")
-        batches: Batches = await found.route.endpoint(call)
-        return batches
+        batches: Batches | Reply = await found.route.endpoint(call)
+        return _ended() if isinstance(batches, Reply) else batches
 
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A live route as a WebSocket. It is accepted only if the same request would have been."""
@@ -210,6 +215,11 @@ class Api:
             await send({"type": "websocket.close", "code": code, "reason": "an error in Weft itself"})
         finally:
             self.services.metrics.answered(name, code, None)
+
+
+async def _ended() -> Batches:
+    """A stream that has nothing more to say."""
+    yield []
 
 
 def _path(scope: Scope) -> bytes:

@@ -136,17 +136,19 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
 def _answers(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     schema = schemas[route.answer] if route.answer is not None else {"type": "string"}
     media = route.media.partition(";")[0]
-    return {
-        str(status): {
-            "description": TITLES.get(status, "Done"),
-            "content": {media: {"schema": schema}},
-        }
+    found: dict[str, Any] = {
+        str(status): {"description": TITLES.get(status, "Done"), "content": {media: {"schema": schema}}}
         for status in route.statuses
     }
+    if "204" in found:
+        found["204"] = {"description": "Nothing more will come"}
+    return found
 
 
 def _problems(route: Route) -> dict[str, Any]:
-    statuses = {400, 413, 422, 429, 431} | {status_of(error("example")) for error in route.errors}
+    statuses = {400, 413, 422, 429, 431, *([408] if route.is_write else [])} | {
+        status_of(error("example")) for error in route.errors
+    }
     if route.scope is not None:
         statuses |= {401, 403, 503}
     if route.body is msgspec.Raw:

@@ -6,16 +6,19 @@ from weft.runtime.tenancy import prefix_of
 from weft.server import views
 from weft.server.endpoints.runs import found
 from weft.server.live.feed import Filter
-from weft.server.live.resuming import resumed
+from weft.server.live.resuming import NOTHING_MORE, is_reconnect, resumed
 from weft.server.live.subscriptions import Batches, of_filter, of_run
-from weft.server.request import Call
+from weft.server.request import Call, Reply
 
 
-async def follow_run(call: Call) -> Batches:
+async def follow_run(call: Call) -> Batches | Reply:
     """The log of a run from its beginning, or from where the client stood, until it is over."""
     call.services.engine()
     row = await found(call)
-    return of_run(call.services, row, resumed(call))
+    after = resumed(call)
+    if row.ended_at is not None and is_reconnect(call) and after >= row.seq:
+        return NOTHING_MORE
+    return of_run(call.services, row, after)
 
 
 async def follow_all(call: Call) -> Batches:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from weft.errors import BadValue
-from weft.server.request import Call
+from weft.server.request import Call, Reply
 from weft.server.views import FollowQuery
 
 DIGITS_MAX = 15
+NOTHING_MORE = Reply(b"", 204)
+"""The answer that ends the reconnects of a browser: the client has seen everything, and the run is over."""
+
+
+def is_reconnect(call: Call) -> bool:
+    """Whether the client listened before, as browsers tell it."""
+    return bool(call.headers.get("last-event-id"))
 
 
 def resumed(call: Call) -> int:

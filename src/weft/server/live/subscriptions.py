@@ -20,11 +20,14 @@ from weft.server.live.feed import Filter
 from weft.server.live.frames import Frame, chunk_frame, end_frame, gap_frame, ready_frame, run_frame
 
 if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
     from weft.server.services import Services
 
 BATCH_BYTES = 64 * 1024
 EVENTS_PER_BATCH = 200
 BEAT_SECONDS = 15.0
+SETTLE_SECONDS = 1.5
+"""How long another host may take to write the last output of a run. Longer than the pause between two looks."""
 
 Batches = AsyncGenerator[Sequence[Frame], None]
 
@@ -71,22 +74,37 @@ async def of_run(services: Services, row: RunRow, after: int) -> Batches:
 
 async def of_stream(services: Services, row: RunRow, stream: str, after: int) -> Batches:
     """The output of a run from there on, until the run is over."""
-    store = services.door.store
-    offset = after
+    store, engine = services.door.store, services.engine()
+    offset, is_here, settled = after, False, False
     with services.feed.following(row.uid) as news:
         yield []
         while not services.closing.is_set():
             news.clear()
+            is_here = is_here or row.uid in engine.actors
             now = await store.directory.row(row.uid)
             page = await store.streams.read(row.uid, stream, after=offset, limit=EVENTS_PER_BATCH)
             if page:
                 offset = page[-1].offset
                 yield [chunk_frame(chunk_view(chunk)) for chunk in page]
-            elif now is None or now.ended_at is not None:
+            elif now is None or (now.ended_at is not None and settled):
                 yield [end_frame(now.status if now is not None else "deleted")]
                 return
+            elif now.ended_at is not None:
+                # What code emits as its last act is written after the event that ends the run.
+                settled = True
+                await _settle(engine, now, news, is_here=is_here)
             elif not await _heard(news):
                 yield []
+
+
+async def _settle(engine: Engine, row: RunRow, news: asyncio.Event, *, is_here: bool) -> None:
+    """Wait until the output of a run that is over has been written, as far as it is known to be under way."""
+    assert row.ended_at is not None
+    recent = engine.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
+    actor = engine.actors.get(row.uid)
+    if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
+        await _heard(news, SETTLE_SECONDS)
+    await engine.emitter.flush()
 
 
 def chunk_view(chunk: Chunk) -> views.Chunk:
@@ -94,9 +112,9 @@ def chunk_view(chunk: Chunk) -> views.Chunk:
     return views.Chunk(chunk.offset, views.known_moment(chunk.at), chunk.by, chunk.attempt, Raw(chunk.body))
 
 
-async def _heard(news: asyncio.Event) -> bool:
+async def _heard(news: asyncio.Event, seconds: float = BEAT_SECONDS) -> bool:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(BEAT_SECONDS):
+        async with asyncio.timeout(seconds):
             await news.wait()
             return True
     return False
