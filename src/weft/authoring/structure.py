@@ -278,6 +278,7 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
             driver.pass_over(f"{inner.prefix}~{earlier}/")
         state = driver.read(state_codec, await driver.value(entry.output), entry)
     while True:
+        driver.begin_round()
         turn = await branch(inner, f"~{number}", _round(body, state))
         if isinstance(turn, Done):
             raw = result_codec.encode(turn.value, what=f"{name} ended with")
@@ -292,6 +293,7 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
                 hint="Return weft.again(state) to go on, or weft.done(value) to leave.",
             )
         number += 1
+        inner.counts.pop(f"~{number - keep - 2}", None)  # its entries have left the state
         raw = state_codec.encode(turn.state, what=f"{name} goes on with")
         driver.outside.issue(c.TurnLoop(scope.prefix, name, n, number, driver.outside.keep(raw), keep))
         state = state_codec.read(raw)

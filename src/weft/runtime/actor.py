@@ -50,6 +50,8 @@ log = logging.getLogger("weft")
 
 SNAPSHOT_BYTES_MIN = 64 * 1024
 MAIL_SEEN_MAX = 20_000
+DRAFTS_AHEAD_MAX = 1
+"""A run that decides faster than the store writes waits for it."""
 MOVES_PER_TURN = 500
 """How many things a run may do by itself before others get their turn."""
 DEAD_LETTERS = "weft.dead_letters"
@@ -89,6 +91,7 @@ class Actor:
         "naps_asked",
         "now_ms",
         "pending",
+        "put_off",
         "ready",
         "reloading",
         "snapshot_bytes",
@@ -131,6 +134,8 @@ class Actor:
         self.idle_since = engine.clock.monotonic()
         self.now_ms = Millis(0)
         self.tolerant = engine.settings.tolerant
+        self.put_off = False
+        """It has more to do, and waits for its own commits."""
         self._scheduled = False
         self._facts: Env | None = None
 
@@ -282,6 +287,8 @@ class Actor:
         if self.driver is not None and state.status not in _IDLE_STATUSES:
             driver = self.driver
             driver.advance()
+            if self.driver is driver and driver.unfinished():
+                self._move_later()
             # A run that was held on the way has let go of its code.
             if self.driver is driver and driver.lacks:
                 self.engine.fetch_blobs(self, driver.lacks)
@@ -303,7 +310,13 @@ class Actor:
         """It has much to do by itself: others get their turn between."""
         if not self.fetching:
             self.fetching = True
-            self.engine.soon(self.brought)
+            self.engine.soon(self._next_slice)
+
+    def _next_slice(self) -> None:
+        if len(self.drafts) > DRAFTS_AHEAD_MAX:
+            self.put_off = True  # until what it decided is durable
+        else:
+            self.brought()
 
     def brought(self) -> None:
         """What it lacked is here. Not said before it goes on: until then it has something to do."""
@@ -317,6 +330,7 @@ class Actor:
         program = self.engine.catalogue.program(machine.state.workflow, machine.state.version)
         if program is not None and not isinstance(program, GraphProgram | GoalProgram):
             self.driver = CodeDriver(machine, program, self)
+            self.driver.loop.monotonic = self.engine.clock.monotonic
 
     def issue(self, command: c.Asked) -> None:
         """An ask of the code: decided and taken in at once."""
@@ -484,6 +498,9 @@ class Actor:
             self.give_up(error)
         if self.drafts:
             self.engine.committer.submit(self)
+        if self.put_off and len(self.drafts) <= DRAFTS_AHEAD_MAX:
+            self.put_off = False
+            self.engine.soon(self._next_slice)
 
     def landed(self, draft: Draft) -> None:
         """The append is durable: its effects go out, its answers are given."""

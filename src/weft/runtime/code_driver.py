@@ -22,17 +22,18 @@ from weft.core.ids import CANCEL, EntryId
 from weft.core.state import Entry
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
 from weft.runtime.inline import InlineBody
-from weft.runtime.private_loop import PrivateLoop, make_loop
+from weft.runtime.private_loop import PrivateLoop, line_of, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 from weft.runtime.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of_run
-from weft.steps.frames import is_users
 from weft.steps.misfits import Misfit
 
 log = logging.getLogger("weft")
 
 T = TypeVar("T")
+
+VISITED_MIN = 64
 
 
 class Program(Protocol):
@@ -136,6 +137,7 @@ class CodeDriver:
             return
         if not self.lacks:
             self._fetched()
+        self.loop.begin_slice()
         try:
             while self._turn():
                 pass
@@ -147,6 +149,8 @@ class CodeDriver:
             self._finish(self.loop.stray)
         elif self._main is not None and self._main.done():
             self._returned(self._main)
+        elif self.unfinished():
+            return
         elif not self.lacks and not self._has_something_open():
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
@@ -170,10 +174,23 @@ class CodeDriver:
         self._main = self.loop.spawn(code, Scope(self, ""))
         return True
 
+    def unfinished(self) -> bool:
+        """Whether the code has more to do now, in its next slice."""
+        return self.loop.unfinished and not self._finished
+
     def _turn(self) -> bool:
+        before = self.machine.state.seq
         self.loop.pump()
         assert self._main is not None
-        if self._stop is not None or self._main.done() or self.loop.frozen or self.loop.stray is not None:
+        if self.machine.state.seq != before:
+            self.loop.asked()
+        if (
+            self.loop.unfinished
+            or self._stop is not None
+            or self._main.done()
+            or self.loop.frozen
+            or self.loop.stray is not None
+        ):
             return False
         facts = self._facts_now()
         if self._cursor >= len(facts):
@@ -191,6 +208,7 @@ class CodeDriver:
             elif not future.done():
                 future.set_result(None)
         self._cursor += 1
+        self.loop.asked()
         return True
 
     def _fetched(self) -> None:
@@ -211,6 +229,14 @@ class CodeDriver:
             self._cursor = told
             self._facts = facts
         return facts
+
+    def begin_round(self) -> None:
+        """A loop goes on: it asks for its next round, and nothing is kept of rounds that have left the state."""
+        self.loop.asked()
+        entries = self.machine.state.entries
+        for known in (self._visited, self._passed):
+            if len(known) > 2 * len(entries) + VISITED_MIN:
+                known.intersection_update(entries)
 
     def _has_something_open(self) -> bool:
         state = self.machine.state
@@ -297,6 +323,7 @@ class CodeDriver:
         """Like ``find``, for code that will not ask for new work here."""
         if self.evicted or self._stop is not None:
             raise Evicted
+        self.loop.asked()
         n = scope.count(name, kind)
         entry = self.machine.lookup(key_of(scope.prefix, name, n))
         if entry is None:
@@ -449,13 +476,7 @@ def _is_foreign(error: BaseException | None) -> bool:
 
 
 def _foreign(workflow: str, main: asyncio.Task[Any] | None, detail: str = "") -> ForeignAwait:
-    where = ""
-    coro: Any = main.get_coro() if main is not None else None
-    while (frame := getattr(coro, "cr_frame", None)) is not None:
-        path = frame.f_code.co_filename
-        if not where or is_users(path):
-            where = f" at {path.rpartition('/')[2]}:{frame.f_lineno}"
-        coro = getattr(coro, "cr_await", None)
+    where = line_of(main) if main is not None else ""
     return ForeignAwait(
         f"{workflow} waits{where} for something Weft cannot record{detail}. After a restart it would wait again.",
         hint='Write: await ctx.sleep("1h"); other I/O belongs in a step.',

@@ -22,8 +22,14 @@ from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.frames import is_users
 from weft.steps.raised import ends_host
 
+SLICE_SECONDS = 0.005
+"""A run that has more to do goes on after others had their turn."""
+SPIN_SECONDS = 1.0
+"""So much time in turns in which the code asked for nothing: it spins."""
 TURNS_MAX = 2_000_000
-"""More callbacks than this without coming to rest: the code spins."""
+"""The same in turns, for worlds in which no time passes while code runs."""
+TURNS_PER_LOOK = 64
+"""How often to look at the clock."""
 
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name, and what asyncio itself uses
 _set_running = asyncio._set_running_loop  # noqa: SLF001
@@ -45,6 +51,9 @@ class ScopedTask(asyncio.Task[Any]):
     def __hash__(self) -> int:
         return self._hash
 
+    def runs_in(self, context: contextvars.Context) -> bool:
+        return self._own_context is context
+
     def end(self, error: type[BaseException]) -> None:
         """Throw it into the code, which must not see that nothing listens any more: its scope is what it was."""
         self._log_destroy_pending = False  # it is dropped on purpose
@@ -63,16 +72,34 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self.foreign: ForeignAwait | None = None
         self.stray: BaseException | None = None
         """What a callback of the code raised, outside of every task."""
+        self.monotonic: Callable[[], float] = _stands_still
+        """What slices are measured with."""
+        self.unfinished = False
+        """The slice is over, and something is still ready."""
+        self._outer: asyncio.AbstractEventLoop | None = None
         self._turns = 0
+        self._looked_at: float | None = None
+        self._slice_ends = 0.0
+        self._spun = 0.0
+        self._turns_asked = 0
+
+    def begin_slice(self) -> None:
+        """Give the code another few milliseconds."""
+        self.unfinished = False
+        self._looked_at = None
+
+    def asked(self) -> None:
+        """The code asked for something, recorded or new, or was told something: it does not spin."""
+        self._spun = 0.0
+        self._turns_asked = self._turns
 
     def pump(self) -> None:
-        """Run until nothing is ready."""
+        """Run until nothing is ready, or the slice is over."""
         ready = self.ready
-        if not ready:
+        if not ready or self.unfinished:
             return
-        outer = _get_running()
+        outer = self._outer = _get_running()
         _set_running(self)
-        self._turns = 0
         try:
             while ready and not self.frozen:
                 callback, args, context = ready.popleft()
@@ -83,14 +110,34 @@ class PrivateLoop(asyncio.AbstractEventLoop):
                         raise
                     self._raised(error)
                 self._turns += 1
-                if self._turns > TURNS_MAX:
-                    raise LimitExceeded(
-                        "The workflow goes round and round without waiting for anything.",
-                        hint="A loop that only awaits asyncio.sleep(0) never ends; wait with ctx.sleep or ctx.receive.",
-                        code="code.spinning",
-                    )
+                if not self._turns % TURNS_PER_LOOK and self._slice_is_over(context):
+                    self.unfinished = True
+                    break
         finally:
             _set_running(outer)
+
+    def _slice_is_over(self, context: contextvars.Context) -> bool:
+        """Look at the clock. Raises LimitExceeded: the code spins; ``context`` is that of its last turn."""
+        _set_running(self._outer)  # the clock of a simulated world is its loop
+        now = self.monotonic()
+        _set_running(self)
+        if self._looked_at is None:
+            self._slice_ends = now + SLICE_SECONDS
+        else:
+            self._spun += now - self._looked_at
+        self._looked_at = now
+        if self._spun >= SPIN_SECONDS or self._turns - self._turns_asked > TURNS_MAX:
+            raise LimitExceeded(
+                f"The workflow goes round and round{self._place(context)} without waiting for anything.",
+                hint="A loop that only awaits asyncio.sleep(0) never ends; wait with ctx.sleep or ctx.receive.",
+                code="code.spinning",
+            )
+        return now >= self._slice_ends
+
+    def _place(self, context: contextvars.Context) -> str:
+        """The line at which the task of this context stands."""
+        task = next((task for task in self.tasks.values() if task.runs_in(context)), None)
+        return line_of(task) if task is not None else ""
 
     def _raised(self, error: BaseException) -> None:
         """Keep an error that no task has: a callback of the code raised it.
@@ -220,6 +267,22 @@ def _throw(coro: Any, error: type[BaseException]) -> None:
         coro.close()
     except BaseException:  # noqa: BLE001 - nobody listens any more
         return
+
+
+def _stands_still() -> float:
+    return 0.0
+
+
+def line_of(task: asyncio.Task[Any]) -> str:
+    """Where the user's code of a task stands: " at app.py:12", or nothing."""
+    where = ""
+    coro: Any = task.get_coro()
+    while (frame := getattr(coro, "cr_frame", None)) is not None:
+        path = frame.f_code.co_filename
+        if not where or is_users(path):
+            where = f" at {path.rpartition('/')[2]}:{frame.f_lineno}"
+        coro = getattr(coro, "cr_await", None)
+    return where
 
 
 def make_loop() -> PrivateLoop:
