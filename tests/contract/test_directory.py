@@ -288,3 +288,16 @@ def test_the_runs_of_an_owner_are_told_with_their_epochs(store: Store) -> None:
 
     go(store.log.mark_fault(RunUid("run-1"), "its log is torn"))
     assert go(store.directory.owned(HERE)) == {"run-2": 2}
+
+
+def test_open_runs_below_a_run_are_counted_through_open_ones(store: Store) -> None:
+    start(store, "root")
+    for uid, parent in (("a", "root"), ("b", "root"), ("c", "a"), ("d", "c"), ("x", "other")):
+        start(store, uid, parent=RunUid(parent))
+    finish(store, "b")
+
+    def below(uid: str, limit: int = 100) -> int:
+        return sum(go(store.directory.counts(RunUid(uid), limit=limit)).values())
+
+    assert (below("root"), below("a"), below("d"), below("nobody")) == (3, 2, 0, 0)
+    assert below("root", limit=2) == 2

@@ -72,12 +72,17 @@ class App(Group):
         *,
         durability: Literal["full", "fast"] = "full",
         replay: Literal["checked", "tolerant"] = "checked",
+        tree_depth: int = 32,
+        tree_runs: int = 20_000,
     ) -> None:
         super().__init__()
         if durability not in ("full", "fast"):
             raise UsageError(f"durability={durability!r} is not one of full, fast.")
         if replay not in ("checked", "tolerant"):
             raise UsageError(f"replay={replay!r} is not one of checked, tolerant.")
+        if tree_depth < 1 or tree_runs < 1:
+            raise UsageError("tree_depth and tree_runs must be at least 1.")
+        self._limits = (tree_depth, tree_runs)
         self._url = url
         self._durability = durability
         self._replay = replay
@@ -158,7 +163,10 @@ class App(Group):
         await store.open()
         self._restore_gc = calm()
         self._executor = PoolExecutor()
-        settings = Settings(tolerant=self._replay == "tolerant", heart_apart=True)
+        depth, runs = self._limits
+        settings = Settings(
+            tolerant=self._replay == "tolerant", heart_apart=True, tree_depth_max=depth, tree_runs_max=runs
+        )
         catalogue = self.catalogue()
         world = World(
             store=store,

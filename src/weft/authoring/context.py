@@ -420,6 +420,8 @@ class Context:
         scope = _scope()
         invocation = _invocation(scope, call, input)
         entry = start_child(scope, invocation, run_id=id or "", awaited=False)
+        if not entry.child:
+            raise child_failed(await scope.driver.outcome(entry))
         from weft.authoring.handles import ChildHandle  # noqa: PLC0415 - handles know contexts, not the other way round
 
         return ChildHandle(scope.driver, entry, invocation.workflow.result, child_failed)

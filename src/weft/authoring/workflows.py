@@ -10,7 +10,7 @@ import msgspec
 from weft.authoring.runnable import Invocation, Runnable
 from weft.core import commands as c
 from weft.core import values
-from weft.errors import RunCancelled, RunFailed, UsageError
+from weft.errors import LimitExceeded, RunCancelled, RunFailed, UsageError
 from weft.runtime.code_driver import CodeDriver, current_scope
 from weft.runtime.scopes import Scope
 from weft.steps.codec import Codec
@@ -146,6 +146,11 @@ def child_failed(entry: Any) -> Exception:
     """What the code sees of a child that did not complete: it failed, was cancelled, or took longer than we wait."""
     # Its place is where this run called the child, so that it can be named here.
     failure = msgspec.structs.replace(entry.failure, location=entry.key)
+    if not entry.child:
+        # No run was made: a limit of its tree was reached, or the tree is cancelled.
+        if failure.code == RunCancelled.code:
+            return RunCancelled(failure.message, run_id="")
+        return LimitExceeded(failure.message, code=failure.code)
     match msgspec.json.decode(entry.output):
         case None:
             return rebuild(failure)

@@ -359,6 +359,17 @@ PAGES: dict[str, Page] = {
         "A single value may have 16 MiB as JSON and 100 levels. Limits stand at the door, so nothing was stored.",
         "Store big things elsewhere and pass their address; pass deep or long ones in pieces.",
     ),
+    "limit.tree_depth": Page(
+        "A run cannot start another one: too many runs below each other wait already.",
+        "A workflow that starts itself, or a graph with a node that names the graph, goes on without end. A tree of "
+        "runs may be 32 deep.",
+        "Let the workflow end before it starts itself again, or set the limit: weft.App(tree_depth=64).",
+    ),
+    "limit.tree_runs": Page(
+        "A run cannot start another one: its tree has too many open runs.",
+        "A tree may have 20,000 runs that are not over. Those that are over do not count.",
+        "Wait for some before you start others (ctx.map has a width), or set the limit: weft.App(tree_runs=50_000).",
+    ),
     "limit.busy": Page(
         "The server takes no more of this now.",
         "Too many requests at once or per second, too many that listen, or work has waited too long to take new runs.",

@@ -58,6 +58,10 @@ def opened_now(_: Raw, read: Callable[[], Any]) -> Any:
     return read()
 
 
+def any_child(_: State) -> None:
+    """There is no limit."""
+
+
 def kept_inline(raw: bytes) -> Raw:
     """A value for the log, where nothing is too large for it."""
     return Raw(values.seal(raw))
@@ -73,6 +77,8 @@ class Env(msgspec.Struct, frozen=True):
     """The content of a blob, if it is in memory."""
     keep: Callable[[bytes], Raw] = kept_inline
     """JSON as the log holds it: itself, or a reference to a blob that is durable before the append is."""
+    check_child: Callable[[State], None] = any_child
+    """Refuse to start another child of this run. Raises LimitExceeded, RunCancelled."""
     recall: Callable[[Raw, Callable[[], Any]], Any] = opened_now
     """A large value that many decisions look into: as it was opened before, or as the function opens it now."""
 

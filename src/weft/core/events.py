@@ -338,6 +338,8 @@ class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
     plan: Raw = ABSENT
     """Of a goal run: the plan that it follows."""
     add: list[str] = []
+    refused: Failure | None = None
+    """Why no run was made for it. Known to code only: a node or a step fails by an event of its own."""
 
 
 class ChildEnded(Event, frozen=True, kw_only=True, tag="child_ended"):

@@ -32,6 +32,7 @@ from weft.core.ids import EntryId
 from weft.core.questions import STARTED_BY
 from weft.core.state import State
 from weft.core.tasks import must_end, remember_undo
+from weft.core.trees import depth_of, root_of
 from weft.core.waits import finished, refuse_unless
 from weft.errors import Failure, RunUndone
 
@@ -184,7 +185,14 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
         version=event.version,
         style=event.style,
         timeout_ms=event.timeout_ms,
-        parent=Parent(uid=state.uid, entry=state.seq, run_id=state.run_id, facts=facts),
+        parent=Parent(
+            uid=state.uid,
+            entry=state.seq,
+            run_id=state.run_id,
+            facts=facts,
+            root=root_of(state),
+            depth=depth_of(state) + 1,
+        ),
         # Who started a run has started what it starts.
         attributes={name: value for name, value in state.attributes.items() if name == STARTED_BY},
     )

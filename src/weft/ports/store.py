@@ -21,6 +21,8 @@ from weft.ports.streams import Streams
 
 PENDING = "pending"
 """A run that was accepted and that no host has taken up: it has a start in its inbox, and no event."""
+START_MAIL = "start"
+"""The id of the mail that a run is made with."""
 OPEN_STATUSES = (PENDING, "running", "paused", "cancelling", "rolling_back", "held")
 OVER_STATUSES = ("completed", "failed", "cancelled")
 REOPENED_STATUSES = ("failed", "held")
@@ -331,8 +333,11 @@ class Directory(Protocol):
         """The earliest time at which time alone makes a run claimable, at rest or of a dead host."""
         ...
 
-    async def counts(self) -> Mapping[str, int]:
-        """How many runs there are of each status."""
+    async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
+        """How many runs there are of each status.
+
+        ``below``: only open runs below this one, found through open runs; at most ``limit`` are counted.
+        """
         ...
 
 

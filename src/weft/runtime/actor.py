@@ -72,6 +72,7 @@ class Actor:
         "_scheduled",
         "callee",
         "committed_seq",
+        "cut_off",
         "died",
         "drafts",
         "driver",
@@ -129,6 +130,8 @@ class Actor:
         """As the row has it, once everything that was taken to be committed is."""
         self.callee: Callee | None = None
         """Of a run that was started by name: what the name means here."""
+        self.cut_off = False
+        """It is about to start below a root that is cancelled."""
         self.pending = False
         """Its row says so: the next append gives it the status that it has."""
         self.idle_since = engine.clock.monotonic()
@@ -345,6 +348,7 @@ class Actor:
                 blob=self.blob,
                 keep=self.keep,
                 recall=self.engine.recent.recall,
+                check_child=self.engine.trees.check,
             )
         return facts
 

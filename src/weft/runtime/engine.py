@@ -59,6 +59,7 @@ from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedWork
 from weft.runtime.step_keeper import StepKeeper
 from weft.runtime.timers import Timers
+from weft.runtime.trees import Trees
 from weft.runtime.worker import Flight, Report, Worker
 from weft.steps.base import Executor, StepBody
 
@@ -127,6 +128,7 @@ class Engine:
         self.recall = Recall(self)
         self.shared = SharedWork(self)
         self.recovery = Recovery(self)
+        self.trees = Trees(self)
         self.keeper = Keeper(self)
         self.heart = Heartbeat(self)
         self._about = world.about
@@ -432,6 +434,7 @@ class Engine:
         for posted in actor.leave_behind():
             self.aside(self.deliver(actor.uid, posted))
         state = actor.machine.state
+        self.trees.closed(state)
         self.over(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
 
     def _due(self, uid: RunUid, entry: EntryId) -> None:

@@ -8,6 +8,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.decider import Letter
 from weft.core.ids import EntryId, RunId, RunUid, Seq
+from weft.core.trees import root_of
 from weft.ports.store import Mail, NewRun
 from weft.runtime.code_driver import diverged
 from weft.runtime.draft import Draft, Posted
@@ -37,6 +38,7 @@ def enclose(actor: Actor, draft: Draft, letter: Letter) -> None:
             owner=actor.engine.host if hosted else None,
         )
         draft.children.append(new)
+        actor.engine.trees.opened(root_of(actor.machine.state), new.uid)
         return
     mail_id = f"{actor.uid}/{actor.machine.state.seq}"
     draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=actor.now_ms))

@@ -21,7 +21,7 @@ from weft.core.ids import EntryId, Epoch, Millis, RunUid, Seq
 from weft.core.state import FOLD
 from weft.errors import Corrupt, KeyReused, StoreError, WeftError
 from weft.ports.boundary import boundary
-from weft.ports.store import PENDING, KeyRow, Loaded, Mail, Outcome, RunRow
+from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
@@ -157,6 +157,8 @@ class Recovery:
             if loaded is not None and (loaded.row.epoch, loaded.row.owner) == (row.epoch, engine.host):
                 if not row.style:
                     await self._fetch_input(actor, loaded)
+                if not row.seq and row.parent is not None:
+                    actor.cut_off = await self._is_cut_off(loaded)
                 boundary("recovery.loaded")
                 for offer in rows:
                     engine.shared.know(offer)
@@ -173,6 +175,12 @@ class Recovery:
         for posted in actor.leave_behind():
             engine.aside(engine.deliver(row.uid, posted))
         return None
+
+    async def _is_cut_off(self, loaded: Loaded) -> bool:
+        """Whether this is the start of a run below a root that is cancelled."""
+        starts = (c.decode(mail.body) for mail in loaded.inbox if mail.id == START_MAIL)
+        parents = [start.parent for start in starts if isinstance(start, c.StartRun) and start.parent is not None]
+        return any([await self._engine.trees.is_cancelled(parent.root or parent.uid) for parent in parents])
 
     async def _fetch_input(self, actor: Actor, loaded: Loaded) -> None:
         """Nobody has checked the input of a run that was started by name: its first decision needs it."""
@@ -193,6 +201,7 @@ class Recovery:
             machine.evolve(e.decode(stored.body), at=stored.at)
             actor.tail_bytes += len(stored.body)
         actor.machine = machine
+        self._engine.trees.loaded(machine.state)
         actor.committed_seq = Seq(machine.state.seq)
         actor.mail_taken = loaded.row.mail - len(loaded.inbox)
         actor.idle_until = loaded.row.idle_until

@@ -35,5 +35,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     blob_cache_bytes: int = 64 * 1024 * 1024
     recent_bytes: int = 4 * 1024 * 1024
     """Of inputs that are kept opened, counted as JSON."""
+    tree_depth_max: int = 32
+    """Runs below each other, from the root down."""
+    tree_runs_max: int = 20_000
+    """Open runs of one tree, the root included."""
     tolerant: bool = False
     """Divergence in arguments is only reported."""

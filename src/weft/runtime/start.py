@@ -8,7 +8,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import values
-from weft.errors import UnknownWorkflow
+from weft.errors import RunCancelled, UnknownWorkflow
 from weft.ports.store import Resolved
 from weft.runtime.draft import Draft
 from weft.runtime.programs import GoalProgram, GraphProgram
@@ -22,6 +22,9 @@ def complete_start(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
     if start.run_id != actor.id:
         taken = f"{start.run_id} exists already"
         start = msgspec.structs.replace(start, run_id=actor.id, refused=taken)
+    if actor.cut_off:
+        reason = "the run at the root of its tree is cancelled"
+        start = msgspec.structs.replace(start, refused=reason, refused_as=RunCancelled.code)
     return _with_defaults(actor, start if start.style else _resolved(actor, start, draft))
 
 

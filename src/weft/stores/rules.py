@@ -12,10 +12,7 @@ import msgspec
 
 from weft.core.ids import Millis, RunId, RunUid
 from weft.errors import Conflict, UsageError
-from weft.ports.store import OVER_STATUSES, PENDING, REOPENED_STATUSES, Append, Mail, NewRun
-
-START_MAIL = "start"
-"""The id of the mail that a run is made with."""
+from weft.ports.store import OVER_STATUSES, PENDING, REOPENED_STATUSES, START_MAIL, Append, Mail, NewRun
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 

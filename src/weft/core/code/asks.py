@@ -12,10 +12,11 @@ from typing import Any
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.locations import compact, key_of, registered
+from weft.core.decider import Env
 from weft.core.ids import EntryId, tenant_prefix
 from weft.core.state import CodeIndex, CodeState
 from weft.core.waits import decide_taken, refuse_unless, waiting_messages
-from weft.errors import NotFound
+from weft.errors import Failure, NotFound, WeftError
 
 
 def child_uid(uid: str, seq: int) -> str:
@@ -23,7 +24,7 @@ def child_uid(uid: str, seq: int) -> str:
     return blake2b(f"{uid}/{seq}".encode(), digest_size=16).hexdigest()
 
 
-def decide(state: CodeState, index: CodeIndex, ask: c.Ask) -> Sequence[e.AnyEvent]:
+def decide(state: CodeState, index: CodeIndex, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
     """The events of an ask. Names that the registry lacks come with its first event."""
     add: list[str] = []
     base = index.paths.get(ask.scope)
@@ -33,7 +34,7 @@ def decide(state: CodeState, index: CodeIndex, ask: c.Ask) -> Sequence[e.AnyEven
             index.paths[ask.scope] = base
     number = registered(ask.name, index.name_ids, add)
     path = [*base, number] if ask.n == 1 else [*base, number, -ask.n]
-    events = _ASKS[type(ask)](state, ask, path, add)
+    events = _ASKS[type(ask)](state, ask, path, add, env)
     leaving = _LEAVING.get(type(ask))
     return events if leaving is None else (*_let_go(state, index, leaving(ask)), *events)
 
@@ -48,7 +49,7 @@ def _let_go(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -> list
     ]
 
 
-def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
     event = e.TaskScheduled(
         at=path,
         add=add,
@@ -63,7 +64,7 @@ def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str]) -> Se
     return (event,)
 
 
-def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
     awaited = e.MessageAwaited(at=path, add=add, names=ask.names, most=ask.most, due=ask.due, answer=ask.answer)
     found = waiting_messages(state, ask.names, ask.most)
     if not found:
@@ -71,14 +72,14 @@ def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[st
     return (awaited, *decide_taken(EntryId(state.seq + 1), found, answer=ask.answer))
 
 
-def _answer(state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+def _answer(state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
     event = e.MessageAnswered(
         at=path, add=add, message=ask.message, output=ask.output, repeated=ask.message not in state.requests
     )
     return (event,)
 
 
-def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
     event = e.AskOpened(
         at=path,
         add=add,
@@ -96,7 +97,23 @@ def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str]) -> Seq
     return (event,)
 
 
-def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str]) -> Sequence[e.AnyEvent]:
+def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], env: Env) -> Sequence[e.AnyEvent]:
+    try:
+        env.check_child(state)
+    except WeftError as error:
+        failure = Failure(type=type(error).__name__, message=error.message, code=error.code)
+        refused = e.ChildStarted(
+            at=path,
+            add=add,
+            workflow=ask.workflow,
+            version=ask.version,
+            run_id="",
+            uid="",
+            input=ask.input,
+            digest=ask.digest,
+            refused=failure,
+        )
+        return (refused,)
     place = key_of(ask.scope, ask.name, ask.n)
     run_id = f"{state.run_id}.{place}"
     if ask.run_id:
@@ -122,20 +139,24 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str]) ->
     return (event,)
 
 
-_ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str]], Sequence[e.AnyEvent]]] = {
+_ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str], Env], Sequence[e.AnyEvent]]] = {
     c.ScheduleTask: _task,
-    c.SetTimer: lambda _, ask, path, add: (e.TimerSet(at=path, add=add, due=ask.due),),
+    c.SetTimer: lambda _, ask, path, add, __: (e.TimerSet(at=path, add=add, due=ask.due),),
     c.AwaitMessages: _messages,
     c.AnswerMessage: _answer,
     c.OpenAsk: _open_ask,
     c.StartChild: _child,
-    c.RecordValue: lambda _, ask, path, add: (e.ValueRecorded(at=path, add=add, of=ask.of, value=ask.value),),
-    c.SetAttributes: lambda _, ask, path, add: (e.AttributesSet(at=path, add=add, attributes=ask.attributes),),
-    c.DecideRace: lambda _, ask, path, add: (e.RaceDecided(at=path, add=add, winner=ask.winner, losers=ask.losers),),
-    c.TurnLoop: lambda _, ask, path, add: (
+    c.RecordValue: lambda _, ask, path, add, __: (e.ValueRecorded(at=path, add=add, of=ask.of, value=ask.value),),
+    c.SetAttributes: lambda _, ask, path, add, __: (e.AttributesSet(at=path, add=add, attributes=ask.attributes),),
+    c.DecideRace: lambda _, ask, path, add, __: (
+        e.RaceDecided(at=path, add=add, winner=ask.winner, losers=ask.losers),
+    ),
+    c.TurnLoop: lambda _, ask, path, add, __: (
         e.LoopTurned(at=path, add=add, round=ask.round, state=ask.state, keep=ask.keep),
     ),
-    c.FinishLoop: lambda _, ask, path, add: (e.LoopFinished(at=path, add=add, rounds=ask.rounds, output=ask.output),),
+    c.FinishLoop: lambda _, ask, path, add, __: (
+        e.LoopFinished(at=path, add=add, rounds=ask.rounds, output=ask.output),
+    ),
 }
 
 

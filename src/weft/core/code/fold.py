@@ -258,6 +258,9 @@ def _child_started(state: CodeState, index: CodeIndex, event: e.ChildStarted, at
     entry = _open(state, index, event, "child")
     entry.digest = event.digest
     entry.child = event.run_id
+    if event.refused is not None:
+        _fail(state, state.seq, event.refused)
+        return
     state.children[state.seq] = Child(
         uid=event.uid, run_id=event.run_id, workflow=event.workflow, since=at, due=event.due, awaited=event.awaited
     )

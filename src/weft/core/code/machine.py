@@ -56,7 +56,7 @@ class CodeMachine:
 
     def decide(self, command: c.AnyCommand, env: Env) -> Sequence[e.AnyEvent]:
         if isinstance(command, c.Ask):
-            return asks.decide(self.state, self.index, command)
+            return asks.decide(self.state, self.index, command, env)
         decide = _DECIDE.get(type(command))
         if decide is None:
             raise unknown_command(self.state.run_id, "code", command)
@@ -273,6 +273,8 @@ def _stop_child(machine: CodeMachine, event: e.EntryCancelled | e.WaitTimedOut) 
 
 
 def _start_child(machine: CodeMachine, event: e.ChildStarted) -> Sequence[Letter]:
+    if event.refused is not None:
+        return ()
     return (Letter(to=event.uid, command=life.child_start(machine.state, event), create=True),)
 
 

@@ -147,6 +147,7 @@ def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled
 
 def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted:
     state = turn.state
+    turn.env.check_child(state)
     way = step.definition.way
     timeout = step.definition.policy.timeout_ms
     workflow, version, style = "", "1", "goal"

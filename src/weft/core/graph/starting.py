@@ -215,6 +215,7 @@ def _child(program: GraphProgram, view: View, given: Raw) -> e.ChildStarted:
 def _started(view: View, work: WorkflowWork, version: str, style: e.Style, given: Raw) -> e.ChildStarted:
     state, token, now = view.state, view.token, view.env.now
     node = view.graph.nodes[token.node]
+    view.env.check_child(state)
     return e.ChildStarted(
         node=node.id,
         token=token.id,

@@ -76,8 +76,19 @@ class MemoryDirectory:
         ]
         return min((time for time in times if time is not None and time < NEVER), default=None)
 
-    async def counts(self) -> Mapping[str, int]:
-        return dict(Counter(run.status for run in self._content.runs.values()))
+    async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
+        runs = self._content.runs.values() if below is None else self._below(below)[:limit]
+        return dict(Counter(run.status for run in runs))
+
+    def _below(self, root: RunUid) -> list[Run]:
+        children: dict[RunUid, list[Run]] = {}
+        for run in self._content.open.values():
+            if run.new.parent is not None:
+                children.setdefault(run.new.parent, []).append(run)
+        found = list(children.get(root, ()))
+        for run in found:  # grows while it is gone through
+            found.extend(children.get(run.new.uid, ()))
+        return found
 
 
 def _newness(run: Run) -> tuple[int, str]:

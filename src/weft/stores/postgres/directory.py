@@ -73,6 +73,15 @@ OWN_MAIL = (
 )
 
 
+COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
+BELOW = (
+    "WITH RECURSIVE below (uid, status) AS ("
+    "SELECT uid, status FROM runs WHERE parent = $1 AND ended_at IS NULL "
+    "UNION ALL SELECT r.uid, r.status FROM below b JOIN runs r ON r.parent = b.uid WHERE r.ended_at IS NULL) "
+    "SELECT status, count(*) FROM (SELECT status FROM below LIMIT $2) AS counted GROUP BY status"
+)
+
+
 class PostgresDirectory:
     """The directory of a Postgres store."""
 
@@ -120,8 +129,9 @@ class PostgresDirectory:
         found = await fetch_value(self._lines, NEXT_WAKE, *_columns(workflows), list(dead))
         return None if found is None else Millis(found)
 
-    async def counts(self) -> Mapping[str, int]:
-        rows = await fetch(self._lines, "SELECT status, count(*) FROM runs GROUP BY status")
+    async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
+        text, values = (COUNTS, ()) if below is None else (BELOW, (below, limit))
+        rows = await fetch(self._lines, text, *values)
         return {str(status): int(count) for status, count in rows}
 
     async def _one(self, column: str, value: str) -> RunRow | None:

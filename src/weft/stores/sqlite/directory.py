@@ -69,6 +69,15 @@ _OWN_MAIL = (
 )
 
 
+_COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
+_BELOW = (
+    "WITH RECURSIVE below (uid, status) AS ("
+    "SELECT uid, status FROM runs WHERE parent = ? AND ended_at IS NULL "
+    "UNION ALL SELECT r.uid, r.status FROM below b JOIN runs r ON r.parent = b.uid WHERE r.ended_at IS NULL) "
+    "SELECT status, count(*) FROM (SELECT status FROM below LIMIT ?) AS counted GROUP BY status"
+)
+
+
 class SqliteDirectory:
     """The directory of a SQLite store."""
 
@@ -126,9 +135,9 @@ class SqliteDirectory:
 
         return min(map(Millis, await self._reader.aside(work)), default=None)
 
-    async def counts(self) -> Mapping[str, int]:
-        text = "SELECT status, count(*) FROM runs GROUP BY status"
-        rows = await self._reader.aside(lambda connection: connection.execute(text).fetchall())
+    async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
+        text, values = (_COUNTS, ()) if below is None else (_BELOW, (below, limit))
+        rows = await self._reader.aside(lambda connection: connection.execute(text, values).fetchall())
         return {str(status): int(str(count)) for status, count in rows}
 
 

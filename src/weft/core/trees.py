@@ -1,0 +1,15 @@
+"""Where a run stands in its tree. Pure."""
+
+from __future__ import annotations
+
+from weft.core.state import State
+
+
+def root_of(state: State) -> str:
+    """The uid of the run at the root."""
+    return state.parent.root or state.parent.uid if state.parent is not None else state.uid
+
+
+def depth_of(state: State) -> int:
+    """How many runs there are from the root down to this one, both included."""
+    return state.parent.depth if state.parent is not None else 1

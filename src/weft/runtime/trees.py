@@ -1,0 +1,146 @@
+"""How deep and how large a tree of runs may grow, as one host sees it.
+
+A host knows the open runs that it started, loaded or saw ending, by their root. What it cannot know (runs of other
+hosts, runs at rest) it asks the store for: once for a tree that began elsewhere, and again while a tree is more than
+half full. So a child start costs a look into memory, and never a count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from weft.core.ids import RunUid
+from weft.core.state import State
+from weft.core.trees import depth_of, root_of
+from weft.errors import LimitExceeded, RunCancelled
+from weft.runtime.insist import insist
+
+if TYPE_CHECKING:
+    from weft.runtime.actor import Actor
+    from weft.runtime.engine import Engine
+
+CANCELLED = ("cancelling", "cancelled")
+
+
+class Tree:
+    """The open runs below one root."""
+
+    __slots__ = ("cancelled", "counted", "counted_at", "seen", "unseen")
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.unseen = 0
+        """Open runs that this host has not seen, less those that it has not seen ending."""
+        self.counted_at = 0
+        """How many were open when the store was last asked."""
+        self.counted = False
+        """Whether the store was asked, or need not be."""
+        self.cancelled = False
+
+    @property
+    def open(self) -> int:
+        return len(self.seen) + self.unseen
+
+
+class Trees:
+    """The trees of the runs of one host."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._trees: dict[str, Tree] = {}
+
+    # --- what happens to runs -------------------------------------------------------------------------------------
+
+    def opened(self, root: str, uid: str) -> None:
+        """A run below this root was started here."""
+        self._trees.setdefault(root, Tree()).seen.add(uid)
+
+    def loaded(self, state: State) -> None:
+        """A run was loaded here: it is open, and so are the children that it waits for."""
+        found = [child.uid for child in state.children.values()]
+        if state.parent is not None:
+            found.append(state.uid)
+        if found:
+            self._trees.setdefault(root_of(state), Tree()).seen.update(found)
+
+    def closed(self, state: State) -> None:
+        """A run has ended here."""
+        tree = self._trees.get(root_of(state))
+        if tree is None:
+            return
+        tree.seen.discard(state.uid)
+        if state.parent is None or not tree.seen:
+            del self._trees[root_of(state)]
+
+    # --- asking ---------------------------------------------------------------------------------------------------
+
+    def check(self, state: State) -> None:
+        """Refuse another child of this run. Raises LimitExceeded, RunCancelled."""
+        settings = self._engine.settings
+        root = root_of(state)
+        tree = self._tree(root)
+        if self._is_cancelled(root, tree):
+            raise RunCancelled(
+                f"{state.run_id} cannot start a run: the run at the root of its tree is cancelled.", run_id=state.run_id
+            )
+        if depth_of(state) >= settings.tree_depth_max:
+            raise _too_deep(state, settings.tree_depth_max)
+        # The root is one of them.
+        if tree.open + 1 >= settings.tree_runs_max:
+            self._count(root, tree)
+            raise _too_many(state, settings.tree_runs_max)
+        if tree.open - tree.counted_at > settings.tree_runs_max // 20 and tree.open * 2 > settings.tree_runs_max:
+            self._count(root, tree)
+
+    async def is_cancelled(self, root: str) -> bool:
+        """Whether the run at the root is cancelled, also if another host has it."""
+        state = self._engine.state_of(RunUid(root))
+        if state is not None:
+            return state.cancelled is not None
+        row = await insist(self._engine, lambda: self._engine.store.directory.row(RunUid(root)))
+        return row is not None and row.status in CANCELLED
+
+    def _tree(self, root: str) -> Tree:
+        tree = self._trees.setdefault(root, Tree())
+        if not tree.counted:
+            tree.counted = True
+            if not self._began_here(root):
+                self._count(root, tree)
+        return tree
+
+    def _began_here(self, root: str) -> bool:
+        actor: Actor | None = self._engine.actors.get(RunUid(root))
+        return actor is not None and actor.epoch == 1
+
+    def _is_cancelled(self, root: str, tree: Tree) -> bool:
+        state = self._engine.state_of(RunUid(root))
+        return tree.cancelled if state is None else state.cancelled is not None
+
+    def _count(self, root: str, tree: Tree) -> None:
+        tree.counted_at = tree.open
+        self._engine.aside(insist(self._engine, lambda: self._look(root, tree)))
+
+    async def _look(self, root: str, tree: Tree) -> None:
+        directory = self._engine.store.directory
+        counts = await directory.counts(RunUid(root), limit=self._engine.settings.tree_runs_max)
+        found = sum(counts.values())
+        tree.unseen = found - len(tree.seen)
+        tree.counted_at = tree.open
+        row = await directory.row(RunUid(root))
+        tree.cancelled = row is not None and row.status in CANCELLED
+
+
+def _too_deep(state: State, limit: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"{state.run_id} is {limit} runs below each other deep; it cannot start another one below it.",
+        hint="Does a workflow start itself without end? App(tree_depth=…) sets the limit.",
+        code="limit.tree_depth",
+    )
+
+
+def _too_many(state: State, limit: int) -> LimitExceeded:
+    return LimitExceeded(
+        f"The tree of {state.run_id} has {limit} open runs; no more can start.",
+        hint="Wait for some to end before starting others. App(tree_runs=…) sets the limit.",
+        code="limit.tree_runs",
+    )
