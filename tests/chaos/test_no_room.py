@@ -154,3 +154,24 @@ def test_a_statement_timeout_refuses_starts_and_loses_nothing(own_cluster: Clust
         await connection.close()
 
     asyncio.run(play(own_cluster.url(), trouble, Unavailable))
+
+
+def test_a_host_whose_file_was_deleted_says_so_and_takes_nothing_more(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        app, gate = shop(f"sqlite:///{tmp_path}/weft.db")
+        gate.set()
+        async with app:
+            assert await (await app.start("order", {"number": 1}, id="first")).result() == 1
+            (tmp_path / "weft.db").unlink()
+            with pytest.raises(Unavailable):
+                for n in range(1_000):
+                    await app.start("order", {"number": n}, id=f"lost-{n}")
+                    await asyncio.sleep(0.005)
+            while not any("deleted or replaced" in record.getMessage() for record in caplog.records):
+                await asyncio.sleep(0.01)
+
+    with contextlib.suppress(StoreError):  # nor can it say good-bye
+        asyncio.run(scenario())
+    assert any("deleted or replaced" in record.getMessage() for record in caplog.records)
