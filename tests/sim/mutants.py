@@ -10,8 +10,7 @@ import msgspec
 
 from tests.sim.workflows import Cast
 from weft.core import commands as c
-from weft.core import events as e
-from weft.core import life, reversals, tasks, waits
+from weft.core import life, reversals, waits
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.ports.store import Outcome, StoredEvent
@@ -176,17 +175,6 @@ def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
 
 
 # --- tasks -------------------------------------------------------------------------------------------------------
-
-
-@mutant
-def a_success_of_any_attempt_counts() -> Iterator[None]:
-    def decide(state: Any, report: Any) -> Any:
-        if report.task not in state.tasks:
-            return ()
-        return (e.TaskSucceeded(task=report.task, output=report.output, attempt=report.attempt),)
-
-    with swap(tasks, "decide_succeeded", decide):
-        yield
 
 
 @mutant

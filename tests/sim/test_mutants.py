@@ -22,7 +22,6 @@ CAUGHT_BY = {
     "recovery_without_task_lost": 34,
     "work_in_flight_is_handed_out_again": 4,
     "a_result_is_forgotten_before_it_is_committed": 4,
-    "a_success_of_any_attempt_counts": 1300,
     "undo_oldest_first": 4,
     "a_cancelled_task_is_not_waited_for": 89,
     "mail_by_high_water_mark": 1,
