@@ -76,11 +76,11 @@ def test_a_second_head_that_does_not_arrive_ends_the_connection() -> None:
 
 def test_the_head_of_a_request_sent_ahead_waits_for_the_answer_before() -> None:
     """A client that pipelines is not slow: the server is still busy with its first request."""
-    with serving(shop(), limits=QUICK) as server:
+    with serving(shop(), limits=Limits(head_seconds=1.0, body_seconds=600.0)) as server:
         run = server.start("talk", words=[])
         asked = f"GET {API}/runs/{run}/result?wait=20 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /he".encode()
         with slow_sockets(server, 1, asked) as (client,):
-            time.sleep(3 * QUICK.head_seconds)
+            time.sleep(2.5)  # longer than a head may take
             server.post(f"{API}/runs/{run}/messages", {"name": "enough", "body": 1})
             assert client.recv(10_000).startswith(b"HTTP/1.1 200")
             assert rest_of(client).startswith(b"HTTP/1.1 408")
