@@ -181,14 +181,7 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
         refuse_unless(state.status == "failed", state, "tried again")
     else:
         refuse_unless(state.status in ("failed", "held"), state, "tried again from there")
-    first = 0
-    if command.start:
-        found = index.keys.get(command.start)
-        if found is None:
-            raise NotFound(
-                f"{state.run_id} has recorded nothing at {command.start!r}.", hint="weft show lists its places."
-            )
-        first = found
+    first = _first_at(state, index, command.start) if command.start else 0
     undone = set(state.undone)
     dropped = [
         number
@@ -204,6 +197,23 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
         if state.entries[number].status == "open" and state.entries[number].kind != "loop"
     ]
     return (*stopped, e.RunRetried(dropped=[*dropped, *rewound]))
+
+
+def _first_at(state: CodeState, index: CodeIndex, place: str) -> int:
+    """The first entry at or below a place; inside a loop whose rounds have left the state, that of the loop."""
+    found = index.keys.get(place)
+    entries: list[int] = index.below(f"{place}/")
+    if found is not None:
+        entries.append(found)
+    if entries:
+        return min(entries)
+    segments = place.split("/")
+    for at, segment in enumerate(segments):
+        number = index.keys.get("/".join(segments[:at])) if segment[:1] == "~" and segment[1:].isdigit() else None
+        loop = state.entries[number] if number is not None else None
+        if loop is not None and loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
+            return _first_at(state, index, loop.key)
+    raise NotFound(f"{state.run_id} has recorded nothing at {place!r}.", hint="weft show lists its places.")
 
 
 def _loops_past(state: CodeState, index: CodeIndex, places: Sequence[str]) -> list[int]:
