@@ -134,6 +134,7 @@ CODES_WITHOUT_A_CLASS = {
     "goal.unknown_word",
     "goal.wrong_type",
     "goal.yaml",
+    "store.file_gone",
     "task.not_yours",
 }
 

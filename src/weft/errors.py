@@ -22,7 +22,8 @@
     │   ├── Unavailable  Full     the outcome is unknown; nothing can be written
     │   └── Corrupt  NewerSchema  what is stored cannot be read
     ├── HttpFailed                an HTTP call was answered with a no; .status
-    │   └── HttpUnavailable       no answer, or "not now"
+    │   ├── HttpUnavailable       no answer, or "not now"
+    │   └── NotAnAnswer           an answer that cannot be read as outputs
     ├── ScriptFailed              a script in Lua or Ale raised; .line .reason
     ├── EvaluationFailed          an expression met values that it cannot work with
     └── LimitExceeded             size, depth, count, time

@@ -83,6 +83,13 @@ async def receiving(ctx: weft.Context, s: Shop) -> Any:
     return [first, len(many), late]
 
 
+async def answering(ctx: weft.Context, s: Shop) -> Any:
+    message = await ctx.receive("a", int, answer=True)
+    await s.work(message.body)
+    await message.answer(message.body * 2)
+    return message.body
+
+
 async def refusing(ctx: weft.Context, s: Shop) -> Any:
     return await ctx.receive("a", str, timeout="1m", default="none")
 
@@ -264,7 +271,7 @@ async def queueing(ctx: weft.Context, s: Shop) -> Any:
 CORPUS: dict[str, Body] = {
     body.__name__: body
     for body in (
-        sequence, failing, inline, sleeping, receiving, refusing, joining, join_failing, join_timing, racing,
+        sequence, failing, inline, sleeping, receiving, answering, refusing, joining, join_failing, join_timing, racing,
         race_cleaning, race_timing, mapping, mapping_outcomes, looping, nested_loops, gathering, grouping, completing,
         waiting, cancelling, cleaning, children, asking, escalating, recording, trying, queueing,
     )

@@ -431,6 +431,12 @@ PAGES: dict[str, Page] = {
         "Read the status and the message; correct the request, or catch the error: "
         "catch: [{error: HttpFailed, to: …}].",
     ),
+    "http.not_an_answer": Page(
+        "A service answered, and the answer cannot be read as outputs.",
+        "The body is no JSON, or JSON that is no object with the names of the outputs.",
+        'Let the service answer with an object, for example {"total": 42}. A webhook with such a body is refused, and '
+        "the step goes on waiting for a better one.",
+    ),
     "http.unavailable": Page(
         'An HTTP call was not answered, or with "not now" (408, 425, 429, 5xx).',
         "It is tried again as the step's policy says, and not before the other side's Retry-After.",

@@ -52,7 +52,7 @@ class HttpUnavailable(HttpFailed):
 class NotAnAnswer(HttpFailed):
     """What came back cannot be read as outputs: no JSON, or no object."""
 
-    code = "http.failed"
+    code = "http.not_an_answer"
 
 
 class AddressRefused(NotAllowed):
