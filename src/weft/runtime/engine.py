@@ -211,7 +211,7 @@ class Engine:
 
     def aside(self, coro: Any) -> None:
         """Do something that takes its time, beside the turns of runs."""
-        task = asyncio.get_running_loop().create_task(coro)
+        task = self._loop.create_task(coro)
         self._side.add(task)
         task.add_done_callback(self._aside_done)
 
