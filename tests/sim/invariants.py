@@ -181,11 +181,8 @@ _FOLLOWS = (
 def _decided(cluster: Cluster, run: Run, events: list[e.AnyEvent], blobs: dict[str, bytes]) -> Iterator[str]:
     machine = _fresh(cluster, run)
     for stored, event in zip(run.events, events, strict=True):
-        refused = isinstance(event, e.RunFailed) and event.failure.code == "run.id_taken"
-        never_begun = (
-            isinstance(event, e.RunCancelled) and isinstance(events[1], e.CancelRequested) and len(events) == 3
-        )
-        if isinstance(event, _FOLLOWS) and not refused and not never_begun:
+        never_begun = isinstance(event, e.RunFailed | e.RunCancelled) and event.never_begun
+        if isinstance(event, _FOLLOWS) and not never_begun:
             env = Env(now=stored.at, check=check_schema, blob=blobs.get, keep=_keep)
             try:
                 again = machine.follow(env)

@@ -77,11 +77,15 @@ class RunCompleted(Event, frozen=True, kw_only=True, tag="run_completed"):
 class RunFailed(Event, frozen=True, kw_only=True, tag="run_failed"):
     failure: Failure
     not_undone: list[str] = []
+    never_begun: bool = False
+    """Its start was refused: no code of it ever ran."""
 
 
 class RunCancelled(Event, frozen=True, kw_only=True, tag="run_cancelled"):
     reason: str = ""
     not_undone: list[str] = []
+    never_begun: bool = False
+    """No code of it ever ran."""
 
 
 class CancelRequested(Event, frozen=True, kw_only=True, tag="cancel_requested"):

@@ -60,7 +60,8 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
     if not command.refused:
         return (started,)
     kind = "IdTaken" if command.refused_as == "run.id_taken" else command.refused_as
-    return (started, RunFailed(failure=Failure(type=kind, message=command.refused, code=command.refused_as)))
+    failure = Failure(type=kind, message=command.refused, code=command.refused_as)
+    return (started, RunFailed(failure=failure, never_begun=True))
 
 
 def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:

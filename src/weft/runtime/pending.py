@@ -53,7 +53,7 @@ def _ending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> App
     decided = [
         *life.decide_start(machine.state, start, now),
         e.CancelRequested(reason=reason),
-        e.RunCancelled(reason=reason),
+        e.RunCancelled(reason=reason, never_begun=True),
     ]
     events: list[StoredEvent] = []
     mail: list[Mail] = []

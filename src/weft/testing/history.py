@@ -106,9 +106,10 @@ def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs:
     """Tell a log to the code; whatever the code then wants to write is divergence. Raises Diverged."""
     machine = CodeMachine.fresh(uid)
     for event in stored:
-        machine.evolve(e.decode(event.body), at=event.at)
-    if machine.state.failure is not None and machine.state.failure.code == "run.id_taken" and len(stored) == 2:
-        return  # its start was refused: no code ever ran
+        fact = e.decode(event.body)
+        machine.evolve(fact, at=event.at)
+        if isinstance(fact, e.RunFailed | e.RunCancelled) and fact.never_begun:
+            return
     listener = _Listener(machine, stored, blobs)
     driver = CodeDriver(machine, program, listener)
     driver.advance()
