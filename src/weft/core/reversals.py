@@ -57,7 +57,7 @@ def ended(state: State, number: int) -> None:
 
 def newest(state: State) -> Undo | None:
     """What is to be undone next while the run goes on; one at a time."""
-    if state.undoing:
+    if state.undoing or not state.reversals:
         return None
     return next((one.undo[-1] for one in state.reversals if one.undo and not one.waits), None)
 

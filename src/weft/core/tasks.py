@@ -101,11 +101,12 @@ def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
     else:
         state.steps_done += 1
         remember_undo(state, event.task, task, event.output, location)
-        reversals.ended(state, event.task)
+        if state.reversals:
+            reversals.ended(state, event.task)
     return task
 
 
-def stop_later(event: TaskSucceeded) -> Sequence[StopTask]:
+def stop_later(_: object, event: TaskSucceeded) -> Sequence[StopTask]:
     """Nobody waits any more for the hand-out that is under way, if an earlier one has succeeded."""
     return (StopTask(event.task),) if event.earlier else ()
 

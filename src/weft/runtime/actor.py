@@ -290,11 +290,12 @@ class Actor:
         if self.driver is not None and state.status not in _IDLE_STATUSES:
             driver = self.driver
             driver.advance()
-            if self.driver is driver and driver.unfinished():
-                self._move_later()
             # A run that was held on the way has let go of its code.
-            if self.driver is driver and driver.lacks:
-                self.engine.fetch_blobs(self, driver.lacks)
+            if self.driver is driver:
+                if driver.unfinished:
+                    self._move_later()
+                if driver.lacks:
+                    self.engine.fetch_blobs(self, driver.lacks)
         try:
             env = self._env()
             for _ in range(MOVES_PER_TURN):
@@ -466,24 +467,21 @@ class Actor:
     def take_draft(self) -> Draft | None:
         """What to commit next. The committer serves many runs, so a defect of this one must not reach it."""
         try:
-            return self._next_draft()
+            while self.drafts and self.flying is None and self.ready:
+                draft = self.drafts.popleft()
+                if draft.is_empty():
+                    self.answer(draft)
+                    continue
+                if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
+                    keep_snapshot(self, draft)
+                if self.idle_until is not None or not self.machine.state.tasks:
+                    note_idle(self, draft)
+                self.flying = draft
+                self.naps_asked = self.engine.heart.naps
+                return draft
         except Exception as error:  # noqa: BLE001 - see give_up
             self.give_up(error)
-            return None
-
-    def _next_draft(self) -> Draft | None:
-        if self.flying is not None or not self.drafts or not self.ready:
-            return None
-        draft = self.drafts.popleft()
-        if draft.is_empty():
-            self.answer(draft)
-            return self._next_draft()
-        if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
-            keep_snapshot(self, draft)
-        note_idle(self, draft)
-        self.flying = draft
-        self.naps_asked = self.engine.heart.naps
-        return draft
+        return None
 
     def mail_count(self) -> int:
         return self.mail_taken

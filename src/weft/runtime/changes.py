@@ -13,21 +13,21 @@ class Changes:
     """Wakes those who wait for a run to change. It knows of commits of this host only."""
 
     def __init__(self) -> None:
-        self._waiting: dict[RunUid, list[asyncio.Event]] = {}
+        self.waiting: dict[RunUid, list[asyncio.Event]] = {}
 
     @contextmanager
     def of(self, uid: RunUid) -> Iterator[asyncio.Event]:
         """An event that is set whenever a commit of this run is seen."""
         changed = asyncio.Event()
-        self._waiting.setdefault(uid, []).append(changed)
+        self.waiting.setdefault(uid, []).append(changed)
         try:
             yield changed
         finally:
-            waiting = self._waiting[uid]
+            waiting = self.waiting[uid]
             waiting.remove(changed)
             if not waiting:
-                del self._waiting[uid]
+                del self.waiting[uid]
 
     def notify(self, uid: RunUid) -> None:
-        for changed in self._waiting.get(uid, ()):
+        for changed in self.waiting.get(uid, ()):
             changed.set()

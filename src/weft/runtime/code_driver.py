@@ -110,6 +110,8 @@ class CodeDriver:
         self.outside = outside
         self.loop: PrivateLoop = make_loop()
         self.evicted = False
+        self.unfinished = False
+        """Whether the code has more to do now, in its next slice."""
         self.lacks: set[str] = set()
         """Digests of blobs that must be in memory before the next fact can be told."""
         self.bodies: dict[int, InlineBody] = {}
@@ -131,6 +133,7 @@ class CodeDriver:
 
     def advance(self) -> None:
         """Tell the code all facts it has not heard of, one at a time, and take in what it asks for."""
+        self.unfinished = False
         if self._finished or self.evicted:
             return
         if self._main is None and not self._begin():
@@ -149,8 +152,8 @@ class CodeDriver:
             self._finish(self.loop.stray)
         elif self._main is not None and self._main.done():
             self._returned(self._main)
-        elif self.unfinished():
-            return
+        elif self.loop.unfinished:
+            self.unfinished = True
         elif not self.lacks and not self._has_something_open():
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
@@ -174,23 +177,14 @@ class CodeDriver:
         self._main = self.loop.spawn(code, Scope(self, ""))
         return True
 
-    def unfinished(self) -> bool:
-        """Whether the code has more to do now, in its next slice."""
-        return self.loop.unfinished and not self._finished
-
     def _turn(self) -> bool:
-        before = self.machine.state.seq
-        self.loop.pump()
+        loop, state = self.loop, self.machine.state
+        before = state.seq
+        loop.pump()
         assert self._main is not None
-        if self.machine.state.seq != before:
-            self.loop.asked()
-        if (
-            self.loop.unfinished
-            or self._stop is not None
-            or self._main.done()
-            or self.loop.frozen
-            or self.loop.stray is not None
-        ):
+        if state.seq != before:
+            loop.has_asked = True
+        if loop.unfinished or self._stop is not None or self._main.done() or loop.frozen or loop.stray is not None:
             return False
         facts = self._facts_now()
         if self._cursor >= len(facts):
@@ -199,7 +193,7 @@ class CodeDriver:
         if fact == CANCEL:
             self._main.cancel()
         else:
-            entry = self.machine.state.entries.get(fact)
+            entry = state.entries.get(fact)
             if entry is not None and self.peek(entry.output) is None:
                 return False
             future = self._waiting.pop(fact, None)
@@ -208,7 +202,7 @@ class CodeDriver:
             elif not future.done():
                 future.set_result(None)
         self._cursor += 1
-        self.loop.asked()
+        loop.has_asked = True
         return True
 
     def _fetched(self) -> None:
@@ -232,7 +226,7 @@ class CodeDriver:
 
     def begin_round(self) -> None:
         """A loop goes on: it asks for its next round, and nothing is kept of rounds that have left the state."""
-        self.loop.asked()
+        self.loop.has_asked = True
         entries = self.machine.state.entries
         for known in (self._visited, self._passed):
             if len(known) > 2 * len(entries) + VISITED_MIN:
@@ -303,7 +297,7 @@ class CodeDriver:
         Holds the run if this is new work and replay has missed a recorded step that acted.
         """
         n, entry = self.recorded(scope, name, kind, digest, given)
-        if entry is None and kind in NEW_WORK:
+        if entry is None and self._unreached.entries and kind in NEW_WORK:
             missed = self._unreached.missed(scope, self.machine.state)
             if missed is not None:
                 self._missed(missed, key_of(scope.prefix, name, n), kind)
@@ -323,7 +317,7 @@ class CodeDriver:
         """Like ``find``, for code that will not ask for new work here."""
         if self.evicted or self._stop is not None:
             raise Evicted
-        self.loop.asked()
+        self.loop.has_asked = True
         n = scope.count(name, kind)
         entry = self.machine.lookup(key_of(scope.prefix, name, n))
         if entry is None:

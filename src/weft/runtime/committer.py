@@ -76,6 +76,7 @@ class Committer:
         self.complaints = Complaints()
         self.answered_at = 0.0
         """When a commit last went through, by the loop's clock."""
+        self._now: Callable[[], float] = time.monotonic
         self._failures = 0
         self._failed: tuple[StoreError, float] | None = None
         """Why the last commit did not go through, if none has since, and when that was."""
@@ -106,6 +107,7 @@ class Committer:
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
+        self._now = loop.time
         while True:
             if not self._dirty:
                 self._wake = loop.create_future()
@@ -148,7 +150,7 @@ class Committer:
             raise
         boundary("commit.after")
         self._failures, self._failed = 0, None
-        self.answered_at = asyncio.get_running_loop().time()
+        self.answered_at = self._now()
         if self.measured is not None:
             self.measured([draft for _, draft in batch], time.perf_counter() - began)
         self.batches += 1

@@ -344,7 +344,8 @@ class Engine:
     def published(self, actor: Actor, draft: Draft) -> None:
         for observer in self._observers:
             observer(actor, draft)
-        self.changes.notify(actor.uid)
+        if self.changes.waiting:
+            self.changes.notify(actor.uid)
         for watcher in self._watchers:
             watcher(actor.uid, actor.committed_seq, actor.machine.state.status)
 
@@ -404,17 +405,18 @@ class Engine:
                 return
             body = InlineStep(effect.step, inline)
         else:
-            body = self._body(actor, effect)
+            own = self.catalogue.step(effect.step)
+            body = self._body(actor, effect, own)
             if self.recall.looks(actor, effect):
                 return  # it is handed out when nobody has done it before
-            known, queue = self.catalogue.step(effect.step) is not None, effect.policy.queue
+            known, queue = own is not None, effect.policy.queue
             if body is None or (known and (self.shared.is_bound(queue) or not self.shared.serves(queue))):
                 self.shared.offer(actor, effect, known=known)
                 return
         self.worker.hand_out(Flight(actor.uid, actor.id, effect, body, naps=actor.naps))
 
-    def _body(self, actor: Actor, effect: PerformTask) -> StepBody | None:
-        """What performs a task, if anything here can."""
+    def _body(self, actor: Actor, effect: PerformTask, own: StepBody | None) -> StepBody | None:
+        """What performs a task, if anything here can. ``own``: the registered step of its name."""
         if isinstance(actor.machine, GoalMachine):
             definition = actor.machine.definition(effect.task)
             if definition is not None and not isinstance(definition.way, StepWay):
@@ -423,8 +425,7 @@ class Engine:
             compensation = self.built_in.compensation(undone) if undone is not None else None
             if compensation is not None:
                 return compensation
-        found = self.catalogue.step(effect.step) or self.built_in.step(effect.step)
-        return found or self.built_in.named(effect.step)
+        return own or self.built_in.step(effect.step) or self.built_in.named(effect.step)
 
     def _end(self, actor: Actor) -> None:
         self.worker.stop_all(actor.uid)

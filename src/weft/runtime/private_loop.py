@@ -76,6 +76,8 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         """What slices are measured with."""
         self.unfinished = False
         """The slice is over, and something is still ready."""
+        self.has_asked = False
+        """Set it when the code asks for something, recorded or new, or is told something: it does not spin."""
         self._outer: asyncio.AbstractEventLoop | None = None
         self._turns = 0
         self._looked_at: float | None = None
@@ -87,11 +89,6 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         """Give the code another few milliseconds."""
         self.unfinished = False
         self._looked_at = None
-
-    def asked(self) -> None:
-        """The code asked for something, recorded or new, or was told something: it does not spin."""
-        self._spun = 0.0
-        self._turns_asked = self._turns
 
     def pump(self) -> None:
         """Run until nothing is ready, or the slice is over."""
@@ -121,10 +118,14 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         _set_running(self._outer)  # the clock of a simulated world is its loop
         now = self.monotonic()
         _set_running(self)
+        if self.has_asked:
+            self.has_asked = False
+            self._spun = 0.0
+            self._turns_asked = self._turns
+        elif self._looked_at is not None:
+            self._spun += now - self._looked_at
         if self._looked_at is None:
             self._slice_ends = now + SLICE_SECONDS
-        else:
-            self._spun += now - self._looked_at
         self._looked_at = now
         if self._spun >= SPIN_SECONDS or self._turns - self._turns_asked > TURNS_MAX:
             raise LimitExceeded(

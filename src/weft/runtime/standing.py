@@ -30,7 +30,10 @@ def keep_snapshot(actor: Actor, draft: Draft) -> None:
 
 
 def note_idle(actor: Actor, draft: Draft) -> None:
-    """Say on the row until when the run only waits, if that changes: who takes over then need not load it before."""
+    """Say on the row until when the run only waits, if that changes: who takes over then need not load it before.
+
+    Nothing changes for a run that has tasks in flight, if its row says so already.
+    """
     if actor.machine.state.over:
         return
     busy = actor.drafts or actor.mailbox or actor.fetching or (actor.driver is not None and actor.driver.lacks)

@@ -57,17 +57,15 @@ class Unreached:
     """What was recorded before this replay began and was not reached yet."""
 
     def __init__(self, state: CodeState) -> None:
-        self._entries = {number: entry for number, entry in state.entries.items() if _counts(entry)}
+        self.entries = {number: entry for number, entry in state.entries.items() if _counts(entry)}
 
     def forget(self, number: int) -> None:
         """An entry was reached, or is reported already."""
-        self._entries.pop(number, None)
+        self.entries.pop(number, None)
 
     def missed(self, scope: Scope, state: CodeState) -> Missed | None:
         """The first entry that acted, in this scope or one around it, and that the code has passed by."""
-        if not self._entries:
-            return None
-        for number, entry in self._entries.items():
+        for number, entry in self.entries.items():
             if entry.kind not in _ACTS or entry.optional or number not in state.entries:
                 continue
             at: Scope | None = scope
@@ -81,7 +79,7 @@ class Unreached:
 
     def report(self, state: CodeState) -> None:
         """The run ends: say what replay never reached."""
-        gone = [entry.key for number, entry in self._entries.items() if number in state.entries and not entry.optional]
+        gone = [entry.key for number, entry in self.entries.items() if number in state.entries and not entry.optional]
         if gone:
             listed = ", ".join(gone[:_SHOWN_MAX]) + (f" and {len(gone) - _SHOWN_MAX} more" if gone[_SHOWN_MAX:] else "")
             log.warning("weft: %s ends, and replay no longer reaches the recorded %s", state.run_id, listed)

@@ -171,9 +171,10 @@ def _task_scheduled(state: CodeState, index: CodeIndex, event: e.TaskScheduled, 
 def _task_succeeded(state: CodeState, _: CodeIndex, event: e.TaskSucceeded, at: int) -> None:
     task = tasks.evolve_succeeded(state, event, _key(state, event.task))
     if not task.undo_of:
-        entry = state.entries.get(event.task)
-        if state.ended and entry is not None and entry.status == "cancelled":
-            entry.status = "open"  # it ended after the code did: a retry finds its result
+        if state.ended:
+            entry = state.entries.get(event.task)
+            if entry is not None and entry.status == "cancelled":
+                entry.status = "open"  # it ended after the code did: a retry finds its result
         _settle(state, event.task, event.output)
 
 

@@ -66,7 +66,9 @@ class CodeMachine:
         state = self.state
         if state.ended:
             return () if state.returned and _idle(state) else life.follow(state)
-        return () if _idle(state) or state.status == "held" else life.follow_dropped(state)
+        if not state.reversals or state.status in ("paused", "held"):
+            return ()
+        return life.follow_dropped(state)
 
     # --- evolving -------------------------------------------------------------------------------------------------
 
@@ -243,7 +245,7 @@ _EFFECTS: dict[type, Callable[[CodeMachine, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda m, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
     e.TaskScheduled: _task_effects,
     e.UndoScheduled: _task_effects,
-    e.TaskSucceeded: lambda _, event: tasks.stop_later(event),
+    e.TaskSucceeded: tasks.stop_later,
     e.TaskFailed: _again,
     e.TaskLost: _again,
     e.TimerSet: _armed,

@@ -303,7 +303,7 @@ _EFFECTS: dict[type, Callable[[GoalMachine, Any], Sequence[AnyEffect]]] = {
     e.UndoScheduled: lambda m, _: (m.perform(m.state.seq),),
     e.WorkResumed: lambda m, event: (m.perform(event.task),),
     e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
-    e.TaskSucceeded: lambda _, event: tasks.stop_later(event),
+    e.TaskSucceeded: tasks.stop_later,
     e.TaskFailed: _again,
     e.TaskLost: _again,
     e.DeadlineSet: _armed,

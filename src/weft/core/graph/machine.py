@@ -518,11 +518,16 @@ def _dropped(machine: GraphMachine, _: e.AnyEvent) -> Sequence[AnyEffect]:
     return [effect for number in gone for effect in (StopTask(EntryId(number)), DisarmTimer(EntryId(number)))]
 
 
+def _task_succeeded(machine: GraphMachine, event: e.TaskSucceeded) -> Sequence[AnyEffect]:
+    dropped = _dropped(machine, event)
+    return (*dropped, *tasks.stop_later(machine, event)) if event.earlier else dropped
+
+
 _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
     e.TaskScheduled: _scheduled,
     e.UndoScheduled: lambda m, _: (m.perform(m.state.seq),),
-    e.TaskSucceeded: lambda m, event: (*_dropped(m, event), *tasks.stop_later(event)),
+    e.TaskSucceeded: _task_succeeded,
     e.TaskFailed: _task_ended,
     e.TaskLost: _again,
     e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
