@@ -147,7 +147,8 @@ def test_ctrl_c_ends_a_run_with_a_word_and_the_next_one_goes_on(weft: Weft, fold
     weft("send", "s-1", "go")
     again = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     assert again.stdout == "done\n"
-    assert "s-1 goes on: 1 step recorded, not repeated" in again.stderr
+    # It has mail, so the new host goes on with it at once, perhaps before anybody asks for its result.
+    assert "s-1 goes on: 1 step recorded, not repeated" in again.stderr or "s-1 completed just now" in again.stderr
 
 
 def test_on_a_terminal_watching_is_drawn_in_place(weft: Weft, folder: Path, executable: str) -> None:

@@ -92,7 +92,7 @@ def test_a_run_that_fails_says_why_and_what_to_do(weft: Weft) -> None:
     said = weft("run", "app.py", "doomed", "order_id=o-1", "--id", "d-1")
 
     assert said.code == 1
-    assert said.err.startswith("Traceback (most recent call last):\n")
+    assert said.err.startswith("  Traceback (most recent call last):\n")
     assert "    raise ValueError(" in said.err
     assert "\nweft: d-1 failed: " in said.err
     assert "ValueError('declined o-1')" in said.err

@@ -259,8 +259,11 @@ def test_the_same_program_twice_at_once_works_once(program: Callable[[], subproc
 
     assert rest == "begin 2\n3\n"
     assert output == "3\n"
+    # On a busy machine the second may come when the first is done.
     assert re.fullmatch(
-        r"weft: count runs in another process \(\d steps? recorded\); its result is awaited here\n", notices
+        r"weft: count (runs in another process \(\d steps? recorded\); its result is awaited here"
+        r"|completed .*; this is its recorded result\. New run: another id\.)\n",
+        notices,
     )
 
 

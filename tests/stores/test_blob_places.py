@@ -42,17 +42,12 @@ def s3() -> Iterator[str]:
         pytest.skip("no S3 server here: moto_server is not installed, and WEFT_TEST_S3 is not set")
     port = servers.free_port()
     server = subprocess.Popen([program, "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-    before = {name: os.environ.get(name) for name in keys}
-    os.environ.update(keys)
     try:
         _make_bucket(f"http://127.0.0.1:{port}/weft-test", server)
         yield f"s3://weft-test/blobs?endpoint=http://127.0.0.1:{port}&region=us-east-1"
     finally:
         server.kill()
         server.wait()
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def _make_bucket(address: str, server: subprocess.Popen[bytes]) -> None:
@@ -66,10 +61,13 @@ def _make_bucket(address: str, server: subprocess.Popen[bytes]) -> None:
 
 
 @pytest.fixture(params=["directory", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of a place."""
     if request.param == "directory":
         return f"file://{tmp_path}/blobs"
+    if "WEFT_TEST_S3" not in os.environ:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "test")
     found: str = request.getfixturevalue("s3")
     return f"{found.partition('?')[0]}/{tmp_path.name}?{found.partition('?')[2]}"
 

@@ -41,8 +41,9 @@ class Notices:
             when = ago(door.clock.now_ms() - row.ended_at)
             self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
             return
+        taken_up = await door.take_up(row) is not None
         state = engine.state_of(row.uid) or await door.state(row)
-        if row.owner is not None and row.owner != engine.host:
+        if not taken_up and row.owner is not None and row.owner != engine.host:
             self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
             return
         again = engine.recovery.performed_again(row.uid)

@@ -197,7 +197,7 @@ class Door:
         token = _token(row, command, key)
         if token is not None and await self._is_known(row, token):
             return
-        actor = await self._actor(row)
+        actor = await self.take_up(row)
         if actor is not None and self.engine is not None:
             await self.engine.tell(actor, command, posted=Posted(command, key=token))
             return
@@ -230,17 +230,21 @@ class Door:
             raise KeyReused(f'The key "{token.key}" was used for another command to {row.id}.')
         return known is not None
 
-    async def _actor(self, row: RunRow) -> Actor | None:
-        """The run in memory here; one at rest that this host can run is taken up."""
+    async def take_up(self, row: RunRow) -> Actor | None:
+        """The run in memory here. One that nobody has, or a host that is dead, is taken up if this host can run it."""
         engine = self.engine
         if engine is None or not engine.running:
             return None
         actor = engine.actors.get(row.uid)
-        at_rest = row.owner is None and row.status not in OVER and row.fault is None and row.seq > 0
-        if actor is None and at_rest and (row.workflow, row.version) in engine.catalogue.programs():
-            await engine.recovery.take([row])
+        asleep = row.status not in OVER and row.fault is None and row.seq > 0
+        if actor is None and asleep and (row.workflow, row.version) in engine.catalogue.programs():
+            if row.owner is None or await self._is_dead(row.owner):
+                await engine.recovery.take([row])
             actor = engine.actors.get(row.uid)
         return actor
+
+    async def _is_dead(self, host: HostId) -> bool:
+        return host in await self.store.hosts.dead(monotonic=self.clock.monotonic())
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
         """Mail is not answered, so what can be refused is refused here, by the state as it is now."""
