@@ -1,19 +1,20 @@
 """Waiting for a store: as long as it answers somebody."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
 from tests.code.timeless import play
-from weft.runtime.patience import START_SECONDS, patience
+from weft.runtime.patience import START_SECONDS, Patience
 
 
 def test_a_store_that_answers_nobody_is_given_up() -> None:
     async def scene() -> None:
         began = asyncio.get_running_loop().time()
         with pytest.raises(TimeoutError):
-            async with patience(lambda: began - 1):
-                await asyncio.sleep(100)
+            await Patience(lambda: began - 1).wait_for(asyncio.sleep(100))
         assert asyncio.get_running_loop().time() - began == pytest.approx(START_SECONDS)
 
     play(scene())
@@ -22,7 +23,60 @@ def test_a_store_that_answers_nobody_is_given_up() -> None:
 def test_a_store_that_answers_others_is_waited_for() -> None:
     async def scene() -> None:
         loop = asyncio.get_running_loop()
-        async with patience(lambda: loop.time() - 1):
-            await asyncio.sleep(100)
+        await Patience(lambda: loop.time() - 1).wait_for(asyncio.sleep(100))
 
     play(scene())
+
+
+def test_each_wait_ends_by_itself_and_the_last_answer_counts() -> None:
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        answered = [began - 1]
+        patience = Patience(lambda: answered[0])
+        ended: dict[str, float] = {}
+
+        async def one(name: str, delay: float) -> None:
+            await asyncio.sleep(delay)
+            with pytest.raises(TimeoutError):
+                await patience.wait_for(asyncio.sleep(100))
+            ended[name] = loop.time() - began
+
+        waits = [asyncio.create_task(one("first", 0)), asyncio.create_task(one("second", 1))]
+        await asyncio.sleep(0.5)
+        answered[0] = loop.time()
+        await asyncio.gather(*waits)
+        assert ended == {"first": pytest.approx(START_SECONDS + 0.5), "second": pytest.approx(START_SECONDS + 1)}
+        # Nobody waited for a while: the next one is looked after as well.
+        await one("third", 50)
+        assert ended["third"] == pytest.approx(START_SECONDS * 2 + 51)
+
+    play(scene())
+
+
+def test_a_wait_that_is_cancelled_is_no_timeout() -> None:
+    async def scene() -> None:
+        waiting = asyncio.create_task(Patience(lambda: 0.0).wait_for(asyncio.sleep(100)))
+        await asyncio.sleep(1)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    play(scene())
+
+
+def test_a_wait_that_is_over_keeps_nothing_alive() -> None:
+    async def scene() -> bool:
+        patience = Patience(lambda: 0.0)
+        gc.disable()
+        try:
+            task = asyncio.create_task(patience.wait_for(asyncio.sleep(0)))
+            await task
+            seen = weakref.ref(task)
+            del task
+            await asyncio.sleep(0)
+            return seen() is None
+        finally:
+            gc.enable()
+
+    assert play(scene())

@@ -250,7 +250,8 @@ class CodeDriver:
     def _finish(self, error: BaseException | None, output: bytes = b"null") -> None:
         self._finished = True
         state = self.machine.state
-        self._unreached.report(state)
+        if self._unreached.entries:
+            self._unreached.report(state)
         self.close()
         if isinstance(error, ForeignAwait) or (self.loop.foreign is not None and _is_foreign(error)):
             self._hold(self.loop.foreign or _foreign(state.workflow, None))

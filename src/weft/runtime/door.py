@@ -42,7 +42,7 @@ from weft.runtime.clock import StoreClock
 from weft.runtime.creating import Creator
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
-from weft.runtime.patience import patience
+from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
@@ -73,6 +73,7 @@ class Door:
         self.ids = ids
         self.engine = engine
         self._creator = Creator(store.log)
+        self._patience = Patience(self._answered_at)
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -82,8 +83,8 @@ class Door:
         if trouble is not None:
             raise trouble
         try:
-            async with patience(self._answered_at):
-                return await self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
+            work = self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
+            return await self._patience.wait_for(work)
         except TimeoutError:
             raise Unavailable(
                 f"The store does not answer: {start.run_id} may have been started, or not.",

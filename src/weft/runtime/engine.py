@@ -409,8 +409,8 @@ class Engine:
             body = self._body(actor, effect, own)
             if self.recall.looks(actor, effect):
                 return  # it is handed out when nobody has done it before
-            known, queue = own is not None, effect.policy.queue
-            if body is None or (known and (self.shared.is_bound(queue) or not self.shared.serves(queue))):
+            known = own is not None
+            if body is None or (known and self.shared.needs_rows(effect.policy.queue)):
                 self.shared.offer(actor, effect, known=known)
                 return
         self.worker.hand_out(Flight(actor.uid, actor.id, effect, body, naps=actor.naps))

@@ -3,28 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 START_SECONDS = 4.0
 """A start gives up when the store has answered nobody for this long."""
 
 
-@asynccontextmanager
-async def patience(answered_at: Callable[[], float]) -> AsyncIterator[None]:
-    """Raise TimeoutError when ``answered_at`` (by the loop's clock) has not moved for ``START_SECONDS``."""
-    loop = asyncio.get_running_loop()
-    async with asyncio.timeout(None) as limit:
-        looks: list[asyncio.TimerHandle] = []
+class Patience:
+    """Ends waits for a store that answers nobody. One timer serves all of them: every start waits here."""
 
-        def look() -> None:
-            if loop.time() - answered_at() < START_SECONDS:
-                looks[:] = [loop.call_later(START_SECONDS, look)]
-            else:
-                limit.reschedule(loop.time())
+    def __init__(self, answered_at: Callable[[], float]) -> None:
+        """``answered_at``: when the store last answered anybody, by the loop's clock."""
+        self._answered_at = answered_at
+        self._waiting: dict[asyncio.Task[Any], float] = {}
+        """Since when each one waits, oldest first."""
+        self._given_up: set[asyncio.Task[Any]] = set()
+        self._timed_by: asyncio.AbstractEventLoop | None = None
+        """The loop that has the timer, if there is one."""
 
-        looks.append(loop.call_later(START_SECONDS, look))
+    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for this. Raises TimeoutError when the store has answered nobody for ``START_SECONDS``."""
+        loop = asyncio.get_running_loop()
+        task = asyncio.current_task(loop)
+        assert task is not None
+        since = self._waiting[task] = loop.time()
+        if self._timed_by is not loop:
+            self._look_at(loop, since + START_SECONDS)
+        cancelling = task.cancelling()
         try:
-            yield
+            return await work
+        except asyncio.CancelledError:
+            if task in self._given_up and task.uncancel() <= cancelling:
+                raise TimeoutError from None
+            raise
         finally:
-            looks[0].cancel()
+            self._waiting.pop(task, None)
+            self._given_up.discard(task)
+
+    def _look_at(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self._timed_by = loop
+        loop.call_at(due, self._look, loop, due)
+
+    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        """End the waits that are over, and look again when the next one may be."""
+        self._timed_by = None
+        answered_at = self._answered_at()
+        for task, since in list(self._waiting.items()):
+            ends = max(since, answered_at) + START_SECONDS
+            if ends > max(due, loop.time()):
+                self._look_at(loop, ends)
+                return
+            del self._waiting[task]
+            self._given_up.add(task)
+            task.cancel()

@@ -69,15 +69,13 @@ class SharedWork:
         self._limits = await engine.store.tasks.limits()
         self._others = any(host != engine.host for host in await engine.store.hosts.living())
 
-    def is_bound(self, queue: str) -> bool:
-        """Whether tasks of this queue must be counted over all hosts, and so have rows wherever they are performed."""
+    def needs_rows(self, queue: str) -> bool:
+        """Whether tasks of this queue have rows: all hosts count them, or this one does not perform them."""
         limits = self._limits.get(queue)
-        return limits is not None and limits.bound
-
-    def serves(self, queue: str) -> bool:
-        """Whether this host performs tasks of this queue."""
+        if limits is not None and limits.bound:
+            return True
         queues = self._engine.catalogue.queues()
-        return queues is None or queue in queues
+        return queues is not None and queue not in queues
 
     def waits_for_time(self) -> bool:
         """Whether a queue of this host allows more as time goes by."""

@@ -44,6 +44,8 @@ def _with_defaults(actor: Actor, start: c.StartRun) -> c.StartRun:
     program = actor.engine.catalogue.program(start.workflow, start.version)
     if program is None or isinstance(program, GraphProgram | GoalProgram):
         return start
+    if not program.defaults(None):
+        return start
     raw = bytes(start.input)
     found = program.defaults(None if values.is_ref(raw) else values.unseal(raw))
     return msgspec.structs.replace(start, defaults=actor.keep(found)) if found else start

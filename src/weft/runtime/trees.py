@@ -65,7 +65,7 @@ class Trees:
 
     def closed(self, state: State) -> None:
         """A run has ended here."""
-        tree = self._trees.get(root_of(state))
+        tree = self._trees.get(root_of(state)) if self._trees else None
         if tree is None:
             return
         tree.seen.discard(state.uid)

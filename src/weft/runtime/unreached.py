@@ -57,7 +57,8 @@ class Unreached:
     """What was recorded before this replay began and was not reached yet."""
 
     def __init__(self, state: CodeState) -> None:
-        self.entries = {number: entry for number, entry in state.entries.items() if _counts(entry)}
+        recorded = state.entries
+        self.entries = {number: entry for number, entry in recorded.items() if _counts(entry)} if recorded else {}
 
     def forget(self, number: int) -> None:
         """An entry was reached, or is reported already."""

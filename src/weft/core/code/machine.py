@@ -92,13 +92,19 @@ class CodeMachine:
         state = self.state
         if state.over:
             return ()
-        found: list[AnyEffect] = [self.perform(number) for number in state.tasks] if not _idle(state) else []
-        found += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
-        found += [ArmTimer(EntryId(n), wait.due, mailed=True) for n, wait in state.waits.items() if wait.due]
-        found += [timer for number, ask in state.asks.items() for timer in questions.armed(number, ask)]
-        found += [
-            ArmTimer(EntryId(n), ch.due, mailed=True) for n, ch in state.children.items() if ch.due and not ch.cancelled
-        ]
+        found: list[AnyEffect] = []
+        if state.tasks and not _idle(state):
+            found += [self.perform(number) for number in state.tasks]
+        for number, due in state.timers.items():
+            found.append(ArmTimer(EntryId(number), due))
+        for number, wait in state.waits.items():
+            if wait.due:
+                found.append(ArmTimer(EntryId(number), wait.due, mailed=True))
+        for number, ask in state.asks.items():
+            found += questions.armed(number, ask)
+        for number, child in state.children.items():
+            if child.due and not child.cancelled:
+                found.append(ArmTimer(EntryId(number), child.due, mailed=True))
         if state.due and not state.timed_out and state.cancelled is None and not state.ended:
             found.append(ArmTimer(CANCEL, state.due))
         return found
@@ -148,7 +154,7 @@ def _decide_retry(machine: CodeMachine, command: c.RetryRun, _: Env) -> Sequence
 
 def _decide_complete(machine: CodeMachine, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
-    if reversals.pending(state):
+    if state.reversals or state.undoing:
         return (*life.let_go(state), e.CodeEnded(output=command.output))
     return (e.RunCompleted(output=command.output, not_undone=list(state.not_undone)),)
 

@@ -95,9 +95,10 @@ def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailed:
 
 def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     state = turn.state
-    dropped = life.follow_dropped(state)
-    if dropped:
-        return dropped
+    if state.reversals:
+        dropped = life.follow_dropped(state)
+        if dropped:
+            return dropped
     if turn.flow.goals_left == 0:
         # Only what must not be interrupted, and undos, can still be under way.
         ending = state.tasks or state.parked or reversals.pending(state)

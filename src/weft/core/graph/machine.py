@@ -101,9 +101,10 @@ class GraphMachine:
             return self._begin(env)
         if state.unarmed:
             return (self._deadline(state.unarmed[0], env.now),)
-        dropped = reversals.newest(state)
-        if dropped is not None:
-            return self._undo(dropped, env)
+        if state.reversals:
+            dropped = reversals.newest(state)
+            if dropped is not None:
+                return self._undo(dropped, env)
         for token_id in state.agenda:
             token = state.tokens.get(token_id)
             if token is not None:

@@ -279,7 +279,7 @@ class Moves(Board):
             others.sort()
         for ordinal in others:
             self._skip_edge(self.graph.edges[ordinal], path)
-        if node is not None and not opened and self._closes_here(node, path):
+        if node is not None and node.opening and not opened and self._closes_here(node, path):
             self._skip_node(self.graph.nodes[node.closed_by], path)
 
     def _closes_here(self, node: Node, path: Path) -> bool:

@@ -56,7 +56,8 @@ def route(graph: Graph, view: View, reader: Reader) -> Route:
     node = graph.nodes[view.token.node]
     writes: list[Write] = []
     try:
-        view = _visited(node, view)
+        if node.remembered:
+            view = _visited(view)
         writes = [_write(view, save, reader) for save in node.save]
         view = _after(view, writes)
         if node.repeat is not None:
@@ -84,10 +85,8 @@ def route_failure(graph: Graph, view: View, reader: Reader) -> Route:
     return Route(taken=taken, verdicts=verdicts, failure=None if taken else view.error)
 
 
-def _visited(node: Node, view: View) -> View:
+def _visited(view: View) -> View:
     """The view in which the node's own expressions find its output under its name."""
-    if not node.remembered:
-        return view
     token = msgspec.structs.replace(view.token, seen=seen_after(view.token, view.output))
     return msgspec.structs.replace(view, token=token)
 
