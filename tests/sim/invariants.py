@@ -275,7 +275,7 @@ def _read(cluster: Cluster, raw: bytes) -> Any:
 def _children(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
     """Every child that the log has exists, and its end is what the parent heard."""
     for seq, event in enumerate(events, 1):
-        if not isinstance(event, e.ChildStarted):
+        if not isinstance(event, e.ChildStarted) or event.refused is not None:
             continue
         child = cluster.store.content.runs.get(RunUid(event.uid))
         if child is None:

@@ -32,17 +32,21 @@ async def resolve(engine: Engine, row: RunRow) -> Callee | None:
 
 async def cancel(door: Door, row: RunRow, reason: str) -> bool:
     """End a run that nobody has taken up, without a host. False: a host has it by now."""
+    if row.owner is not None:
+        return False
     host = HostId(f"cancel-{door.ids.new()}")
     if not await door.store.log.claim([row.uid], host, expected={row.uid: row.epoch}):
         return False
-    loaded = await door.store.log.load(row.uid, fold=FOLD)
-    if loaded is None:
-        return False
-    now = Millis(max(door.clock.now_ms(), row.updated_at))
-    append = _ending(loaded.row, loaded.inbox, reason, now)
-    (outcome,) = await door.store.log.commit([append], host)
-    # Mail came meanwhile: the next look takes it in. Until then the run belongs to nobody who lives.
-    return outcome is Outcome.ACCEPTED or await cancel(door, loaded.row, reason)
+    while True:
+        loaded = await door.store.log.load(row.uid, fold=FOLD)
+        # This claim belongs to nobody who lives, so a host may have taken the run up in between.
+        if loaded is None or loaded.row.owner != host:
+            return False
+        now = Millis(max(door.clock.now_ms(), row.updated_at))
+        append = _ending(loaded.row, loaded.inbox, reason, now)
+        (outcome,) = await door.store.log.commit([append], host)
+        if outcome is not Outcome.MAIL_WAITING:
+            return outcome is Outcome.ACCEPTED
 
 
 def _ending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> Append:
