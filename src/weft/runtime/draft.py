@@ -93,7 +93,8 @@ class Draft:
 
     def append(self, mail_taken: int) -> Append:
         """What the store is asked to write."""
-        return Append(
+        # With one more keyword Python would build a dict of them for every append.
+        found = Append(
             uid=self.uid,
             epoch=self.epoch,
             seq=self.base,
@@ -103,7 +104,6 @@ class Draft:
             attributes=self.attributes,
             idle_until=self.idle_until,
             mail_taken=mail_taken,
-            resolved=self.resolved,
             taken=self.taken,
             keys=self.keys,
             mail=self.mail,
@@ -111,6 +111,9 @@ class Draft:
             refs=self.refs,
             snapshot=self.snapshot,
         )
+        if self.resolved is not None:
+            found.resolved = self.resolved
+        return found
 
     def is_empty(self) -> bool:
         return not (self.events or self.taken or self.create is not None)
