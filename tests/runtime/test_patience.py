@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from tests.code.timeless import play
+from tests.code.timeless import TimelessLoop, play
 from weft.runtime.patience import START_SECONDS, Patience
 
 
@@ -50,6 +50,20 @@ def test_each_wait_ends_by_itself_and_the_last_answer_counts() -> None:
         # Nobody waited for a while: the next one is looked after as well.
         await one("third", 50)
         assert ended["third"] == pytest.approx(START_SECONDS * 2 + 51)
+
+    play(scene())
+
+
+def test_a_loop_that_was_busy_hears_its_answers_first() -> None:
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, TimelessLoop)
+        answered = [loop.time()]
+        waiting = asyncio.create_task(Patience(lambda: answered[0]).wait_for(asyncio.sleep(9)))
+        await asyncio.sleep(0)
+        loop.jump(START_SECONDS + 2)
+        loop.call_later(0.5, answered.__setitem__, 0, loop.time())
+        await waiting
 
     play(scene())
 

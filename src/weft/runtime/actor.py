@@ -38,7 +38,7 @@ from weft.runtime.catalogue import Callee
 from weft.runtime.code_driver import CodeDriver
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.outgoing import enclose, hold_other_input
-from weft.runtime.programs import GoalProgram, GraphProgram
+from weft.runtime.programs import NOT_CODE
 from weft.runtime.standing import keep_snapshot, note_idle
 from weft.runtime.start import complete_start
 from weft.steps.raised import ends_host
@@ -332,7 +332,7 @@ class Actor:
         if not isinstance(machine, CodeMachine):
             return
         program = self.engine.catalogue.program(machine.state.workflow, machine.state.version)
-        if program is not None and not isinstance(program, GraphProgram | GoalProgram):
+        if program is not None and not isinstance(program, NOT_CODE):
             self.driver = CodeDriver(machine, program, self)
             self.driver.loop.monotonic = self.engine.clock.monotonic
 
@@ -382,9 +382,10 @@ class Actor:
 
     def _record(self, events: Sequence[e.AnyEvent]) -> None:
         machine = self.machine
+        state = machine.state
         now = self.now_ms
-        before = machine.state.status
-        asking = bool(machine.state.asks)
+        before = state.status
+        asking = bool(state.asks)
         draft = self._draft()
         for event in events:
             machine.evolve(event, at=now)
@@ -399,14 +400,14 @@ class Actor:
                 enclose(self, draft, letter)
             if isinstance(event, _INDEXED):
                 self._index(draft, event)
-        if asking is not bool(machine.state.asks):
+        if asking is not bool(state.asks):
             draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
-        if machine.state.status != before or draft.create is not None or self.pending:
-            draft.status = machine.state.status
+        if state.status != before or draft.create is not None or self.pending:
+            draft.status = state.status
             self.pending = False
-        if machine.state.status == "held" and self.driver is not None:
+        if state.status == "held" and self.driver is not None:
             self.driver = None
-        if machine.state.ended and self.driver is not None and not self.driver.settled():
+        if state.ended and self.driver is not None and not self.driver.settled():
             self.driver.close()  # the run ends without asking the code
             self.driver = None
 

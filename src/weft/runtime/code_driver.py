@@ -179,11 +179,9 @@ class CodeDriver:
 
     def _turn(self) -> bool:
         loop, state = self.loop, self.machine.state
-        before = state.seq
-        loop.pump()
+        if loop.ready:
+            loop.pump()
         assert self._main is not None
-        if state.seq != before:
-            loop.has_asked = True
         if loop.unfinished or self._stop is not None or self._main.done() or loop.frozen or loop.stray is not None:
             return False
         facts = self._facts_now()

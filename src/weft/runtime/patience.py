@@ -10,6 +10,9 @@ T = TypeVar("T")
 
 START_SECONDS = 4.0
 """A start gives up when the store has answered nobody for this long."""
+LATE_SECONDS = 0.1
+"""A look that comes later than this: the loop was busy, and answers may wait to be heard."""
+AGAIN_SECONDS = 1.0
 
 
 class Patience:
@@ -50,10 +53,14 @@ class Patience:
     def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """End the waits that are over, and look again when the next one may be."""
         self._timed_by = None
+        now = max(due, loop.time())
+        if self._waiting and now - due > LATE_SECONDS:
+            self._look_at(loop, now + AGAIN_SECONDS)
+            return
         answered_at = self._answered_at()
         for task, since in list(self._waiting.items()):
             ends = max(since, answered_at) + START_SECONDS
-            if ends > max(due, loop.time()):
+            if ends > now:
                 self._look_at(loop, ends)
                 return
             del self._waiting[task]

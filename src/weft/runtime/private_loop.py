@@ -65,25 +65,27 @@ class ScopedTask(asyncio.Task[Any]):
 class PrivateLoop(asyncio.AbstractEventLoop):
     """See the module."""
 
+    # What every loop begins with is kept here: many runs never change it.
+    frozen = False
+    foreign: ForeignAwait | None = None
+    stray: BaseException | None = None
+    """What a callback of the code raised, outside of every task."""
+    unfinished = False
+    """The slice is over, and something is still ready."""
+    has_asked = False
+    """Set it when the code asks for something, recorded or new, or is told something: it does not spin."""
+    _outer: asyncio.AbstractEventLoop | None = None
+    _turns = 0
+    _looked_at: float | None = None
+    _slice_ends = 0.0
+    _spun = 0.0
+    _turns_asked = 0
+
     def __init__(self) -> None:
         self.ready: deque[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = deque()
         self.tasks: dict[int, ScopedTask] = {}
-        self.frozen = False
-        self.foreign: ForeignAwait | None = None
-        self.stray: BaseException | None = None
-        """What a callback of the code raised, outside of every task."""
         self.monotonic: Callable[[], float] = _stands_still
         """What slices are measured with."""
-        self.unfinished = False
-        """The slice is over, and something is still ready."""
-        self.has_asked = False
-        """Set it when the code asks for something, recorded or new, or is told something: it does not spin."""
-        self._outer: asyncio.AbstractEventLoop | None = None
-        self._turns = 0
-        self._looked_at: float | None = None
-        self._slice_ends = 0.0
-        self._spun = 0.0
-        self._turns_asked = 0
 
     def begin_slice(self) -> None:
         """Give the code another few milliseconds."""

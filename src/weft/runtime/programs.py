@@ -179,6 +179,8 @@ def _callee(registry: Registry, workflow: str) -> tuple[str, Style]:
 
 
 AnyProgram = Program | GraphProgram | GoalProgram
+NOT_CODE = (GraphProgram, GoalProgram)
+"""Programs that are data. A union of types would be made anew for every look."""
 
 
 def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: bytes | None = None) -> Machine:

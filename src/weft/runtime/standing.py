@@ -45,8 +45,11 @@ def note_idle(actor: Actor, draft: Draft) -> None:
 def _idle_until(machine: Machine) -> Millis | None:
     """When the run next does something by itself. None: it has tasks in flight, or waits for too much to look at."""
     state = machine.state
-    waits = len(state.timers) + len(state.waits) + len(state.asks) + len(state.children)
-    if state.tasks or waits > WAITS_MAX:
+    if state.tasks:
+        return None
+    if not (state.waits or state.asks or state.children or state.due) and len(state.timers) <= WAITS_MAX:
+        return Millis(min(state.timers.values(), default=NEVER))
+    if len(state.timers) + len(state.waits) + len(state.asks) + len(state.children) > WAITS_MAX:
         return None
     dues = [effect.due for effect in machine.outstanding() if isinstance(effect, ArmTimer)]
     return Millis(min(dues, default=NEVER))

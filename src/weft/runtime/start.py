@@ -11,7 +11,7 @@ from weft.core import values
 from weft.errors import RunCancelled, UnknownWorkflow
 from weft.ports.store import Resolved
 from weft.runtime.draft import Draft
-from weft.runtime.programs import GoalProgram, GraphProgram
+from weft.runtime.programs import NOT_CODE
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -42,7 +42,7 @@ def _resolved(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
 def _with_defaults(actor: Actor, start: c.StartRun) -> c.StartRun:
     """The defaults are recorded with the start: the run keeps them when the code changes."""
     program = actor.engine.catalogue.program(start.workflow, start.version)
-    if program is None or isinstance(program, GraphProgram | GoalProgram):
+    if program is None or isinstance(program, NOT_CODE):
         return start
     if not program.defaults(None):
         return start
