@@ -134,6 +134,8 @@ CODES_WITHOUT_A_CLASS = {
     "goal.unknown_word",
     "goal.wrong_type",
     "goal.yaml",
+    "limit.tree_depth",
+    "limit.tree_runs",
     "store.file_gone",
     "task.not_yours",
 }

@@ -12,7 +12,7 @@ from tests.graph import seeds
 from tests.graph.documents import Document
 from tests.graph.test_document_seeds import AROUND, drawn, names_in
 from tests.patterns.kit import Bench, after, same, went
-from weft.conditions import enable_python_sandbox
+from weft.conditions import sandbox
 from weft.graphs.spelling import fold_condition, inlined
 from weft.graphs.text import read_text
 from weft.testing import World
@@ -359,8 +359,10 @@ def test_every_example_of_a_condition_decides_an_edge(name: str, output: Any, co
 
 
 @pytest.mark.parametrize(("revenue", "churn", "holds"), [(130, 0.01, True), (120, 0.01, False), (130, 0.05, False)])
-def test_the_python_of_the_seeds_decides_an_edge(revenue: int, churn: float, holds: bool) -> None:
-    enable_python_sandbox()
+def test_the_python_of_the_seeds_decides_an_edge(
+    revenue: int, churn: float, holds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox._Switch, "enabled", True)
     example = {**read_text(seeds.PYTHON).data["condition"], "code": GROWTH}
     del example["code_ref"]
 
