@@ -10,12 +10,15 @@ import os
 
 from tests.chaos.storm import short, weather, whole
 from tests.chaos.verdict import TAKEOVER_SECONDS_MAX
+from tests.scale import MARKS, scaled
+
+pytestmark = MARKS
 
 RUNS = int(os.environ.get("WEFT_CHAOS", "0"))
 
 
 def test_nothing_is_lost_or_repeated_or_stuck_whatever_dies() -> None:
-    plan = whole(RUNS, seed=1) if RUNS else short(150, seed=1)
+    plan = whole(RUNS, seed=1) if RUNS else short(scaled(40, 150), seed=1)
 
     found = weather(plan)
 

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.scale import MARKS, scaled
 from weft.conditions import (
     BadExpression,
     EvaluationFailed,
@@ -23,6 +24,8 @@ from weft.conditions import (
     compile_template,
 )
 from weft.errors import WeftError
+
+pytestmark = MARKS
 
 # CPU time of this process, far above what is measured (under a second): a busy machine does not count.
 CPU_SECONDS_MAX = 10.0
@@ -255,7 +258,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=700)
+@settings(max_examples=scaled(150, 700))
 @given(st.lists(tokens, max_size=14).map(" ".join) | st.text(alphabet=string.printable, max_size=40), anything)
 def test_random_text_on_random_values_gives_a_value_or_a_typed_error(text: str, value: Any) -> None:
     bound = {"output": value, "state": {}, "x": value}
@@ -285,7 +288,7 @@ specs = st.recursive(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=scaled(100, 400))
 @given(specs, anything)
 def test_random_conditions_are_compiled_or_refused(spec: Any, value: Any) -> None:
     with suppress(BadExpression, EvaluationFailed):

@@ -7,7 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 
 from tests.conditions.oracle import DATA, REFUSED, ask, expressions
+from tests.scale import MARKS, scaled
 from weft.conditions import EvaluationFailed, compile_expression
+
+pytestmark = MARKS
 
 
 def typed(value: Any) -> Any:
@@ -26,7 +29,7 @@ def ours(text: str) -> Any:
         return REFUSED
 
 
-@settings(max_examples=800)
+@settings(max_examples=scaled(200, 800))
 @given(expressions)
 def test_both_evaluators_agree(text: str) -> None:
     assert typed(ours(text)) == typed(ask(text, DATA))

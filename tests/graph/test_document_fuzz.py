@@ -9,9 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.graph.documents import is_accepted, is_accepted_or_explained, refused
+from tests.scale import MARKS, scaled
 from weft.graphs.fold import DOCUMENT, NODE
 from weft.graphs.load import load_graph
 from weft.graphs.routes import ENTRY, LOOP, REPEAT, RULE, TRANSITION
+
+pytestmark = MARKS
 
 NAMES = ["a", "b", "c", "d", "e"]
 TEXTS = [
@@ -58,19 +61,19 @@ documents = st.fixed_dictionaries(
 
 
 @given(documents)
-@settings(max_examples=150)
+@settings(max_examples=scaled(40, 150))
 def test_any_document_is_a_graph_or_refused(document: dict[str, Any]) -> None:
     assert is_accepted_or_explained(document)
 
 
 @given(values)
-@settings(max_examples=200)
+@settings(max_examples=scaled(50, 200))
 def test_any_value_is_a_graph_or_refused(value: Any) -> None:
     assert is_accepted_or_explained({"nodes": value})
 
 
 @given(st.text(alphabet=st.sampled_from("ab:-{}[]\"'!&*|>%@`#,?\n\t nodes"), max_size=80))
-@settings(max_examples=500)
+@settings(max_examples=scaled(120, 500))
 def test_any_text_is_a_graph_or_refused(text: str) -> None:
     for document in (text, f"nodes:\n  a:\n    pass: true\n    with: {text}\n"):
         assert is_accepted_or_explained(document)

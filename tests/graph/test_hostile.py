@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.scale import first
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
 from weft.graphs.load import load_graph
@@ -99,7 +100,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", first(3, COMPILED))
 def test_a_twisted_document_is_compiled_and_checked_in_time(name: str) -> None:
     begun = time.process_time()
     graph = load_graph({"nodes": COMPILED[name]}).graph

@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from tests import servers
 from tests.contract.kit import HERE, THERE, event, go
+from tests.scale import MARKS, scaled
 from weft.core.ids import Epoch, HostId, Millis, RunUid, Seq
 from weft.errors import WeftError
 from weft.ports.store import NEVER, Append, KeyRow, Limits, Mail, NewRun, Release, RunQuery, Snapshot, Store, TaskOffer
@@ -23,7 +24,9 @@ from weft.stores.memory import MemoryStore
 from weft.stores.postgres import PostgresStore
 from weft.stores.sqlite import SqliteStore
 
-EXAMPLES = int(os.environ.get("WEFT_DIFFERENTIAL_EXAMPLES", "40"))
+pytestmark = MARKS
+
+EXAMPLES = int(os.environ.get("WEFT_DIFFERENTIAL_EXAMPLES", str(scaled(10, 40))))
 STEPS = 50
 
 UIDS = [f"{name}{'0' * 9}" for name in "abcdefgh"]

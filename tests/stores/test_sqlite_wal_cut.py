@@ -87,6 +87,7 @@ def cuts(recording: Recording) -> list[int]:
     return sorted({cut for cut in around | set(range(0, size, 512)) if cut <= size})
 
 
+@pytest.mark.proof
 def test_a_wal_cut_anywhere_holds_exactly_the_acknowledged_prefix(recording: Recording, tmp_path: Path) -> None:
     wrong = []
     for cut in cuts(recording):
