@@ -9,11 +9,11 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life
+from weft.core import life, waits
 from weft.core.code.machine import CodeMachine
 from weft.core.ids import HostId, Millis, RunUid, Seq
 from weft.core.state import FOLD
-from weft.ports.store import Append, Mail, Outcome, RunRow, StoredEvent
+from weft.ports.store import Append, KeyRow, Mail, Outcome, RunRow, StoredEvent
 from weft.runtime.catalogue import Callee
 
 if TYPE_CHECKING:
@@ -52,13 +52,17 @@ async def cancel(door: Door, row: RunRow, reason: str) -> bool:
 def _ending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> Append:
     """The whole log of a run that was cancelled before it began; its parent is told."""
     machine = CodeMachine.fresh(row.uid)
-    starts = [command for mail in inbox if isinstance(command := c.decode(mail.body), c.StartRun)]
-    start = msgspec.structs.replace(starts[0], run_id=row.id, refused="")
-    decided = [
-        *life.decide_start(machine.state, start, now),
-        e.CancelRequested(reason=reason),
-        e.RunCancelled(reason=reason, never_begun=True),
-    ]
+    commands = [(c.decode(piece.body), piece) for piece in inbox]
+    start = next(command for command, _ in commands if isinstance(command, c.StartRun))
+    decided = [*life.decide_start(machine.state, msgspec.structs.replace(start, run_id=row.id, refused=""), now)]
+    keys: list[KeyRow] = []
+    for command, piece in commands:
+        # Messages were accepted, so they are in its log, as they would be if it had begun.
+        if isinstance(command, c.DeliverMessage):
+            decided += waits.decide_message(machine.state, command)
+            if piece.key is not None:
+                keys.append(KeyRow(piece.key, piece.digest, Seq(len(decided))))
+    decided += [e.CancelRequested(reason=reason), e.RunCancelled(reason=reason, never_begun=True)]
     events: list[StoredEvent] = []
     mail: list[Mail] = []
     for event in decided:
@@ -75,5 +79,6 @@ def _ending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> App
         status="cancelled",
         mail_taken=row.mail,
         taken=[piece.id for piece in inbox],
+        keys=keys,
         mail=mail,
     )
