@@ -426,6 +426,7 @@ class Cluster:
         if not task.done():
             if process is self.client:
                 task.cancel()
+            task.add_done_callback(self._ended_late)
             return StoreError("nobody answered")
         error = task.exception()
         if isinstance(error, ProcessDied):
@@ -433,6 +434,12 @@ class Cluster:
         if error is not None and not isinstance(error, WeftError):
             self.loop.errors.append(error)
         return error
+
+    def _ended_late(self, task: asyncio.Task[Any]) -> None:
+        """Nobody waits for this try any more; a refusal is not an internal error."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, WeftError | ProcessDied):
+            self.loop.errors.append(error)
 
     def close(self) -> None:
         for engine in self.engines:

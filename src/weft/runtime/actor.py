@@ -207,11 +207,17 @@ class Actor:
         self.begin_turn()
         waiting = [posted for posted in self.mailbox if posted.mail_id]
         self.mailbox = deque(posted for posted in self.mailbox if not posted.mail_id)
+        end: list[e.AnyEvent] = []
         for posted in waiting:
-            self._decide(posted)
+            self._decide(posted, end)
+        if end:
+            self._record(end)
 
-    def _decide(self, posted: Posted) -> bool:
-        """Record what a command causes; whether it caused anything."""
+    def _decide(self, posted: Posted, end: list[e.AnyEvent] | None = None) -> bool:
+        """Record what a command causes; whether it caused anything.
+
+        A start that is refused ends the run; the end is put into ``end``, for all mail comes before it.
+        """
         if posted.mail_id and self.machine.state.over:
             # The end is decided and not durable. This mail was accepted before it: its append will be refused for it.
             return False
@@ -248,6 +254,9 @@ class Actor:
             return False
         if posted.key is not None:
             draft.keys.append(KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)))
+        if end is not None and isinstance(events[-1], e.RunFailed):
+            end.append(events[-1])
+            events = events[:-1]
         self._record(events)
         return True
 
