@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-START_SECONDS = 4.0
-"""A start gives up when the store has answered nobody for this long."""
+START_SECONDS = 3.5
+"""A start is in doubt when the store has answered nobody for this long, and gives up a moment later."""
 LATE_SECONDS = 0.1
 """A look that comes later than this: the loop was busy, and answers may wait to be heard."""
-AGAIN_SECONDS = 1.0
+AGAIN_SECONDS = 0.5
 
 
 class Patience:
@@ -26,6 +26,8 @@ class Patience:
         self._given_up: set[asyncio.Task[Any]] = set()
         self._timed_by: asyncio.AbstractEventLoop | None = None
         """The loop that has the timer, if there is one."""
+        self._doubted_at = 0.0
+        """When a wait was first found to be over: the loop itself may have stood still, so it gets another moment."""
 
     async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for this. Raises TimeoutError when the store has answered nobody for ``START_SECONDS``."""
@@ -61,8 +63,14 @@ class Patience:
         for task, since in list(self._waiting.items()):
             ends = max(since, answered_at) + START_SECONDS
             if ends > now:
+                self._doubted_at = 0.0
                 self._look_at(loop, ends)
+                return
+            if not self._doubted_at:
+                self._doubted_at = now
+                self._look_at(loop, now + AGAIN_SECONDS)
                 return
             del self._waiting[task]
             self._given_up.add(task)
             task.cancel()
+        self._doubted_at = 0.0
