@@ -10,6 +10,7 @@ from tests.code.desk import Desk
 from tests.code.shop import Shop, taken_back
 from tests.code.timeless import calm
 from weft.core import events as e
+from weft.testing import World
 
 
 def test_what_was_done_is_undone_newest_first_with_its_own_arguments_and_result() -> None:
@@ -439,3 +440,25 @@ def test_cancelling_undoes_newest_first() -> None:
 
     Desk(shop.app).play(scene)
     assert shop.ledger == ["+a", "+b", *taken_back("b", "a")]
+
+
+def test_an_undo_gets_the_defaults_of_what_the_call_left_out() -> None:
+    app = weft.App("memory://")
+    given: list[tuple[str, int, str]] = []
+
+    @app.step
+    async def reserve(item: str, n: int = 2) -> str:
+        return f"{n} {item}"
+
+    @reserve.undo
+    async def give_back(item: str, n: int, result: str) -> None:
+        given.append((item, n, result))
+
+    @app.workflow
+    async def trip() -> None:
+        await reserve("hotel")
+        raise ValueError("no")
+
+    with pytest.raises(weft.RunFailed):
+        World(app).run(trip())
+    assert given == [("hotel", 2, "2 hotel")]

@@ -15,7 +15,7 @@ from weft.authoring.policies import Duration, Retry, policy_of
 from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
-from weft.core.events import Policy, UndoPlan
+from weft.core.events import ABSENT, Policy, UndoPlan
 from weft.errors import UsageError
 from weft.runtime.code_driver import current_scope
 from weft.steps.failures import rebuild
@@ -121,7 +121,12 @@ class Step(Generic[P, R]):
                 f"{undo.name} undoes {self.name} and asks for {', '.join(unknown)}, which {self.name} does not have.",
                 hint=f"It may take {', '.join(sorted(known))}.",
             )
-        self.undo_plan = UndoPlan(step=undo.name, takes=[name for name in takes if name in known], policy=undo.policy)
+        self.undo_plan = UndoPlan(
+            step=undo.name,
+            takes=[name for name in takes if name in known],
+            policy=undo.policy,
+            defaults=msgspec.Raw(defaults) if (defaults := self.signature.defaults(None)) else ABSENT,
+        )
         self._group.redefine(self)
         return undo  # type: ignore[return-value]  # a Step is called like the function it was made from
 

@@ -50,6 +50,8 @@ class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     step: str
     takes: list[str] | None
     policy: Policy = DEFAULT_POLICY
+    defaults: Raw = ABSENT
+    """The defaults of the undone step's parameters: what a call left out is given to its undo too."""
 
 
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -64,7 +64,10 @@ def newest(state: State) -> Undo | None:
 
 def scheduled(undo: Undo) -> UndoScheduled:
     """The event that undoes it, with the recorded input and result."""
-    body = _encode({"input": undo.input, "result": undo.output})
+    given = {"input": undo.input, "result": undo.output}
+    if bytes(undo.plan.defaults):
+        given["defaults"] = undo.plan.defaults
+    body = _encode(given)
     return UndoScheduled(of=EntryId(undo.task), step=undo.plan.step, input=Raw(body))
 
 

@@ -45,6 +45,7 @@ Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
 class _Recorded(msgspec.Struct):
     input: Raw
     result: Raw
+    defaults: Raw = Raw(b"{}")
 
 
 _recorded = msgspec.json.Decoder(_Recorded).decode
@@ -294,7 +295,7 @@ class Worker:
         if effect.takes is None:
             return await self._load(bytes(effect.input))
         recorded = _recorded(effect.input)
-        arguments = _arguments(await self._load(bytes(recorded.input)))
+        arguments = {**_arguments(recorded.defaults), **_arguments(await self._load(bytes(recorded.input)))}
         arguments["result"] = Raw(await self._load(bytes(recorded.result)))
         return _encode({name: arguments[name] for name in effect.takes if name in arguments})
 
