@@ -171,3 +171,17 @@ def test_on_a_terminal_watching_is_drawn_in_place(weft: Weft, folder: Path, exec
     assert "⠋" in shown.decode() or "⠙" in shown.decode()
     assert b"\x1b[" in shown
     assert b"cancelled: enough" in shown
+
+
+@pytest.mark.parametrize("words", [["events", "m"], ["show", "m", "--tree"], ["events", "m", "--json"]])
+def test_a_reader_that_has_seen_enough_is_no_failure(folder: Path, executable: str, words: list[str]) -> None:
+    program = "import weft\napp = weft.App()\n@app.step\ndef one(n: int) -> str:\n    return 'x' * 500\n"
+    program += "@app.workflow\nasync def many() -> int:\n    for n in range(300):\n        await one(n)\n    return 1\n"
+    (folder / "many.py").write_text(program)
+    subprocess.run([executable, "run", "many.py", "many", "--id", "m"], cwd=folder, capture_output=True, check=True)
+    with subprocess.Popen([executable, *words], cwd=folder, stdout=subprocess.PIPE) as reading:
+        assert reading.stdout is not None
+        reading.stdout.read(10)
+        reading.stdout.close()
+
+    assert reading.returncode == 0

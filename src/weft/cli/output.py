@@ -61,6 +61,10 @@ class _Console(Console):
     def render_str(self, text: str, **options: Any) -> RichText:
         return super().render_str(visible(text), **options)
 
+    def on_broken_pipe(self) -> None:
+        """Whoever read the output has seen enough: that is for the entry to end quietly, and no failure."""
+        raise BrokenPipeError
+
 
 def console() -> Console:
     """The terminal; what is piped is not cut to the width of one. Escapes in what is printed are spelled out."""

@@ -29,6 +29,8 @@ class BackgroundLoop:
         self.wanted = False
         """Whether it was started and not stopped."""
         self._task: asyncio.Task[None] | None = None
+        self._host: asyncio.Task[Any] | None = None
+        """Whoever started it first: when that ends, the loop goes down."""
         self._restarted: deque[float] = deque(maxlen=RESTARTS_MAX)
         self._restart: asyncio.TimerHandle | None = None
 
@@ -36,6 +38,7 @@ class BackgroundLoop:
         """Run it in the background."""
         self.wanted = True
         self._restart = None
+        self._host = self._host or asyncio.current_task()
         self._task = asyncio.get_running_loop().create_task(self._body())
         self._task.add_done_callback(self._ended)
 
@@ -54,6 +57,8 @@ class BackgroundLoop:
         if not self.wanted:
             return
         error: BaseException
+        if task.cancelled() and self._host is not None and (self._host.done() or self._host.cancelling()):
+            return
         if task.cancelled():
             error = asyncio.CancelledError(f"somebody cancelled {self._name}")
         else:

@@ -191,6 +191,8 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
     if style == "goal":
         known = program if isinstance(program, GoalProgram) else GoalProgram("", NoRegistry())
         return GoalMachine(known, goal_state(snapshot) if snapshot is not None else GoalState(uid=uid))
+    if style != "graph":
+        raise Corrupt(f"There is no style {style[:60]!r} of runs here.")
     if not isinstance(program, GraphProgram):
         raise UnknownWorkflow(f"The definition of this {style} run is not in the store.")
     state = restore_state(snapshot) if snapshot is not None else GraphState(uid=uid)

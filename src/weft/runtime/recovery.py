@@ -145,7 +145,14 @@ class Recovery:
         engine = self._engine
         callee = await resolve(engine, row) if not row.style else None
         style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
-        actor = Actor(engine, row.uid, row.id, row.epoch, engine.machine(style, row.workflow, version, row.uid))
+        try:
+            machine = engine.machine(style, row.workflow, version, row.uid)
+        except Corrupt as error:
+            reason = str(error)
+            log.error("weft: %s is set aside: %s", row.id, reason)  # noqa: TRY400 - there is nothing more to see
+            await insist(engine, lambda: engine.store.log.mark_fault(row.uid, reason))
+            return None
+        actor = Actor(engine, row.uid, row.id, row.epoch, machine)
         actor.callee = callee
         actor.pending = row.status == PENDING
         engine.keep_actor(actor)
