@@ -25,7 +25,7 @@ CAUGHT_BY = {
     "undo_oldest_first": 4,
     "a_cancelled_task_is_not_waited_for": 89,
     "mail_by_high_water_mark": 1,
-    "mail_is_taken_whenever_it_is_read": 614,
+    "mail_is_taken_whenever_it_is_read": 3_121,
     "a_key_that_came_by_mail_is_forgotten": 1,
     "timer_before_the_inbox": 1,
     "an_early_timer_is_believed": 340,
