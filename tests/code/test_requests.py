@@ -92,7 +92,7 @@ def test_another_body_under_the_same_key_is_refused() -> None:
     async def scene() -> None:
         run = await app.start("counter", {"rounds": 2})
         await run.request("add", {"cents": 5}, key="k")
-        with pytest.raises(weft.KeyReused):
+        with pytest.raises(weft.KeyReused, match='The key "k" was used for another request'):
             await run.request("add", {"cents": 6}, key="k")
 
     Desk(app).play(scene)

@@ -169,7 +169,12 @@ async def test_a_pending_run_is_cancelled_without_a_host(url: str) -> None:
         assert await run.status() == "cancelled"
         with pytest.raises(weft.RunCancelled, match="not wanted"):
             await run.result(timeout=1)
-        assert [event.kind async for event in run.events()] == ["run_started", "cancel_requested", "run_cancelled"]
+        assert [event.kind async for event in run.events()] == [
+            "run_started",
+            "message_received",
+            "cancel_requested",
+            "run_cancelled",
+        ]
         with pytest.raises(weft.RunFinished):
             await run.cancel()
 
@@ -211,3 +216,15 @@ async def test_a_pause_that_reaches_a_pending_run_is_kept_for_it(url: str) -> No
                 while await run.status() == "pending":
                     await asyncio.sleep(0.01)
             assert await run.status() in ("paused", "completed")
+
+
+def test_a_refusal_names_a_pending_run_and_its_state(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with weft.Client(f"sqlite:///{tmp_path}/weft.db") as client:
+            run = await client.start("later", {}, id="p-1")
+            with pytest.raises(weft.Refused, match=r"^p-1 is pending: no host has taken it up"):
+                await run.retry()
+            with pytest.raises(weft.Refused, match="p-1"):
+                await run.decide("ok", approved=True)
+
+    asyncio.run(scene())

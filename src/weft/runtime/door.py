@@ -274,6 +274,8 @@ class Door:
         if actor is not None and self.engine is not None:
             await self.engine.tell(actor, command, posted=Posted(command, key=token))
             return
+        if row.status == PENDING:
+            raise Refused(f"{run_id} is pending: no host has taken it up, so there is nothing to try again.")
         machine = await self.machine(row)
         now = Millis(max(self.clock.now_ms(), machine.state.at))
         decided = machine.decide(command, _env(now))
@@ -356,6 +358,8 @@ class Door:
         machine = new_machine(row.style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
         for stored in loaded.events:
             machine.evolve(e.decode(stored.body), at=stored.at)
+        if not machine.state.started:
+            machine.state.run_id = row.id
         return machine
 
     async def program(self, row: RunRow) -> GraphProgram | None:

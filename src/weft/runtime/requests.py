@@ -15,7 +15,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import RunId, Seq, answer_key, request_key
-from weft.errors import BadValue, NotFound, RunFinished
+from weft.errors import BadValue, KeyReused, NotFound, RunFinished
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 
@@ -28,7 +28,10 @@ async def send_request(door: Door, run_id: RunId, name: str, body: bytes, *, key
     row = await door.row(run_id)
     request = door.ids.new() if key is None else blake2b(f"{row.uid}/{key}".encode(), digest_size=16).hexdigest()
     message = c.DeliverMessage(request, name, Raw(body), answer=True)
-    await door.tell(run_id, message, key=request_key(request))
+    try:
+        await door.tell(run_id, message, key=request_key(request))
+    except KeyReused:
+        raise KeyReused(f'The key "{key}" was used for another request to {run_id}.') from None
     return request
 
 
