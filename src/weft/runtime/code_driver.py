@@ -272,8 +272,7 @@ class CodeDriver:
         if self._other_input is not None:
             self.outside.hold_other_input(location, *self._other_input)
         else:
-            again = "" if "weft resume" in str(error) else f" Then: weft resume {self.machine.state.run_id}"
-            self.outside.issue(c.HoldRun(error.code, f"{error}{again}", location))
+            self.outside.issue(c.HoldRun(error.code, str(error), location))
 
     def close(self) -> None:
         """End the code where it stands: ``weft.Evicted`` is thrown into it, and what it does then is ignored."""
