@@ -6,6 +6,7 @@ environment of its own (``make setup`` there).
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
@@ -33,6 +34,10 @@ COUNTED = {
 }
 
 
+# Compiled files are kept and hashes are fixed, or starting a process would cost more or less from one time to the next.
+ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
+
+
 def counted(tree: Path, module: str, task: str, n: int) -> int:
     """The instructions of one process."""
     scratch = tempfile.mkdtemp(prefix="weft-instructions-")
@@ -40,7 +45,7 @@ def counted(tree: Path, module: str, task: str, n: int) -> int:
     try:
         ran = subprocess.run(
             [*command, "-m", f"bench.workloads.{module}", task, str(n), scratch],
-            cwd=tree, capture_output=True, text=True, check=False,
+            cwd=tree, env=ENVIRONMENT, capture_output=True, text=True, check=False,
         )  # fmt: skip
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

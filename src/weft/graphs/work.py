@@ -14,13 +14,13 @@ from weft.core.code.locations import check_name
 from weft.core.graph.findings import At, did_you_mean
 from weft.core.graph.model import (
     AgentWork,
-    AnswerWork,
     AskWork,
     Expr,
     GoalWork,
     HttpWork,
     PassWork,
     ReceiveWork,
+    ReplyWork,
     ScriptWork,
     StepWork,
     TypeWork,
@@ -252,7 +252,7 @@ class NodeWork:
         answer = Fields(self.node.raw[key], self.node.place(key), self.node.problems, ANSWER)
         if answer.raw and "to" not in answer:
             answer.needed("to")
-        return AnswerWork(answer.text("to"), Expr(answer.raw.get("value")))
+        return ReplyWork(answer.text("to"), Expr(answer.raw.get("value")))
 
     def _pass(self, key: str, _: str) -> Work:
         if self.node.raw[key] is not True:

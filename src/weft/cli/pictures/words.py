@@ -9,7 +9,6 @@ import msgspec
 from weft.core.durations import format_ms
 from weft.core.graph.model import (
     AgentWork,
-    AnswerWork,
     AskWork,
     Edge,
     FanIn,
@@ -20,6 +19,7 @@ from weft.core.graph.model import (
     PassWork,
     ReceiveWork,
     Repeat,
+    ReplyWork,
     ScriptWork,
     StepWork,
     TypeWork,
@@ -90,7 +90,7 @@ def working(work: Work) -> str:
             return f"wait {format_ms(work.ms)}"
         case ReceiveWork():
             return f"receive {work.name}"
-        case AnswerWork():
+        case ReplyWork():
             return f"answer {work.to}"
         case PassWork():
             return ""

@@ -19,10 +19,10 @@ from weft.core.graph.loops import find_exits, find_loops
 from weft.core.graph.model import (
     NO_LIMITS,
     START,
-    AnswerWork,
     Graph,
     Node,
     ReceiveWork,
+    ReplyWork,
     StepWork,
     WorkflowWork,
 )
@@ -72,7 +72,7 @@ def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: Reader, prob
     receiving = {part.id for part in parts if isinstance(part.work, ReceiveWork)}
     answered: set[str] = set()
     for part in parts:
-        if not isinstance(part.work, AnswerWork):
+        if not isinstance(part.work, ReplyWork):
             continue
         to = part.work.to
         answered.add(to)

@@ -119,7 +119,7 @@ class ReceiveWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag=
     """Some node answers what this one takes."""
 
 
-class AnswerWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="answer"):
+class ReplyWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="answer"):
     """Answer the message that the node `to` took last on this token's way; the output is the input."""
 
     to: str
@@ -150,7 +150,7 @@ Work = (
     | PassWork
     | TypeWork
     | ReceiveWork
-    | AnswerWork
+    | ReplyWork
 )
 
 

@@ -14,13 +14,13 @@ from weft.core.code.asks import child_uid
 from weft.core.decider import Env, Wanting
 from weft.core.graph.binding import View
 from weft.core.graph.model import (
-    AnswerWork,
     AskWork,
     GoalWork,
     HttpWork,
     Node,
     PassWork,
     ReceiveWork,
+    ReplyWork,
     ScriptWork,
     StepWork,
     TypeWork,
@@ -72,7 +72,7 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
                 return (_task(program, node, view, TYPE + node.work.type, _configured(program, node.work, view)),)
             case ReceiveWork():
                 return _receive(node.work, view)
-            case AnswerWork():
+            case ReplyWork():
                 return _answer(program, node.work, view, given)
             case WaitWork(ms=ms):
                 return (e.TimerSet(node=view.token.node, token=view.token.id, due=view.env.now + ms),)
@@ -268,7 +268,7 @@ def misfit_message(work: ReceiveWork, token: Token, env: Env) -> str | None:
     return None if work.schema is None else env.check(work.schema, encode(open_raw(token.output, env.blob)))
 
 
-def _answer(program: GraphProgram, work: AnswerWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
+def _answer(program: GraphProgram, work: ReplyWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
     seen = view.token.seen.get(work.to)
     if seen is None or not seen.message:
         raise BadValue(f"{work.to} has taken no message on this way.", code="no_message")
