@@ -56,6 +56,32 @@ def test_a_finished_run_is_found_again_also_by_another_process() -> None:
     assert seen == ["tea"]
 
 
+@pytest.mark.parametrize("first", ["completed", "waiting"])
+def test_code_before_the_first_wait_does_not_run_again(first: str) -> None:
+    app = weft.App("memory://")
+    begun: list[str] = []
+
+    @app.workflow
+    async def order(ctx: weft.Context, name: str) -> str:
+        begun.append(name)
+        if first == "waiting":
+            await ctx.receive("never")
+        return name
+
+    async def scene() -> None:
+        run = await app.start(order("tea"), id="o-1")
+        if first == "completed":
+            await run.result()
+        await calm()
+        await app.start(order("tea"), id="o-1")
+        with pytest.raises(weft.IdTaken):
+            await app.start(order("coffee"), id="o-1")
+        await calm()
+
+    Desk(app).play(scene)
+    assert begun == ["tea"]
+
+
 def test_other_arguments_under_the_same_id_are_refused_with_the_difference() -> None:
     app, order, _ = orders()
 

@@ -108,7 +108,8 @@ class Door:
             start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
         if self.engine is not None and start.style != "code":
             await self.engine.library.publish()
-        if chosen and (self.engine is None or delay_ms):
+        if chosen:
+            # Looked up first: a run that begins here runs the user's code before the store can refuse its id.
             found = await self._row_or_none(RunId(start.run_id))
             if found is not None:
                 return await self._attach(found, start, existing)
