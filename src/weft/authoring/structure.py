@@ -22,7 +22,7 @@ from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError
 from weft.runtime.private_loop import ScopedTask
 from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.codec import Codec
-from weft.steps.failures import failure_of, recorded
+from weft.steps.failures import failure_of, recorded, told
 
 _decode_name = msgspec.json.Decoder(str).decode
 
@@ -131,7 +131,7 @@ def _raise_failures(name: str, tasks: Mapping[str, ScopedTask], total: int) -> N
 
 def _brief(error: Exception) -> str:
     """An error in one line, without its hint: that stands at the end of what is raised, once."""
-    text = error.message if isinstance(error, WeftError) else str(error)
+    text = told(lambda: error.message if isinstance(error, WeftError) else str(error), "")
     return f"{type(error).__name__}: {text.rstrip('. ')}" if text else type(error).__name__
 
 

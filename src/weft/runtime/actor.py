@@ -42,6 +42,7 @@ from weft.runtime.programs import NOT_CODE
 from weft.runtime.standing import keep_snapshot, note_idle
 from weft.runtime.start import complete_start
 from weft.steps.raised import ends_host
+from weft.steps.tracebacks import loggable
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -181,7 +182,7 @@ class Actor:
 
     def give_up(self, error: BaseException) -> None:
         """A defect of ours, in this run's state or in what it was told: it stands still for a person, others go on."""
-        log.error("weft: %s cannot go on", self.id, exc_info=error)
+        log.error("weft: %s cannot go on", self.id, exc_info=loggable(error))
         self.engine.aside(self.engine.recovery.set_aside(self, error))
 
     def begin_turn(self) -> None:

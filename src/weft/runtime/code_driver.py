@@ -26,7 +26,7 @@ from weft.runtime.private_loop import PrivateLoop, line_of, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 from weft.runtime.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
-from weft.steps.failures import failure_of_run
+from weft.steps.failures import failure_of_run, text_of
 from weft.steps.misfits import Misfit
 
 log = logging.getLogger("weft")
@@ -261,7 +261,7 @@ class CodeDriver:
         elif error is None:
             self.outside.issue(c.CompleteRun(self.outside.keep(output)))
         elif _is_foreign(error):
-            self._hold(_foreign(state.workflow, None, f" ({error})"))
+            self._hold(_foreign(state.workflow, None, f" ({text_of(error)})"))
         else:
             self.outside.issue(c.FailRun(failure_of_run(error)))
 
@@ -465,7 +465,7 @@ def current_scope() -> Scope | None:
 
 
 def _is_foreign(error: BaseException | None) -> bool:
-    return isinstance(error, RuntimeError) and "attached to a different loop" in str(error)
+    return isinstance(error, RuntimeError) and "attached to a different loop" in text_of(error)
 
 
 def _foreign(workflow: str, main: asyncio.Task[Any] | None, detail: str = "") -> ForeignAwait:

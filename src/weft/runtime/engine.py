@@ -62,6 +62,7 @@ from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.worker import Flight, Report, Worker
 from weft.steps.base import Executor, StepBody
+from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
 
@@ -202,7 +203,7 @@ class Engine:
         """Give the host up: it says so, answers no health check any more, and whoever hosts it ends it."""
         if self.failure is None:
             self.failure = error
-            log.critical("weft: %s ended again and again; this host stops", what, exc_info=error)
+            log.critical("weft: %s ended again and again; this host stops", what, exc_info=loggable(error))
             self.on_failure()
 
     def soon(self, callback: Callable[..., None], *args: Any) -> None:
@@ -220,7 +221,7 @@ class Engine:
         error = None if task.cancelled() else task.exception()
         # A store that does not answer while the host stops: whoever comes next does it.
         if error is not None and (self.running or not isinstance(error, StoreError)):
-            log.error("weft: an internal task failed", exc_info=error)
+            log.error("weft: an internal task failed", exc_info=loggable(error))
 
     # --- the door -------------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
 from weft.runtime.pending import resolve
 from weft.runtime.shown import call_shown
+from weft.steps.failures import text_of
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -389,11 +390,11 @@ class Recovery:
     async def set_aside(self, actor: Actor, error: BaseException) -> None:
         """This one run cannot be written or read: it stands still for a person, and no other is disturbed."""
         engine = self._engine
-        log.error("weft: %s is set aside: %s", actor.id, error)
+        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot go on: {text_of(error)}.")
+        log.error("weft: %s is set aside: %s", actor.id, reason)
         pending = actor.unanswered()
         engine.forget(actor)
         engine.worker.stop_all(actor.uid)
-        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot go on: {error}.")
         await insist(engine, lambda: engine.store.log.mark_fault(actor.uid, str(reason)))
         for posted in pending:
             if posted.reply is not None:

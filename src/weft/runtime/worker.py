@@ -31,7 +31,7 @@ from weft.runtime.catalogue import Catalogue
 from weft.runtime.emitting import Emitter
 from weft.runtime.secrets import strike_json
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
-from weft.steps.failures import failure_of_step
+from weft.steps.failures import failure_of_step, text_of, told
 from weft.steps.http.failures import AnsweredLater
 from weft.steps.raised import BodyRaised, ends_host
 
@@ -304,12 +304,12 @@ class Worker:
             failure = msgspec.structs.replace(error.failure, location=effect.location)
             return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, not error.final)
         failure = failure_of_step(error, step=effect.step, location=effect.location, attempts=effect.attempt)
-        if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not str(error):
+        if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not text_of(error):
             failure = _timed_out(failure, effect)
-        if effect.policy.effect == "irreversible" and getattr(error, "in_doubt", False):
+        if effect.policy.effect == "irreversible" and told(lambda: getattr(error, "in_doubt", False), False):
             failure = msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
         retryable = body is not None and not body.is_final(error)
-        wait_ms = getattr(error, "retry_after_ms", None) or 0
+        wait_ms = told(lambda: getattr(error, "retry_after_ms", None), None) or 0
         return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
 
     def give_up_waiting(self, since: float) -> list[Flight]:

@@ -6,10 +6,10 @@ Every other becomes `StepFailed`. A class name in the data is looked up among th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,6 +29,8 @@ from weft.steps.frames import is_outside, is_users
 from weft.steps.secrets import strike, strike_value
 from weft.steps.tracebacks import traceback_of
 
+T = TypeVar("T")
+
 MESSAGE_CHARS_MAX = 2_000
 DATA_BYTES_MAX = 8 * 1024
 ROLLBACK = "run.rollback"
@@ -41,15 +43,27 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
     """What the log keeps of an exception. Never raises, whatever the exception is made of."""
     return Failure(
         type=type(error).__name__,
-        message=_text_of(error),
+        message=text_of(error),
         code=_code(error),
         step=step,
         location=location,
         attempts=attempts,
-        data=tuple(strike_value(_json(list(_arguments(error)), []))),
-        attributes=_attributes(error),
-        where=_where(error.__traceback__),
+        data=tuple(strike_value(_json(told(lambda: list(_arguments(error)), []), []))),
+        attributes=told(lambda: _attributes(error), {}),
+        where=told(lambda: _where(error.__traceback__), ""),
     )
+
+
+def told(ask: Callable[[], T], default: T) -> T:
+    """What an exception of user code says about itself, or the default if asking raises.
+
+    Its properties and `__str__` are user code too. They may raise anything, also a `KeyboardInterrupt`, which would
+    otherwise end the host.
+    """
+    try:
+        return ask()
+    except BaseException:  # noqa: BLE001
+        return default
 
 
 def _code(error: BaseException) -> str:
@@ -67,7 +81,7 @@ def failure_of_step(error: BaseException, *, step: str, location: str = "", atte
 def failure_of_run(error: BaseException) -> Failure:
     """What the log keeps of the exception that ended a run: also which step failed at the root of it, and why."""
     failure = failure_of(error)
-    found = _root(error)
+    found = told(lambda: _root(error), None)
     if found is None:
         return msgspec.structs.replace(failure, traceback=traceback_of(error))
     root = recorded(found)
@@ -84,8 +98,9 @@ def failure_of_run(error: BaseException) -> Failure:
 
 def recorded(error: BaseException) -> Failure | None:
     """The recorded failure that an exception was made from."""
+    kept = told(lambda: vars(error), {})
     for name in (_RECORDED, "failure"):
-        found = vars(error).get(name)
+        found = kept.get(name)
         if isinstance(found, Failure):
             return found
     return None
@@ -111,7 +126,15 @@ def _root(error: BaseException) -> BaseException | None:
 
 def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
     """The exception that a workflow sees for a recorded failure; a new one each time."""
-    error = _rebuilt(failure, raises, run_id)
+    for cls in _named(failure.type, raises):
+        if issubclass(cls, Exception):
+            made = _made(cls, failure)
+            if made is not None:
+                return made
+    return _marked(_rebuilt(failure, raises, run_id), failure)
+
+
+def _marked(error: Exception, failure: Failure) -> Exception:
     vars(error)[_RECORDED] = failure
     if failure.traceback:
         error.__cause__ = RecordedTraceback(failure.traceback)
@@ -119,11 +142,6 @@ def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run
 
 
 def _rebuilt(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> Exception:
-    for cls in _named(failure.type, raises):
-        if issubclass(cls, Exception):
-            made = _made(cls, failure)
-            if made is not None:
-                return made
     if failure.code == ROLLBACK:
         return Rollback(*(failure.data or (failure.message,)))
     if failure.code in (StepTimedOut.code, TimedOut.code) and failure.step:
@@ -204,7 +222,7 @@ def _named(name: str, raises: Sequence[type[BaseException]]) -> Iterator[type[Ba
 def _made(cls: type[Exception], failure: Failure) -> Exception | None:
     for make in (_constructed, _restored):
         try:
-            error = make(cls, failure)
+            error = _marked(make(cls, failure), failure)
             str(error)
         except BaseException:  # noqa: BLE001, S112  # the user's class may refuse in any way; the failure must not be lost
             continue
@@ -215,7 +233,7 @@ def _made(cls: type[Exception], failure: Failure) -> Exception | None:
 
 def _constructed(cls: type[Exception], failure: Failure) -> Exception:
     error = cls(*failure.data)
-    if _text_of(error) != failure.message or _attributes(error) != failure.attributes:
+    if text_of(error) != failure.message or _attributes(error) != failure.attributes:
         raise ValueError(failure.type)  # its `__init__` takes other things than it hands on as args
     return error
 
@@ -253,12 +271,10 @@ def _json(value: Any, default: Any) -> Any:
     return decode(raw) if len(raw) <= DATA_BYTES_MAX else default
 
 
-def _text_of(error: BaseException) -> str:
-    try:
-        text = str(error.message if isinstance(error, WeftError) else error)
-    except BaseException:  # noqa: BLE001  # a broken __str__ must not hide the failure
-        text = f"<{type(error).__name__} without a text>"
-    text = strike(text)
+def text_of(error: BaseException) -> str:
+    """The message of an exception. Never raises: a broken `__str__` must not hide the failure."""
+    broken = f"<{type(error).__name__} without a text>"
+    text = strike(told(lambda: str(error.message if isinstance(error, WeftError) else error), broken))
     if len(text) > MESSAGE_CHARS_MAX:
         text = f"{text[: MESSAGE_CHARS_MAX - 3]}..."
     return text.replace("\0", "\\0").encode("utf-8", "replace").decode()

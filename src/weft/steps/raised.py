@@ -23,7 +23,7 @@ class BodyRaised(Exception):
     """Carries a StopIteration out of a coroutine, which Python would turn into a RuntimeError."""
 
     def __init__(self, error: BaseException) -> None:
-        super().__init__(str(error))
+        super().__init__(type(error).__name__)
         self.error = error
 
 

@@ -25,8 +25,17 @@ def traceback_of(error: BaseException) -> str:
     """Format an exception with its causes. Never raises, whatever the exception is made of."""
     try:
         return _formatted(TracebackException.from_exception(error, compact=True))
-    except Exception as broken:  # noqa: BLE001  # an exception can be made so that it cannot be formatted
+    except BaseException as broken:  # noqa: BLE001  # an exception can be made so that it cannot be formatted
         return f"<the traceback of {type(error).__name__} cannot be formatted: {type(broken).__name__}>"
+
+
+def loggable(error: BaseException) -> BaseException:
+    """The exception as a log may format it; another in its place if that would raise."""
+    try:
+        "".join(TracebackException.from_exception(error).format())
+    except BaseException as broken:  # noqa: BLE001
+        return RuntimeError(f"{type(error).__name__}, which cannot be formatted: {type(broken).__name__}")
+    return error
 
 
 def _formatted(found: TracebackException) -> str:
