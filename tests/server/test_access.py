@@ -48,6 +48,23 @@ def refused(answer: Answer) -> bool:
 # --- keys --------------------------------------------------------------------------------------------------------
 
 
+def test_with_keys_the_key_decides_and_not_the_origin(server: Server) -> None:
+    """A page of another origin has no key by itself, and a browser does not let it read an answer."""
+    page = {"Origin": "http://localhost:3000"}
+    assert server.get(f"{API}/runs", **page).status == 403  # without keys: nothing for pages of others
+
+    ann = caller(server, "ann", "read", "start")
+    new = {"workflow": "hello", "input": {"name": "a"}}
+    for answer in (server.get(f"{API}/runs", **page), server.post(f"{API}/runs", new, **page)):
+        assert (answer.status, answer.code) == (401, "access.unknown")
+    preflight = server.ask("OPTIONS", f"{API}/runs", **page, **{"Access-Control-Request-Method": "POST"})
+    known = ann.get(f"{API}/runs", **page)
+    assert known.status == 200
+    assert ann.post(f"{API}/runs", new, **page).status == 201
+    for answer in (preflight, known):
+        assert not any(name.lower().startswith("access-control-") for name in answer.headers)
+
+
 def test_a_key_is_random_and_nothing_of_it_is_kept() -> None:
     (first, kept), (second, _) = (new_key(Wish(name="ann", scopes=["read"]), Millis(5)) for _ in range(2))
 
