@@ -98,7 +98,7 @@ def failure_of_run(error: BaseException) -> Failure:
 
 def recorded(error: BaseException) -> Failure | None:
     """The recorded failure that an exception was made from."""
-    kept = told(lambda: vars(error), {})
+    kept: dict[str, Any] = told(lambda: vars(error), {})
     for name in (_RECORDED, "failure"):
         found = kept.get(name)
         if isinstance(found, Failure):
