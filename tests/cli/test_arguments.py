@@ -6,9 +6,10 @@ from typing import Any, Literal
 
 import pytest
 
-from weft.cli.arguments import by_signature, fitting, given, pairs, plain
+from weft.cli.arguments import given, pairs, unread
 from weft.cli.questions import form_of
 from weft.errors import UsageError
+from weft.runtime.words import by_schema, by_signature, fitting, plain
 from weft.steps.codec import Codec
 from weft.steps.signature import Signature
 
@@ -51,6 +52,17 @@ def test_without_a_type_json_is_json_and_the_rest_is_text(text: str, expected: o
     assert plain(text) == expected
 
 
+def test_a_reference_in_a_schema_is_followed() -> None:
+    read = by_schema(
+        {
+            "properties": {"n": {"$ref": "#/$defs/Count"}, "sku": {"type": "string"}},
+            "$defs": {"Count": {"type": "integer"}},
+        }
+    )
+
+    assert (read("n", "3"), read("sku", "007"), read("sku", "7"), read("other", "7")) == (3, "007", "7", 7)
+
+
 def test_a_value_may_contain_an_equals_sign() -> None:
     assert pairs(["query=a=b", "empty="]) == {"query": "a=b", "empty": ""}
 
@@ -81,7 +93,7 @@ def test_an_input_file_that_holds_no_arguments_is_refused(tmp_path: Path, conten
         source.write_text(content)
 
     with pytest.raises(UsageError, match=problem):
-        given([], str(source), None)
+        given([], str(source), unread)
 
 
 FORM = {

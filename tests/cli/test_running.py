@@ -192,3 +192,59 @@ def test_who_starts_a_run_is_recorded(weft: Weft, options: tuple[str, ...], monk
 
     (run,) = weft("list", "--json").json()["runs"]  # type: ignore[index]
     assert run["attributes"]["weft.started_by"] == "ann"
+
+
+STYLES = """
+import weft
+
+app = weft.App()
+
+
+@app.workflow
+async def order(sku: str, n: int = 1) -> str:
+    return f"{n} x {sku}"
+
+
+@app.step
+def take(sku: str, n: int) -> str:
+    return f"{n} x {sku}"
+
+
+@app.step(gives="text")
+def write(sku: str, n: int) -> str:
+    return f"{n} x {sku}"
+
+
+app.goal("letter", write)
+app.graph({
+    "name": "path",
+    "input": {"properties": {"sku": {"type": "string"}, "n": {"type": "integer"}}},
+    "nodes": {"take": {"step": "take", "with": {"sku": "${input.sku}", "n": "${input.n}"}}},
+})
+
+
+@app.workflow
+async def wait() -> None: ...
+"""
+
+
+@pytest.mark.parametrize(
+    "start", [["order"], ["path"], ["letter"], ["--goal", "write"]], ids=["code", "graph", "goal", "goals"]
+)
+def test_without_an_app_the_host_reads_arguments_by_their_types(weft: Weft, folder: Path, start: list[str]) -> None:
+    (folder / "styles.py").write_text(STYLES)
+
+    assert weft("start", *start, "sku=007", "n=3", "--id", "s-1").code == 0
+    assert weft("show", "s-1", "--json").json()["input"] == {"sku": "007", "n": "3"}  # type: ignore[index]
+    assert weft("start", *start, "sku=007", "n=3", "--id", "s-1").code == 0
+    for _ in range(50):  # each is a host, if only for a moment
+        assert weft("run", "styles.py", "wait").code == 0
+        shown: Any = weft("show", "s-1", "--json").json()
+        if shown["status"] == "completed":
+            break
+    assert shown["status"] == "completed", shown
+    assert shown["input"] == {"sku": "007", "n": 3}
+    assert "3 x 007" in str(shown)
+    assert weft("start", *start, "sku=007", "n=3", "--id", "s-1").code == 0
+    refused = weft("start", *start, "sku=7", "n=3", "--id", "s-1")
+    assert (refused.code, 'sku: "007" there, "7" here' in refused.err) == (1, True), refused

@@ -34,6 +34,7 @@ from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import Plan
+from weft.core.goal.types import Type
 from weft.core.graph.starting import GOAL
 from weft.core.ids import Millis, RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError, WeftError
@@ -512,6 +513,9 @@ class AppCatalogue:
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
         return self._app.make_plan(goals, given)
+
+    def fact_type(self, fact: str) -> Type:
+        return self._app.planner.fact_type(fact)
 
     def callee(self, workflow: str) -> tuple[str, Style] | None:
         try:

@@ -13,6 +13,7 @@ from weft.core import values
 from weft.errors import LimitExceeded, RunCancelled, RunFailed, UsageError
 from weft.runtime.code_driver import CodeDriver, current_scope
 from weft.runtime.scopes import Scope
+from weft.runtime.words import by_signature
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
 from weft.steps.signature import Signature
@@ -97,6 +98,9 @@ class WorkflowProgram:
         self.version = workflow.version
         self._workflow = workflow
         self._context = context
+
+    def read(self, name: str, text: str) -> Any:
+        return by_signature(self._workflow.signature)(name, text)
 
     def defaults(self, given: bytes | None) -> bytes:
         return self._workflow.signature.defaults(given)

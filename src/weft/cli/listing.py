@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from weft.cli.arguments import pairs, plain
+from weft.cli.arguments import pairs
 from weft.cli.output import age, console, print_json, print_table, run_document, status_text
 from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.core.durations import duration_ms
@@ -19,6 +19,7 @@ from weft.runtime.door import Door
 from weft.runtime.explain import waiting_of
 from weft.runtime.hosting import Hosting
 from weft.runtime.progress import Progress, progress_of
+from weft.runtime.words import plain
 from weft.stores import shown_url
 
 STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)

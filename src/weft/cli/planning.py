@@ -10,7 +10,6 @@ import msgspec
 
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
-from weft.cli.arguments import plain
 from weft.cli.entry import say
 from weft.cli.loading import Loaded, load_app
 from weft.cli.output import Text, age, console, iso, lines, print_json
@@ -22,6 +21,7 @@ from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.door import Door
 from weft.runtime.programs import graph_definition, keep_definition
 from weft.runtime.recall import reusable
+from weft.runtime.words import plain
 
 
 class Known(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from weft.cli.arguments import pairs, plain
+from weft.cli.arguments import pairs
 from weft.cli.login import login
 from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
 from weft.cli.place import described, exists, opened, url_of
@@ -20,6 +20,7 @@ from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.questions import OpenQuestion, all_open, open_in
 from weft.runtime.schemas import check_schema
+from weft.runtime.words import plain
 
 
 class Given(msgspec.Struct, frozen=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +12,11 @@ import msgspec
 from msgspec import Raw
 
 from weft.authoring.app import App
-from weft.authoring.client import Client
 from weft.authoring.facts import Facts
 from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow, check_run_id
-from weft.cli.arguments import Read, by_schema, by_signature, by_type, given, pairs, read_object
+from weft.cli.arguments import given, pairs, unread
 from weft.cli.entry import say
 from weft.cli.live_run import LiveNotices
 from weft.cli.loading import Loaded, load_app
@@ -34,7 +32,9 @@ from weft.core.ids import RunId
 from weft.core.questions import STARTED_BY
 from weft.core.visible import visible
 from weft.errors import UnknownWorkflow, UsageError
+from weft.runtime.door import Door
 from weft.runtime.programs import read_graph
+from weft.runtime.words import Read, by_schema, by_signature, by_type
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -89,31 +89,35 @@ async def start_elsewhere(
     """Put a new run into the store. With an app its arguments are checked here, else where it runs."""
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft start") if target else None
-    read = None
-    if loaded is not None:
-        with contextlib.suppress(UnknownWorkflow):
-            read = _reading(loaded.workflow(workflow), loaded.app)
+    read = _reading(loaded.workflow(workflow), loaded.app) if loaded is not None else unread
     arguments = given(words, source, read)
-    address = url_of(url, app, loaded)
-    async with opened(address, create=True) as door:
-        run_id = await _start(address, workflow, arguments, id, loaded)
-        print(run_id, flush=True)
-        if not await is_taken_up(door, await door.row(RunId(run_id))):
-            say(NOBODY)
-
-
-async def _start(url: str, workflow: str, arguments: dict[str, Any], id: str | None, loaded: Loaded | None) -> str:
-    name = login()
-    who = {STARTED_BY: name} if name else {}
-    async with Client(url) as client:
+    attributes = {STARTED_BY: name} if (name := login()) else {}
+    async with opened(url_of(url, app, loaded), create=True) as door:
         if loaded is None:
-            return (await client.start(workflow, arguments, id=id, attributes=who)).id
-        # The app speaks through the client's door: it knows the workflow's version, its timeout and its types.
-        loaded.app.bind(client.door)
-        try:
-            return (await loaded.app.start(workflow, arguments, id=id, attributes=who)).id
-        finally:
-            loaded.app.bind(None)
+            start = c.StartRun(
+                run_id=check_run_id(id) if id is not None else f"{workflow}-{door.ids.new()}",
+                workflow=workflow,
+                version="",
+                style="",
+                input=Raw(values.encode(arguments, what=f"{workflow} got")),
+                attributes=attributes,
+                words=list(pairs(words)),
+            )
+            run_id = (await door.start(start, chosen=id is not None)).id
+        else:
+            # The app speaks through this door: it knows the workflow's version, its timeout and its types.
+            loaded.app.bind(door)
+            try:
+                run_id = RunId((await loaded.app.start(workflow, arguments, id=id, attributes=attributes)).id)
+            finally:
+                loaded.app.bind(None)
+        await _tell_started(door, run_id)
+
+
+async def _tell_started(door: Door, run_id: RunId) -> None:
+    print(run_id, flush=True)
+    if not await is_taken_up(door, await door.row(run_id)):
+        say(NOBODY)
 
 
 async def start_goals(
@@ -123,14 +127,11 @@ async def start_goals(
     async with known_steps(url, app, "weft start", create=True) as known:
         if known.door is None:
             raise UsageError(f"{known.address} keeps nothing, so nobody would see the run.", hint="Name a store: --url")
-        given = {} if source is None else dict(read_object(source))
-        for fact, text in pairs(words).items():
-            given[fact] = by_type(known.group.planner.fact_type(fact))(text)
         attributes = {STARTED_BY: name} if (name := login()) else {}
         if isinstance(known.group, App):
             known.group.bind(known.door)
             try:
-                wanted = known.group.achievement(goals, given)
+                wanted = known.group.achievement(goals, given(words, source, _reading_facts(known.group)))
                 run_id = (await known.group.launch(wanted, id, attributes=attributes))[1].id
             finally:
                 known.group.bind(None)
@@ -139,14 +140,13 @@ async def start_goals(
                 run_id=check_run_id(id) if id is not None else f"{GOAL}-{known.door.ids.new()}",
                 workflow=GOAL,
                 style="goal",
-                input=Raw(values.encode(given, what="the goals got")),
+                input=Raw(values.encode(given(words, source, unread), what="the goals got")),
                 goals=list(goals),
                 attributes=attributes,
+                words=list(pairs(words)),
             )
             run_id = (await known.door.start(start, chosen=id is not None)).id
-        print(run_id, flush=True)
-        if not await is_taken_up(known.door, await known.door.row(RunId(run_id))):
-            say(NOBODY)
+        await _tell_started(known.door, run_id)
 
 
 def workflow_of(loaded: Loaded, name: str) -> Runnable[Any]:
@@ -174,4 +174,8 @@ def _reading(found: Runnable[Any], app: App) -> Read:
         return by_signature(found.signature)
     if isinstance(found, Graph):
         return by_schema(found.loaded.graph.input)
+    return _reading_facts(app)
+
+
+def _reading_facts(app: App) -> Read:
     return lambda fact, text: by_type(app.planner.fact_type(fact))(text)

@@ -12,13 +12,13 @@ import time
 from typing import Any
 
 from weft.authoring.handles import Handle
-from weft.cli.arguments import plain
 from weft.cli.entry import say
 from weft.cli.place import found
 from weft.core.ids import RunId
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.explain import force_hint
+from weft.runtime.words import plain
 from weft.steps.codec import Codec
 
 PATIENCE_SECONDS = 0.6

@@ -62,7 +62,7 @@ AppFile = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or the beginning of it.")]
 Arguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments of the workflow, by name.")
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments by name, read by their declared types.")
 ]
 Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
 Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="Its id; the same id again is the same run.")]

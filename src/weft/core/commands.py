@@ -37,6 +37,8 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     """Of a code workflow: the values of the parameters that the input leaves out. No part of a comparison of ids."""
     queue: str = ""
     """The queue of its steps that name none."""
+    words: list[str] = []
+    """Arguments that are text as it was typed: whoever takes the run up reads them by their declared types."""
     refused: str = ""
     """Why this start cannot be: the run is made all the same, and fails, so that its parent hears of it."""
     refused_as: str = "run.id_taken"

@@ -42,6 +42,10 @@ class Program(Protocol):
     name: str
     version: str
 
+    def read(self, name: str, text: str) -> Any:
+        """A word that was typed for a parameter, by the parameter's type."""
+        ...
+
     def defaults(self, given: bytes | None) -> bytes:
         """The defaults of the parameters that this input (None: not known) leaves out, as JSON; empty: none."""
         ...

@@ -46,6 +46,7 @@ from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
+from weft.runtime.words import read_alike
 from weft.steps.signature import other_facts, same_inputs
 
 if TYPE_CHECKING:
@@ -155,9 +156,12 @@ class Door:
             raise IdTaken(
                 f"{row.id} exists as a run of {row.workflow}, not of {start.workflow}.", hint=hint, run_id=row.id
             )
-        there = await self.load(bytes((await self.started_with(row)).input))
-        compare = other_facts if row.style == "goal" else same_inputs
-        differences = compare(there, await self.load(bytes(start.input)))
+        before = await self.started_with(row)
+        there, here = await self.load(bytes(before.input)), await self.load(bytes(start.input))
+        here = read_alike(here, start.words, there)
+        if isinstance(before, c.StartRun):
+            there = read_alike(there, before.words, here)
+        differences = (other_facts if row.style == "goal" else same_inputs)(there, here)
         if isinstance(start, c.StartGoal):
             goals, wanted = await self._goals_of(row), _goals(start)
             if goals and wanted and goals != wanted:

@@ -23,6 +23,7 @@ from weft.core.goal.plan import Plan, encode_plan, make_plan, refuse_incomplete
 from weft.core.goal.reading import Reader as GoalReader
 from weft.core.goal.state import GoalState
 from weft.core.goal.state import restore_state as goal_state
+from weft.core.goal.types import Type
 from weft.core.graph import model
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import Graph, Node, Retry, StepWork
@@ -34,6 +35,7 @@ from weft.ports.store import Definition, Definitions
 from weft.runtime.code_driver import Program
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
+from weft.runtime.words import by_schema, by_type
 
 
 class Registry(Protocol):
@@ -50,6 +52,8 @@ class Registry(Protocol):
         ...
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan: ...
+
+    def fact_type(self, fact: str) -> Type: ...
 
 
 class NoRegistry:
@@ -70,6 +74,9 @@ class NoRegistry:
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
         return make_plan(Catalogue(), goals, given)
 
+    def fact_type(self, fact: str) -> Type:
+        return None
+
 
 class GraphProgram:
     """A compiled graph among the steps of a host."""
@@ -82,6 +89,10 @@ class GraphProgram:
         self._registry = registry
         self._policies: dict[str, tuple[Policy, Policy]] = {}
         """By node: the step's own policy when it was asked for, and what the document makes of it."""
+
+    def read(self, name: str, text: str) -> Any:
+        """A word that was typed for its input."""
+        return by_schema(self.graph.input)(name, text)
 
     def policy(self, node: str) -> Policy:
         """The document's words over the step's own."""
@@ -158,6 +169,10 @@ class GoalProgram:
         self.goals = tuple(goals)
         self.reader: GoalReader = GOAL_LANGUAGE
         self._registry = registry
+
+    def read(self, name: str, text: str) -> Any:
+        """A word that was typed for a fact."""
+        return by_type(self._registry.fact_type(name))(text)
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return _callee(self._registry, workflow)

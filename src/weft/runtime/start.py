@@ -12,6 +12,7 @@ from weft.errors import RunCancelled, UnknownWorkflow
 from weft.ports.store import Resolved
 from weft.runtime.draft import Draft
 from weft.runtime.programs import NOT_CODE
+from weft.runtime.words import read_words
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -25,7 +26,8 @@ def complete_start(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
     if actor.cut_off:
         reason = "the run at the root of its tree is cancelled"
         start = msgspec.structs.replace(start, refused=reason, refused_as=RunCancelled.code)
-    return _with_defaults(actor, start if start.style else _resolved(actor, start, draft))
+    start = start if start.style else _resolved(actor, start, draft)
+    return _with_defaults(actor, _with_words_read(actor, start) if start.words else start)
 
 
 def _resolved(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
@@ -37,6 +39,16 @@ def _resolved(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
     draft.resolved = Resolved(callee.version, callee.style)
     timeout_ms = start.timeout_ms or callee.timeout_ms
     return msgspec.structs.replace(start, version=callee.version, style=callee.style, timeout_ms=timeout_ms)
+
+
+def _with_words_read(actor: Actor, start: c.StartRun) -> c.StartRun:
+    """What was typed for a start, by the types that are declared here."""
+    program = actor.engine.catalogue.program(start.workflow, start.version)
+    raw = bytes(start.input)
+    given = actor.fetched.get(values.parse_ref(raw).digest) if values.is_ref(raw) else values.unseal(raw)
+    if program is None or not isinstance(given, bytes):
+        return start
+    return msgspec.structs.replace(start, input=actor.keep(read_words(given, start.words, program.read)), words=[])
 
 
 def _with_defaults(actor: Actor, start: c.StartRun) -> c.StartRun:
