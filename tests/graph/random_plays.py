@@ -129,10 +129,12 @@ class Play:
                 case EndRun():
                     self.open.clear()
         if self.watched:
+            if isinstance(event, e.RunRetried):
+                self.gone -= set(self.state.tokens)
             self._check_tokens()
 
     def _check_tokens(self) -> None:
-        """Every token is made once and consumed once."""
+        """Every token is made once and consumed once; only a retry brings failed branches back."""
         now = set(self.state.tokens)
         assert not now & self.gone, "a token came back"
         self.gone |= self.live - now

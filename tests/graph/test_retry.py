@@ -108,12 +108,14 @@ class Faulty:
         return self.answer(node, token)
 
 
-def retried(graph: Graph, answer: Answer, order: int) -> Play:
+def retried(graph: Graph, answer: Faulty, order: int) -> Play:
     """Play to the end, trying again as often as it fails."""
     play = Play(graph, answer).to_the_end(order)
     for attempt in range(RETRIES_MAX):
         if play.state.status != "failed" or (play.code in FATAL and not raised_by_failure(play)):
             return play
+        # A node that succeeded and then had no way to go on has failed all the same.
+        answer.done -= {event.token for event in play.log if isinstance(event, e.NodeFailed)}
         play.tell(c.RetryRun())
         play.to_the_end(order + attempt)
     raise AssertionError("it fails for ever")
@@ -178,28 +180,108 @@ def test_what_was_stopped_is_handed_out_again_with_what_failed() -> None:
     assert sorted(play.node_of(number) for number in play.open) == ["b", "c"]
 
 
-def test_too_few_branches_after_a_failure_repeats_the_branch_that_failed() -> None:
-    """Of three two are needed: the first failure is taken, the second ends the run."""
-    nodes = {**SOME, "j": {**WORK, "join": {"at_least": 2}}}
-    play = Play(graph_of(nodes), Faulty(steady, lambda node, _: node in ("b", "c")))
-    for node in "abcd":
-        if play.state.status == "running":
-            play.reply_at(node)
+def test_too_few_branches_after_failures_repeats_every_branch_that_failed() -> None:
+    """Of four two are needed: the join goes on without the first two failures, the third ends the run."""
+    nodes = {
+        "a": {**WORK, "next": [{"to": ["b", "c", "d", "f"]}]},
+        **{name: {**WORK, "next": "j"} for name in "bcdf"},
+        "j": {**WORK, "join": {"at_least": 2}},
+    }
+    play = Play(graph_of(nodes), Faulty(steady, lambda node, _: node in ("b", "c", "d")))
+    for node in "afbcd":
+        play.reply_at(node)
 
     assert (play.state.status, play.code) == ("failed", "not_enough")
     assert play.state.failure is not None
-    assert play.state.failure.attributes["failures"].keys() == {"0", "1"}
+    assert play.state.failure.attributes["failures"].keys() == {"0", "1", "2"}
     assert "boom" in play.state.failure.cause
-    assert [letter.node for letter in play.state.letters.values()] == ["b", "c"]
-    gone, kept = play.state.letters
-    with pytest.raises(Refused, match="went on without it"):
-        play.tell(c.RequeueLetter(gone))
-    play.tell(c.RequeueLetter(kept))
-    assert sorted(play.node_of(number) for number in play.open) == ["c", "d"]
-    play.to_the_end(0)
+    assert [letter.node for letter in play.state.letters.values()] == ["b", "c", "d"]
+    play.tell(c.RequeueLetter(next(iter(play.state.letters))))
+
+    assert not play.state.letters
+    assert sorted(play.node_of(number) for number in play.open) == ["b", "c", "d"]
+    play.reply_at("c")
+    play.reply_at("j")
     assert play.state.status == "completed"
     joined = next(value for place, value in given(play).items() if place.startswith("j/"))
-    assert [one["from"] for one in joined] == ["c", "d"]
+    assert [one["from"] for one in joined] == ["c", "f"]
+
+
+def test_a_join_without_enough_branches_left_repeats_those_that_failed_not_those_that_ended() -> None:
+    nodes = {
+        "a": {**WORK, "next": [{"to": ["b", "c", "d"]}]},
+        "b": {**WORK, "next": "j"},
+        "c": {**WORK, "next": [{"to": "j", "when": "output.missing"}], "on_no_match": "end"},
+        "d": {**WORK, "next": "j"},
+        "j": {**WORK, "join": {"at_least": 2}},
+    }
+    play = Play(graph_of(nodes), Faulty(steady, lambda node, _: node == "b"))
+    for node in "abc":
+        play.reply_at(node)
+    assert (play.state.status, play.code) == ("failed", "not_enough")
+
+    play.tell(c.RetryRun())
+
+    assert sorted(play.node_of(number) for number in play.open) == ["b", "d"]
+    assert play.to_the_end(0).state.status == "completed"
+
+
+INSIDE_SOME = {
+    "a": {**WORK, "next": [{"to": "b", "for_each": "${output.items}"}]},
+    "b": {**WORK, "next": [{"to": ["c", "d"]}]},
+    "c": {**WORK, "repeat": {"while": "output.again", "at_most": 30}, "next": "i"},
+    "d": {**WORK, "next": "i"},
+    "i": {**WORK, "join": {"at_least": 2}, "next": "j"},
+    "j": {**WORK, "join": {"at_least": 3}},
+}
+
+
+@pytest.mark.parametrize("order", range(20))
+def test_a_failed_branch_with_loops_and_frames_in_it_goes_on_where_it_was(order: int) -> None:
+    """Of five branches three are needed. What succeeded in a branch is not performed again."""
+    answer = Faulty(steady, lambda node, token: node in "cdi" and int(token[-1:], 16) < 11)
+
+    play = retried(graph_of(INSIDE_SOME), answer, order)
+
+    assert play.state.status == "completed"
+    assert not [letter for token, letter in play.state.letters.items() if token in play.state.tokens]
+
+
+def test_repeated_branches_keep_to_the_width_of_their_edge() -> None:
+    nodes = {**WIDE, "j": {**WORK, "join": {"at_least": 4}}}
+    nodes["a"] = {**WORK, "next": [{"to": "b", "for_each": "${output.items}", "width": 1}]}
+    play = Play(graph_of(nodes), Faulty(steady, lambda node, _: node == "b"))
+    play.reply_at("a")
+    play.reply_at("b")
+    play.reply_at("b")
+    assert (play.state.status, play.code) == ("failed", "not_enough")
+
+    play.tell(c.RetryRun())
+
+    for _ in range(2):
+        assert [play.node_of(number) for number in play.open] == ["b"]
+        play.reply_at("b")
+    while play.state.status != "completed":
+        if play.state.status == "failed":
+            play.tell(c.RetryRun())
+        assert len(play.open) == 1
+        play.reply(*play.open)
+
+
+def test_a_branch_that_a_join_went_on_without_is_not_repeated() -> None:
+    """The join has fired: somebody took the failure."""
+    nodes = {**SOME, "j": {**WORK, "join": {"at_least": 2}, "next": "end"}, "end": WORK}
+    play = Play(graph_of(nodes), Faulty(steady, lambda node, _: node in ("b", "end")))
+    for node in ("a", "b", "c", "d", "j", "end"):
+        play.reply_at(node)
+    gone, _ = play.state.letters
+    with pytest.raises(Refused, match="went on without it"):
+        play.tell(c.RequeueLetter(gone))
+
+    play.tell(c.RetryRun())
+
+    assert [play.node_of(number) for number in play.open] == ["end"]
+    assert list(play.state.letters) == [gone]
 
 
 def test_too_few_branches_without_a_failure_fails_again_and_hands_nothing_out() -> None:

@@ -18,8 +18,11 @@ from weft.core.state import Reversal, State, Undo
 _encode = msgspec.json.Encoder().encode
 
 
-def drop(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *, since: int) -> None:
-    """Drop work of which these tasks are still under way. ``since``: nothing of it had completed before this event."""
+def drop(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *, since: int) -> bool:
+    """Drop work of which these tasks are still under way; whether anything has to be undone or waited for.
+
+    ``since``: nothing of it had completed before this event.
+    """
     first = len(state.undo)
     while first and state.undo[first - 1].done >= since:
         first -= 1
@@ -27,7 +30,9 @@ def drop(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *,
     taken = [undo for undo in newer if belongs(undo)]
     if taken:
         state.undo[first:] = [undo for undo in newer if not belongs(undo)]
-    add(state, waits, taken)
+    waiting = list(waits)
+    add(state, waiting, taken)
+    return bool(waiting or taken)
 
 
 def add(state: State, waits: Iterable[int], undo: Iterable[Undo]) -> None:

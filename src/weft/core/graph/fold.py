@@ -11,7 +11,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core import life, questions, tasks, waits
 from weft.core.decider import Env
-from weft.core.graph import answers
+from weft.core.graph import answers, keeping
 from weft.core.graph.binding import View
 from weft.core.graph.board import is_open
 from weft.core.graph.game import Game
@@ -212,13 +212,16 @@ def _retried(graph: Graph, state: GraphState, event: e.RunRetried, at: int) -> N
     state.not_undone = []
     for token_id in event.tokens:
         state.letters.pop(token_id, None)
-    Game(graph, state).wait_again()
+    mended = keeping.mend(graph, state, event.tokens)
+    Game(graph, state).wait_again(mended)
     failed = []
     moving = []
     for token in state.tokens.values():
         if token.mode == "failing" and _works_again(token, event.tokens):
             token.mode = "ready"
             token.failure = None
+        if keeping.waits_for_width(state, token):
+            continue
         if token.mode == "failing":
             failed.append(token.id)
         elif token.mode in ("ready", "routing"):

@@ -6,7 +6,7 @@ deepest scope first. The words and rules are those of the graph semantics, secti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from heapq import heappop
 from typing import Any
 
@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from weft.core import reversals
 from weft.core.events import Taken
+from weft.core.graph import keeping
 from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
 from weft.core.graph.model import Merge, Node
 from weft.core.graph.moves import Moves, union_of
@@ -92,10 +93,14 @@ class Game(Moves):
         for key in list(self.state.deadlines.values()):
             self.disarm(self.state.frames[key[1:]] if key[0] == "f" else self.state.slots[key[1:]])
 
-    def wait_again(self) -> None:
-        """The run is tried again: a join whose time ran out has not failed, and all joins have their whole time."""
+    def wait_again(self, mended: Container[str]) -> None:
+        """The run is tried again: all joins have their whole time.
+
+        A join whose time ran out has not failed, nor one that has branches again.
+        """
         for token in list(self.state.tokens.values()):
-            if token.mode == "failing" and (token.slot or (token.frame and _is_late(token.failure))):
+            late = token.slot or (token.frame and _is_late(token.failure))
+            if token.mode == "failing" and (late or token.frame in mended):
                 self.consume(token)
         self.state.deadlines = {}
         for frame in self.state.frames.values():
@@ -195,9 +200,19 @@ class Game(Moves):
     def _start_queued(self, frame: Frame, ordinal: int) -> None:
         queue = frame.queues.get(ordinal)
         if queue and not (frame.fired and self._early(frame) == "cancel"):
-            token = self.state.tokens[queue.pop(0)]
+            first = queue.pop(0)
+            if first.startswith(keeping.WAITING):
+                self._go_on(frame.branches[int(first[1:])])
+                return
+            token = self.state.tokens[first]
             token.mode = "ready"
             self.arrive(token, self.graph.edges[ordinal])
+
+    def _go_on(self, branch: Branch) -> None:
+        """A branch that was put back by a retry may work now."""
+        for token in [self.state.tokens[token_id] for token_id in branch.members]:
+            if token.mode in ("ready", "routing", "failing") and not keeping.waits_for_width(self.state, token):
+                self.state.agenda.append(token.id)
 
     def _early(self, frame: Frame) -> str:
         fan_in = self.graph.nodes[frame.fan_in].fan_in
@@ -393,8 +408,11 @@ class Game(Moves):
 
     def _drop_branch(self, frame: Frame, index: int, failure: Failure) -> None:
         branch = frame.branches[index]
+        kept = None if frame.fired else keeping.copied(self.state, frame, index)
+        children = len(self.state.gone_children)
         self._drop_members(frame, index)
-        self._undo(frame, [index])
+        if not self._undo(frame, [index]) and len(self.state.gone_children) == children:
+            branch.kept = kept
         if branch.status == "open":
             frame.settled += 1
         branch.status = "failed"
@@ -413,11 +431,11 @@ class Game(Moves):
         self._drop_members(frame, None)
         self._forget_frame(frame)
 
-    def _undo(self, frame: Frame, lost: Sequence[int]) -> None:
-        """Undo what these branches have completed, once what they have under way has ended."""
+    def _undo(self, frame: Frame, lost: Sequence[int]) -> bool:
+        """Undo what these branches have completed, once what they have under way has ended; whether there is any."""
         keys = {f"{frame.id}.{index}" for index in lost}
-        reversals.drop(self.state, self._ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
-        self._ending = []
+        ending, self._ending = self._ending, []
+        return reversals.drop(self.state, ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
 
     def _drop_members(self, frame: Frame, index: int | None) -> None:
         for branch in list(frame.branches.values()) if index is None else [frame.branches[index]]:

@@ -18,7 +18,7 @@ from weft.core import events as e
 from weft.core import life, questions, reversals, tasks, values, waits
 from weft.core.decider import Env, Letter, unknown_command
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
-from weft.core.graph import answers, fold, starting
+from weft.core.graph import answers, fold, keeping, starting
 from weft.core.graph.binding import View
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
@@ -400,19 +400,20 @@ def _decide_retry(machine: GraphMachine, command: c.RetryRun, _: Env) -> Sequenc
     if command.start:
         raise Refused(f"{state.run_id} is a graph run; it is tried again where it failed.", hint="Leave out --from.")
     waits.refuse_unless(state.status == "failed", state, "tried again")
-    return _again_from(state, [token for token in state.letters if token in state.tokens])
+    return _again_from(state, keeping.kept_tokens(state))
 
 
 def _decide_requeue(machine: GraphMachine, command: c.RequeueLetter, _: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
     _refuse_unknown_letter(state, command.token)
-    if command.token not in state.tokens:
+    repeated = keeping.kept_tokens(state)
+    if command.token not in repeated:
         raise Refused(
             f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",
             hint="weft dlq discard it, or start the run anew.",
         )
     waits.refuse_unless(state.status == "failed", state, "tried again")
-    return _again_from(state, [token for token in state.letters if token in state.tokens])
+    return _again_from(state, repeated)
 
 
 def _again_from(state: GraphState, tokens: list[str]) -> Sequence[e.AnyEvent]:

@@ -90,6 +90,8 @@ class Branch(msgspec.Struct, omit_defaults=True):
     frames: dict[str, bool] = {}
     loops: dict[str, bool] = {}
     """All tokens in it; the frames and loops that it is the innermost branch around."""
+    kept: Kept | None = None
+    """If it failed and its frame goes on without it: what was in it, for a retry."""
 
 
 class Frame(msgspec.Struct, omit_defaults=True):
@@ -140,6 +142,18 @@ class Slot(msgspec.Struct, omit_defaults=True):
     """What ends the wait of a join."""
     owed: dict[int, int] = {}
     """Edges that a join did not wait for any longer: what they still bring ends here."""
+
+
+class Kept(msgspec.Struct, omit_defaults=True):
+    """All that was in a branch. ``inner``, ``around``: its own frames and loops."""
+
+    live: int = 0
+    tokens: list[Token] = []
+    frames: list[Frame] = []
+    loops: list[LoopRun] = []
+    slots: dict[str, Slot] = {}
+    inner: list[str] = []
+    around: list[str] = []
 
 
 class Letter(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,0 +1,157 @@
+"""Failed branches that a join goes on without: set aside as they stood, and put back if a retry repeats them. Pure.
+
+A join that needs only some of its branches drops those that fail. If in the end too few are left and nobody takes that,
+nothing has been gained by dropping them: a retry repeats all of them. A branch whose work was undone, or that had work
+under way that could not be stopped, cannot be repeated and is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from weft.core.graph.model import Graph
+from weft.core.graph.tokens import Branch, Frame, GraphState, Kept, Path, Token, scope_key
+from weft.core.tasks import UNKNOWN
+
+WAITING = "~"
+"""Begins an entry of a frame's queue that is a branch and not a token."""
+
+_encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[Kept] = msgspec.json.Decoder(Kept)
+
+
+def copied(state: GraphState, frame: Frame, index: int) -> Kept:
+    """A copy of all that lies in a branch."""
+    branch = frame.branches[index]
+    kept = Kept(live=branch.live, inner=list(branch.frames), around=list(branch.loops))
+    kept.tokens = [state.tokens[token_id] for token_id in branch.members]
+    _collect(state, frame, index, kept)
+    return _decoder.decode(_encode(kept))
+
+
+def _collect(state: GraphState, frame: Frame, index: int, kept: Kept) -> None:
+    branch = frame.branches[index]
+    scopes = [f"f{frame.id}.{index}"]
+    for loop_id in branch.loops:
+        kept.loops.append(state.loops[loop_id])
+        scopes.append(f"l{loop_id}")
+    for scope in scopes:
+        for key in state.places.get(scope, ()):
+            kept.slots[key] = state.slots[key]
+    for inner in _unfired(state, branch):
+        kept.frames.append(inner)
+        for n in inner.branches:
+            _collect(state, inner, n, kept)
+
+
+def _unfired(state: GraphState, branch: Branch) -> list[Frame]:
+    frames = (state.frames.get(frame_id) for frame_id in branch.frames)
+    return [frame for frame in frames if frame is not None and not frame.fired]
+
+
+def put_back(state: GraphState, frame: Frame, index: int) -> list[Token]:
+    """A branch that was kept is open again, with its tokens; what they waited for begins anew."""
+    branch = frame.branches[index]
+    branch.status = "open"
+    frame.settled -= 1
+    del frame.failed[index]
+    kept, branch.kept = branch.kept, None
+    assert kept is not None
+    for inner in kept.frames:
+        inner.timer = 0
+        state.frames[inner.id] = inner
+    for run in kept.loops:
+        state.loops[run.id] = run
+    for key, slot in kept.slots.items():
+        slot.timer = 0
+        state.slots[key] = slot
+        state.places.setdefault(scope_key(slot.path), {})[key] = True
+    branch.live = kept.live
+    branch.frames = {frame_id: True for frame_id in kept.inner if frame_id in state.frames}
+    branch.loops = dict.fromkeys(kept.around, True)
+    waiting = sum(bool(inner.fan_in) for inner in kept.frames)
+    _count(state, frame.path, kept.tokens, waiting)
+    for token in kept.tokens:
+        state.tokens[token.id] = token
+        branch.members[token.id] = True
+        if token.mode == "working":
+            token.mode, token.task = "ready", 0
+    return kept.tokens
+
+
+def _count(state: GraphState, path: Path, tokens: list[Token], frames: int) -> None:
+    """The scopes around a branch hold its tokens again."""
+    for seg in path:
+        if seg.kind == "l":
+            state.loops[seg.id].live += len(tokens) + frames
+        elif seg.id in state.frames:
+            outer = state.frames[seg.id].branches[seg.n]
+            outer.live += len(tokens) + frames
+            outer.members.update((token.id, True) for token in tokens)
+
+
+def kept_tokens(state: GraphState) -> list[str]:
+    """The failed tokens that a retry repeats: those that ended the run, and those of branches that failed before."""
+    here = [state.tokens[token_id] for token_id in state.letters if token_id in state.tokens]
+    found = {token.id for token in here}
+    todo = _passed(state.frames, here)
+    while todo:
+        for branch in todo.pop().branches.values():
+            if branch.kept is not None:
+                failing = [token for token in branch.kept.tokens if token.mode == "failing"]
+                found.update(token.id for token in failing)
+                todo += _passed({inner.id: inner for inner in branch.kept.frames}, failing)
+    return [token_id for token_id in state.letters if token_id in found]
+
+
+def _passed(frames: Mapping[str, Frame], tokens: Iterable[Token]) -> list[Frame]:
+    """The frames whose fan-ins the failures of these tokens have passed: nobody there has taken them."""
+    ids = {seg.id: True for token in tokens for seg in token.path if seg.kind == "f"}
+    ids.update((token.frame, True) for token in tokens if token.frame)
+    return [frames[frame_id] for frame_id in ids if frame_id in frames and not frames[frame_id].fired]
+
+
+def mend(graph: Graph, state: GraphState, asked: Sequence[str]) -> set[str]:
+    """Open the branches that failed before the run did, where nobody took that; the frames that have some of them."""
+    mended: set[str] = set()
+    todo = _passed(state.frames, [state.tokens[token_id] for token_id in asked if token_id in state.tokens])
+    while todo:
+        frame = todo.pop()
+        for index in list(frame.failed):
+            kept = frame.branches[index].kept
+            if kept is None or any(_is_unknown(token) and token.id not in asked for token in kept.tokens):
+                continue
+            mended.add(frame.id)
+            tokens = put_back(state, frame, index)
+            _admit(graph, frame, index)
+            todo += _passed(state.frames, [token for token in tokens if token.mode == "failing"])
+    return mended
+
+
+def _is_unknown(token: Token) -> bool:
+    return token.failure is not None and token.failure.code == UNKNOWN
+
+
+def _admit(graph: Graph, frame: Frame, index: int) -> None:
+    """A branch that was put back works at once, or waits until the width of its edge has room for it."""
+    ordinal = frame.branches[index].edge
+    width = graph.edges[ordinal].width
+    if not width:
+        return
+    queue = frame.queues.setdefault(ordinal, [])
+    at_work = sum(b.status == "open" and b.edge == ordinal for b in frame.branches.values()) - len(queue)
+    if at_work > width:
+        queue.insert(sum(entry.startswith(WAITING) for entry in queue), f"{WAITING}{index}")
+
+
+def waits_for_width(state: GraphState, token: Token) -> bool:
+    """Whether a token lies in a branch that was put back and may not work yet."""
+    for seg in token.path:
+        frame = state.frames.get(seg.id) if seg.kind == "f" else None
+        if frame is not None and frame.queues:
+            queue = frame.queues.get(frame.branches[seg.n].edge, ())
+            if f"{WAITING}{seg.n}" in queue:
+                return True
+    return False
