@@ -16,7 +16,7 @@ from weft.core.code.locations import check_name
 from weft.core.commands import CancelEntry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
-from weft.core.life import UNDONE
+from weft.core.life import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
@@ -184,6 +184,8 @@ def _next_steps(run_id: str, failure: Failure) -> str:
     again = "" if "weft retry" in hint else f" Try again: weft retry {run_id}"
     if failure.attributes.get(UNDONE) == run_id:
         again = " What it had done was undone, so it can only be started anew, under another id"
+    if failure.attributes.get(NEVER_BEGAN) == run_id:
+        again = " It never began, so it can only be started anew, under another id"
     return f"{hint.rstrip('. ')}. What happened: weft show {run_id}.{again}".removeprefix(". ")
 
 

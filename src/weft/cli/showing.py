@@ -44,7 +44,7 @@ from weft.core import events as e
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
-from weft.core.life import UNDONE
+from weft.core.life import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
@@ -160,10 +160,14 @@ def _standing(row: RunRow, history: History, now: int) -> Text:
 
 
 def after_failure(row: RunRow, history: History) -> str:
-    """What can be done about a run that failed. A graph or goal whose work was undone has nothing to go on from."""
-    if history.failure is None or history.failure.attributes.get(UNDONE) != row.id:
-        return f"Try again: weft retry {row.id}"
-    return f"What it had done was undone. Start it anew, under another id: weft start {row.workflow} --input FILE"
+    """What can be done about a run that failed. One that never began, or was undone, has nothing to go on from."""
+    marks = history.failure.attributes if history.failure is not None else {}
+    anew = f"Start it anew, under another id: weft start {row.workflow} --input FILE"
+    if marks.get(NEVER_BEGAN) == row.id:
+        return f"It never began. {anew}"
+    if marks.get(UNDONE) == row.id:
+        return f"What it had done was undone. {anew}"
+    return f"Try again: weft retry {row.id}"
 
 
 async def print_end(out: Console, door: Door, row: RunRow, history: History, activity: Activity) -> None:

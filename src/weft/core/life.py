@@ -34,10 +34,12 @@ from weft.core.state import State
 from weft.core.tasks import must_end, remember_undo
 from weft.core.trees import depth_of, root_of
 from weft.core.waits import finished, refuse_unless
-from weft.errors import Failure, RunUndone
+from weft.errors import Failure, Refused, RunUndone
 
 UNDONE = "undone"
 """The attribute of a failure that names the run whose completed work was undone, so that it cannot be tried again."""
+NEVER_BEGAN = "never_began"
+"""The attribute of a failure that names the run that was refused at its start, so that it cannot be tried again."""
 
 
 def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent]:
@@ -61,7 +63,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         return (started,)
     kind = "IdTaken" if command.refused_as == "run.id_taken" else command.refused_as
     failure = Failure(type=kind, message=command.refused, code=command.refused_as)
-    return (started, RunFailed(failure=failure, never_begun=True))
+    return (started, RunFailed(failure=never_began(failure, command.run_id), never_begun=True))
 
 
 def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:
@@ -156,6 +158,28 @@ def undone(state: State) -> RunUndone:
         hint=f"Fork it: start it anew under another id: weft start {state.workflow} --input FILE",
         run_id=state.run_id,
     )
+
+
+def never_began(failure: Failure, run_id: str) -> Failure:
+    """The failure of a run that was refused at its start: its input or its workflow is wrong."""
+    return msgspec.structs.replace(failure, attributes={**failure.attributes, NEVER_BEGAN: run_id})
+
+
+def start_anew(state: State) -> str:
+    """What to do instead of trying a run again."""
+    return f"Start it anew, under another id: weft start {state.workflow} --input FILE"
+
+
+def refuse_retry(state: State, wish: str = "tried again", *, held: bool = False) -> None:
+    """Refuse to try a run again that has not failed (or is not held, where that will do), or that never began."""
+    failure = state.failure
+    if state.status == "failed" and failure is not None and failure.attributes.get(NEVER_BEGAN) == state.run_id:
+        why = failure.message.rstrip(".")
+        raise Refused(f"{state.run_id} never began, so there is nothing to try again: {why}.", hint=start_anew(state))
+    if state.status == "failed" or (held and state.status == "held"):
+        return
+    hint = start_anew(state) if state.over else f"What it waits for: weft explain {state.run_id}"
+    raise Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)
 
 
 def follow_for_good(state: State) -> Sequence[AnyEvent]:

@@ -7,6 +7,7 @@ owns the run, the command travels as mail and its host acts on it. Either way it
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -277,8 +278,10 @@ class Door:
             return
         actor = self.engine.actors.get(row.uid) if self.engine is not None else None
         if actor is not None and self.engine is not None:
-            await self.engine.tell(actor, command, posted=Posted(command, key=token))
-            return
+            with contextlib.suppress(RunFinished):  # it is over and left memory just now
+                await self.engine.tell(actor, command, posted=Posted(command, key=token))
+                return
+            row = await self.row(run_id)
         if row.status == PENDING:
             raise Refused(f"{run_id} is pending: no host has taken it up, so there is nothing to try again.")
         machine = await self.machine(row)

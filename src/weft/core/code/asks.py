@@ -14,8 +14,9 @@ from weft.core import events as e
 from weft.core.code.locations import compact, key_of, registered
 from weft.core.decider import Env
 from weft.core.ids import EntryId, tenant_prefix
+from weft.core.life import refuse_retry
 from weft.core.state import CodeIndex, CodeState
-from weft.core.waits import decide_taken, refuse_unless, waiting_messages
+from weft.core.waits import decide_taken, waiting_messages
 from weft.errors import Failure, NotFound, WeftError
 
 
@@ -177,10 +178,10 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
 
     ``start`` also drops all that began after it.
     """
-    if not command.start:
-        refuse_unless(state.status == "failed", state, "tried again")
+    if command.start:
+        refuse_retry(state, "tried again from there", held=True)
     else:
-        refuse_unless(state.status in ("failed", "held"), state, "tried again from there")
+        refuse_retry(state)
     first = _first_at(state, index, command.start) if command.start else 0
     undone = set(state.undone)
     dropped = [

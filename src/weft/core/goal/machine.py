@@ -170,7 +170,7 @@ def _decide_start(machine: GoalMachine, command: c.StartGoal, env: Env) -> Seque
             raise
         # A start that is refused makes a child that failed, so that its parent hears of it.
         failure = Failure(type=type(error).__name__, message=str(error), code=error.code)
-        return (*started, e.RunFailed(failure=failure, never_begun=True))
+        return (*started, e.RunFailed(failure=life.never_began(failure, command.run_id), never_begun=True))
     return (*started, e.GoalPlanned(plan=command.plan))
 
 

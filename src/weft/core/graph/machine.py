@@ -122,7 +122,8 @@ class GraphMachine:
         wrong = self._misfit(self.graph.input, filled or self.state.input, env)
         if wrong is not None:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
-            return life.code_ended(self.state, Failure(type="BadValue", message=message, code="bad_input"))
+            failure = Failure(type="BadValue", message=message, code="bad_input")
+            return life.code_ended(self.state, life.never_began(failure, self.state.run_id))
         return (e.NodeRouted(taken=[e.Taken(ordinal) for ordinal in self.graph.start], output=filled),)
 
     def _with_defaults(self, env: Env) -> Raw:
@@ -399,7 +400,7 @@ def _decide_retry(machine: GraphMachine, command: c.RetryRun, _: Env) -> Sequenc
     state = machine.state
     if command.start:
         raise Refused(f"{state.run_id} is a graph run; it is tried again where it failed.", hint="Leave out --from.")
-    waits.refuse_unless(state.status == "failed", state, "tried again")
+    life.refuse_retry(state)
     return _again_from(state, keeping.kept_tokens(state))
 
 
@@ -412,7 +413,7 @@ def _decide_requeue(machine: GraphMachine, command: c.RequeueLetter, _: Env) -> 
             f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",
             hint="weft dlq discard it, or start the run anew.",
         )
-    waits.refuse_unless(state.status == "failed", state, "tried again")
+    life.refuse_retry(state)
     return _again_from(state, repeated)
 
 
