@@ -181,7 +181,7 @@ class Stage:
             return None
         step = self.app.find_step(task.step)
         assert step is not None
-        body = step.fn(**step.signature.unpack(values.unseal(bytes(task.input))))
+        body = step.fn(**step.signature.unpack(values.unseal(bytes(task.input)), what=step.name))
         try:
             body.send(None)
         except StopIteration as stopped:

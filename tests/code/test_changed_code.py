@@ -363,6 +363,18 @@ def with_parameters(text: str) -> Build:
     return build
 
 
+def with_step(parameters: str, arguments: str) -> Build:
+    def build(app: weft.App, acts: list[str]) -> None:
+        names: dict[str, Any] = {"weft": weft, "acts": acts}
+        exec(f"async def charge({parameters}):\n    acts.append('charge')\n", names)
+        names["charge"] = app.step(names["charge"])
+        body = f"await charge({arguments})\n    await ctx.receive('go')\n    acts.append('end')"
+        exec(f"async def flow(ctx: weft.Context):\n    {body}\n", names)
+        app.workflow(names["flow"])
+
+    return build
+
+
 def waiting(text: str) -> Build:
     def build(app: weft.App, acts: list[str]) -> None:
         names: dict[str, Any] = {"weft": weft, "charge": make_step(app, acts, "charge")}
@@ -437,6 +449,7 @@ async def _versioned(ctx: weft.Context, s: Any) -> Any:
     await s.ship()
 
 
+NEEDS_N = with_parameters(", n: int")
 ROWS: dict[str, tuple[Build, Build, str, list[str]]] = {
     "change the body of a step": (typed(int, 1), typed(int, 2), "completed", []),
     "change code that the run has not reached": (of("charge"), of("charge", after=("check",)), "completed", ["check"]),
@@ -493,7 +506,14 @@ ROWS: dict[str, tuple[Build, Build, str, list[str]]] = {
         [],
     ),
     "add a parameter with a default": (with_parameters(""), with_parameters(", n: int = 1"), "completed", ["end"]),
-    "add a parameter without a default": (with_parameters(""), with_parameters(", n: int"), "held", []),
+    "add a parameter without a default to a workflow": (with_parameters(""), NEEDS_N, "held", []),
+    "add a parameter without a default to a recorded step, and pass it": (
+        with_step("a: int", "1"),
+        with_step("a: int, b: int", "1, 2"),
+        "held",
+        [],
+    ),
+    "remove the default of a parameter": (with_parameters(", n: int = 1"), NEEDS_N, "completed", ["end"]),
     "declare a new version and keep the old one": (version("1"), version("1"), "completed", []),
     "declare a new version and delete the old one": (version("1"), version("2"), "running", []),
 }
@@ -540,6 +560,29 @@ def test_a_question_is_new_work() -> None:
         return code(body)
 
     assert Changed(build(question=False), build(question=True)).outcome == "held"
+
+
+def test_the_hold_names_the_workflow_the_new_parameter_and_what_to_do() -> None:
+    run = Changed(with_parameters(""), NEEDS_N)
+    assert run.held() == (
+        "run stopped for you: the workflow flow no longer takes the input this run started with: flow() needs n. "
+        "Nothing was undone. Give n a default. Then: weft resume run. "
+        "Or start anew: weft cancel run, then weft start flow --input FILE"
+    )
+    assert run.resumed(with_parameters(", n: int = 1")) == ["end"]
+
+
+def test_a_recorded_input_of_another_type_is_named_in_the_hold() -> None:
+    run = Changed(with_parameters(", n: int = 3"), with_parameters(", n: str"))
+    assert "flow(n=3): n must be a string, got an integer. Nothing was undone." in run.held()
+    assert run.resumed(with_parameters(", n: int | str")) == ["end"]
+
+
+def test_the_hold_names_the_new_parameter_of_a_step_and_what_to_do() -> None:
+    run = Changed(with_step("a: int", "1"), with_step("a: int, b: int", "1, 2"))
+    assert "at `charge` it has a recorded result for (a=1), the code now asks for (a=1, b=2)." in run.held()
+    assert "New parameter: give b a default and leave it out here, then weft resume run." in run.held()
+    assert run.resumed(with_step("a: int, b: int = 2", "1")) == ["end"]
 
 
 OUTCOMES = {"completed": ("goes on", "waits anew", "is reported"), "held": ("held",), "running": ("waits",)}

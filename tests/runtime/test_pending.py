@@ -228,3 +228,38 @@ def test_a_refusal_names_a_pending_run_and_its_state(tmp_path: Path) -> None:
                 await run.decide("ok", approved=True)
 
     asyncio.run(scene())
+
+
+NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+NEVER_BEGAN: dict[str, Any] = {"flow": {"n": "four"}, "needy": {}, "strict": {"name": 3}}
+
+
+@pytest.mark.parametrize("workflow", NEVER_BEGAN)
+@plain
+async def test_a_run_that_was_refused_at_its_start_can_only_be_started_anew(url: str, workflow: str) -> None:
+    app = build(url)
+    sign = app.step(name="sign", gives="signed")(lambda pen: pen)
+    app.goal("needy", sign)
+    app.graph({"name": "strict", "input": NAMED, "nodes": {"write": {"step": "write"}}})
+    async with Client(url) as client:
+        run = await client.start(workflow, NEVER_BEGAN[workflow], id="one")
+        async with app:
+            with pytest.raises(weft.RunFailed) as failed:
+                await run.result(timeout=20)
+            assert "weft retry" not in str(failed.value)
+            assert "It never began, so it can only be started anew, under another id" in failed.value.hint
+            for handle in (run, app.get("one")):
+                with pytest.raises(weft.Refused, match=r"^one never began") as refused:
+                    await handle.retry()
+                assert refused.value.hint == f"Start it anew, under another id: weft start {workflow} --input FILE"
+        assert await run.status() == "failed"
+
+
+@plain
+async def test_a_run_that_was_cancelled_before_it_began_can_only_be_started_anew(url: str) -> None:
+    async with Client(url) as client:
+        run = await client.start("nobody", {}, id="one")
+        await run.cancel()
+        with pytest.raises(weft.Refused, match="one is cancelled") as refused:
+            await run.retry()
+        assert refused.value.hint == "Start it anew, under another id: weft start nobody --input FILE"

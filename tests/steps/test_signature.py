@@ -69,14 +69,14 @@ def test_the_input_is_what_was_given_in_the_order_of_the_parameters(
 
 
 def test_defaults_are_left_to_the_function() -> None:
-    assert charge(**CHARGE.unpack(b'{"order_id":"o-1"}')) == Receipt("o-1", 100)
+    assert charge(**CHARGE.unpack(b'{"order_id":"o-1"}', what="charge")) == Receipt("o-1", 100)
 
 
 def test_arguments_come_back_typed() -> None:
     raw = MIXED.bind((Item(sku="s"), [Receipt("r", 1)]), {"extra": (1, 2)}, what="mixed")
 
     assert raw == b'{"item":{"sku":"s"},"receipts":[{"id":"r","cents":1}],"extra":[1,2]}'
-    assert MIXED.unpack(raw) == {"item": Item(sku="s"), "receipts": [Receipt("r", 1)], "extra": [1, 2]}
+    assert MIXED.unpack(raw, what="mixed") == {"item": Item(sku="s"), "receipts": [Receipt("r", 1)], "extra": [1, 2]}
 
 
 @pytest.mark.parametrize(
@@ -181,16 +181,17 @@ def test_the_object_of_arguments_is_one_level(levels: int, fits: bool) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (b"{}", "does not fit the function: Object missing required field `order_id`"),
-        (b'{"order_id":"o","gone":1}', "does not fit the function: Object contains unknown field `gone`"),
+        (b"{}", "charge() needs order_id. Give order_id a default."),
+        (b'{"order_id":"o","gone":1}', 'charge() has no parameter "gone".'),
         (b'{"order_id":1}', "(order_id=1): order_id must be a string, got an integer"),
-        (b"[]", "does not fit the function: it must be an object, got a list"),
+        (b"[]", "charge(): it must be an object, got a list"),
     ],
 )
 def test_a_recorded_input_that_no_longer_fits_is_refused(raw: bytes, message: str) -> None:
-    with pytest.raises(BadValue, match=re.escape(message)) as refused:
+    with pytest.raises(BadValue) as refused:
         CHARGE.unpack(raw, what="charge")
 
+    assert message in str(refused.value)
     assert "Nothing was started" not in str(refused.value)
 
 
@@ -353,4 +354,4 @@ def test_inputs_are_compared_where_both_give_an_argument(
 def test_what_is_bound_is_what_the_function_gets(order_id: str, cents: int, note: str | None) -> None:
     raw = CHARGE.bind((order_id,), {"note": note, "cents": cents}, what="charge")
 
-    assert CHARGE.unpack(raw) == {"order_id": order_id, "cents": cents, "note": note}
+    assert CHARGE.unpack(raw, what="charge") == {"order_id": order_id, "cents": cents, "note": note}

@@ -168,7 +168,7 @@ async def _plainly(step: Step[Any, R], given: bytes) -> R:
     if not step._said:  # noqa: SLF001
         step._said = True  # noqa: SLF001
         log.info("weft: %s is called outside a workflow: it runs as a plain function and is not recorded", step.name)
-    value = step.fn(**step.signature.unpack(given))
+    value = step.fn(**step.signature.unpack(given, what=step.name))
     if inspect.isawaitable(value):
         value = await value
     return value  # type: ignore[no-any-return]

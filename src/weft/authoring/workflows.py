@@ -106,7 +106,7 @@ class WorkflowProgram:
         return self._workflow.signature.defaults(given)
 
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
-        arguments = self._workflow.signature.unpack(given, defaults)
+        arguments = self._workflow.signature.unpack(given, defaults, what=self.name)
         if self._workflow.signature.takes_context:
             return self._workflow.fn(self._context, **arguments)  # type: ignore[no-any-return]
         return self._workflow.fn(**arguments)  # type: ignore[no-any-return]

@@ -15,11 +15,11 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Raw
 
 from weft.core import commands as c
-from weft.core import values
+from weft.core import life, values
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
 from weft.core.ids import CANCEL, EntryId
-from weft.core.state import Entry
+from weft.core.state import CodeState, Entry
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
 from weft.runtime.inline import InlineBody
 from weft.runtime.private_loop import PrivateLoop, line_of, make_loop
@@ -173,10 +173,11 @@ class CodeDriver:
             if self.outside.is_new():
                 # Whoever started it did not know the function, so nobody has checked the input yet.
                 self._finished = True
-                self.outside.issue(c.FailRun(failure_of_run(misfit)))
+                refused = BadValue(misfit.message, code=misfit.code)
+                self.outside.issue(c.FailRun(life.never_began(failure_of_run(refused), state.run_id)))
                 return False
             # What the log holds was right when it was recorded, so it is the function that has changed.
-            self._hold(diverged(state.run_id, "its input", misfit.message, "other parameters"))
+            self._hold(_other_parameters(state, misfit))
             return False
         self._main = self.loop.spawn(code, Scope(self, ""))
         return True
@@ -450,16 +451,34 @@ class CodeDriver:
         return self._finished
 
 
-def diverged(run_id: str, location: str, recorded: str, asked: str) -> Diverged:
-    """The report of a divergence: where, what was recorded, what the code asks for, and what to do."""
+def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
+    """The report of a divergence: where, what was recorded, what the code asks for, and what to do.
+
+    ``new``: arguments that only the code has.
+    """
+    new_hint = f" New parameter: give {new} a default and leave it out here, then weft resume {run_id}." if new else ""
     return Diverged(
         f"{run_id} stopped for you: at `{location}` it has {recorded}, the code now asks for {asked}. "
         "Nothing was undone.",
         hint=f"Old code: weft resume {run_id} after putting it back. "
-        f"On purpose: `await ctx.version(…)`, or weft retry {run_id} --from {location}.",
+        f"On purpose: `await ctx.version(…)`, or weft retry {run_id} --from {location}.{new_hint}",
         location=location,
         recorded=recorded,
         asked=asked,
+    )
+
+
+def _other_parameters(state: CodeState, misfit: BadValue) -> Diverged:
+    """The report of a function that no longer takes the input of its run."""
+    run = state.run_id
+    return Diverged(
+        f"{run} stopped for you: the workflow {state.workflow} no longer takes the input this run started with: "
+        f"{misfit.message} Nothing was undone.",
+        hint=f"{misfit.hint} Then: weft resume {run}. Or start anew: weft cancel {run}, then "
+        f"weft start {state.workflow} --input FILE",
+        location="",
+        recorded="the input of its start",
+        asked="other parameters",
     )
 
 

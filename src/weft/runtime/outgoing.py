@@ -13,7 +13,7 @@ from weft.ports.store import Mail, NewRun
 from weft.runtime.code_driver import diverged
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.insist import insist
-from weft.runtime.shown import call_shown
+from weft.runtime.shown import added_arguments, call_shown
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -50,5 +50,6 @@ async def hold_other_input(actor: Actor, location: str, entry: EntryId, asked: b
     (stored,) = await insist(actor.engine, lambda: log.events(actor.uid, after=Seq(entry - 1), limit=1))
     recorded = getattr(e.decode(stored.body), "input", e.NULL)
     there = f"a recorded result for {call_shown('', bytes(recorded))}"
-    error = diverged(actor.id, location, there, call_shown("", asked))
+    new = ", ".join(added_arguments(bytes(recorded), asked))
+    error = diverged(actor.id, location, there, call_shown("", asked), new)
     actor.post(Posted(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]

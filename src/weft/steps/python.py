@@ -56,7 +56,7 @@ class PythonStep:
     async def perform(self, given: bytes, executor: Executor) -> bytes:
         if self.run_in == "process":
             return await self._elsewhere(given, executor)
-        arguments = self._signature.unpack(given)
+        arguments = self._signature.unpack(given, what=self.name)
         if self._asynchronous:
             value = await self.fn(**arguments)
         else:
@@ -75,7 +75,8 @@ class PythonStep:
 
     def perform_now(self, given: bytes) -> bytes:
         """Do it on this very thread."""
-        return self._result.encode(self.fn(**self._signature.unpack(given)), what=f"{self.name} returned")
+        arguments = self._signature.unpack(given, what=self.name)
+        return self._result.encode(self.fn(**arguments), what=f"{self.name} returned")
 
     def is_final(self, error: BaseException) -> bool:
         if isinstance(error, PerformedElsewhere):

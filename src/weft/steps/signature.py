@@ -29,6 +29,7 @@ from weft.steps.misfits import Misfit, misfit_of
 from weft.steps.schemas import schema_of_object
 
 _NOT_STARTED = "Nothing was started."
+_CHANGED = "Let the function take the recorded value too."
 _Kind = inspect.Parameter
 _UNNAMED: dict[Any, str] = {
     _Kind.POSITIONAL_ONLY: 'Remove the "/" after {name}.',
@@ -118,21 +119,17 @@ class Signature:
         """`bind` for arguments that come by name: a document's or the command line's."""
         return self.bind((), mapping, what=what)
 
-    def unpack(self, raw: bytes, defaults: bytes = b"", *, what: str = "The recorded call") -> dict[str, Any]:
+    def unpack(self, raw: bytes, defaults: bytes = b"", *, what: str) -> dict[str, Any]:
         """The keyword arguments for the function, typed. What was not given is in `defaults`, or left to the function.
 
         Raises:
-            BadValue: the recorded input is not one for this signature: the code has changed since.
+            BadValue: the recorded input is not one for this signature: the code has changed since. The hint says how
+                to change the function so that it is.
         """
-        arguments = self._read(raw, what, "")
-        if not defaults:
-            return arguments
-        recorded = {name: value for name, value in _objects(defaults).items() if name in self._names}
-        try:
-            kept = {name: self._names[name].codec.read(bytes(value)) for name, value in recorded.items()}
-        except Misfit as misfit:
-            raise _wrong(f"{what} does not fit the function: a default: {misfit.clause()}.", "") from misfit.__cause__
-        return {**kept, **arguments}
+        if defaults and raw.lstrip()[:1] == b"{":
+            recorded = {name: value for name, value in _objects(defaults).items() if name in self._names}
+            raw = msgspec.json.encode({**recorded, **_objects(raw)})
+        return self._read(raw, what, _CHANGED)
 
     def defaults(self, given: bytes | None) -> bytes:
         """The defaults of the parameters that an input leaves out, as JSON; empty: there are none.
@@ -158,6 +155,19 @@ class Signature:
         both = {**given, **kwargs}
         return {name: both[name] for name in self._names if name in both}
 
+    def _refuse_names(self, raw: bytes, what: str, hint: str) -> None:
+        """Refuse an input that lacks an argument, or has one that the function does not take."""
+        given = decode(raw)
+        if not isinstance(given, dict):
+            return
+        for name in given:
+            if name not in self._names:
+                keep = f"Keep the parameter {name}, with a default." if hint is _CHANGED else hint
+                raise _wrong(f'{what}() has no parameter "{name}".{_guess(name, self._names)}', keep)
+        missing = ", ".join(name for name in self._required if name not in given)
+        if missing:
+            raise _wrong(f"{what}() needs {missing}.", f"Give {missing} a default." if hint is _CHANGED else hint)
+
     def _encode(self, given: dict[str, Any], what: str) -> bytes:
         got = f"{what}() got"
         if not self._adapted:
@@ -171,6 +181,7 @@ class Signature:
         try:
             call = self._decode(raw)
         except Exception as error:
+            self._refuse_names(raw, what, hint)
             raise _wrong(_explain(misfit_of(error, raw), raw, what), hint) from error
         arguments: dict[str, Any] = msgspec.structs.asdict(call)
         if len(arguments) != len(self._required):
@@ -299,7 +310,7 @@ def _explain(misfit: Misfit, raw: bytes, what: str) -> str:
     top = re.split(r"[.\[]", misfit.path, maxsplit=1)[0]
     given = decode(raw).get(top, _ABSENT) if top else _ABSENT
     if given is _ABSENT:
-        return f"{what} does not fit the function: {misfit.clause()}."
+        return f"{what}(): {misfit.clause()}."
     return f"{what}({top}={shown(given, chars_max=40)}): {misfit.clause()}."
 
 

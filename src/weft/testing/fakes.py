@@ -78,7 +78,7 @@ class CallBook:
 
     def arguments(self, step: str, given: bytes) -> dict[str, Any]:
         found = self._app.find_step(step)
-        return found.signature.unpack(given) if found is not None else {}
+        return found.signature.unpack(given, what=found.name) if found is not None else {}
 
     def result_codec(self, step: str) -> Codec[Any]:
         found = self._app.find_step(step)
