@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.conditions.oracle import DATA, REFUSED, ask
+from tests.conditions.differences import EVALUATE
+from tests.conditions.oracle import DATA, ask
 from weft.conditions import EvaluationFailed, compile_expression
 from weft.conditions.cel.functions import FUNCTIONS, METHODS
 from weft.conditions.cel.values import duration_text, timestamp_text
@@ -73,19 +74,6 @@ ANSWERS: list[tuple[str, Any]] = [
     ("cel.bind(x, n * 2, x + x)", 28),
 ]
 
-# Where JSON calls for more than CEL has, or an answer that people can read.
-OUR_OWN: list[tuple[str, Any]] = [
-    ("n + d", 9.5),
-    ("d * 2", 5.0),
-    ("has(nil.x)", False),
-    ("nil.?x.orValue(1)", 1),
-    ("duration('2d') == duration('48h')", True),
-    ("string(123456789.0)", "123456789"),
-    ("math.ceil(2)", 2),
-    ("7u + 1", 8),
-    ("o.filter(k, k.startsWith('a'))", ["a", "a-b"]),  # in the order of the map, not of a hash
-]
-
 
 def as_json(value: Any) -> Any:
     if isinstance(value, datetime):
@@ -102,9 +90,8 @@ def test_a_function_gives_what_the_library_gives(text: str, expected: Any) -> No
     assert given == as_json(ask(text, DATA))
 
 
-@pytest.mark.parametrize(("text", "expected"), OUR_OWN)
-def test_json_goes_further_than_cel(text: str, expected: Any) -> None:
-    assert compile_expression(text).evaluate(DATA) == expected
+def test_a_loop_over_a_map_keeps_its_order() -> None:
+    assert compile_expression("o.filter(k, k.startsWith('a'))").evaluate(DATA) == ["a", "a-b"]
 
 
 REFUSALS = """
@@ -122,7 +109,7 @@ timestamp('9999-12-31T23:59:59Z') + duration('48h')
 
 @pytest.mark.parametrize("text", [text for line in REFUSALS.split("\n") for text in line.split("|") if text])
 def test_what_the_library_refuses_is_refused(text: str) -> None:
-    assert ask(text, DATA) is REFUSED
+    assert ask(text, DATA) == EVALUATE
     with pytest.raises(EvaluationFailed):
         compile_expression(text).evaluate(DATA)
 

@@ -13,12 +13,13 @@ from weft.conditions.budget import FAULT_STEPS, Exhausted, Fault, Frame
 from weft.conditions.cel.functions import FUNCTIONS, METHODS
 from weft.conditions.cel.operators import BINARY, UNARY, divide_exactly, index_optional
 from weft.conditions.cel.survey import Path, fixed_path, function_name, is_function
-from weft.conditions.cel.tree import Call, Const, Fold, Ident, ListOf, MapOf, Select
+from weft.conditions.cel.tree import Bind, Call, Const, Ident, ListOf, Loop, MapOf, Select
 from weft.conditions.cel.values import MISSING, NONE, TYPES, Optional, kind
 from weft.conditions.seen import path_text
 
 Run = Callable[[Frame], Any]
 _FIELDS_SHOWN = 8
+_ROUND_STEPS = 2
 
 
 class Emitter:
@@ -29,13 +30,13 @@ class Emitter:
         self.slots = 0
         self.nodes = 0
 
-    def emit(self, node: Any, scope: Mapping[str, int]) -> Run:
+    def emit(self, node: Any, scope: Mapping[str, Run]) -> Run:
         self.nodes += 1
         match node:
             case Const(value=value):
                 return lambda _frame: value
             case Ident(name=name) if name in scope:
-                return _local(scope[name])
+                return scope[name]
             case Ident() | Select() | Call(target=None, function="_[_]") if (
                 path := plain_path(node, scope)
             ) is not None:
@@ -50,17 +51,18 @@ class Emitter:
                 return _list([self.emit(item, scope) for item in items], optional)
             case MapOf(entries=entries):
                 return _map([(self.emit(key, scope), self.emit(value, scope), may) for key, value, may in entries])
-            case Fold():
-                return self._fold(node, scope)
+            case Loop():
+                return self._loop(node, scope)
+            case Bind():
+                return self._bind(node, scope)
         raise AssertionError(f"the survey let {type(node).__name__} pass")
 
-    def _call(self, node: Call, scope: Mapping[str, int]) -> Run:
+    def _call(self, node: Call, scope: Mapping[str, Run]) -> Run:
         names = frozenset(scope)
         name = function_name(node, names)
         match name:
             case "_&&_" | "_||_":
-                left, right = (self.emit(arg, scope) for arg in node.args)
-                return _logic(left, right, settles=name == "_||_")
+                return _logic([self.emit(arg, scope) for arg in node.args], settles=name == "_||_")
             case "_?_:_":
                 return _choice(*(self.emit(arg, scope) for arg in node.args))
             case "or" | "orValue" if not is_function(node, names):
@@ -78,46 +80,34 @@ class Emitter:
         where = next((text for operand in operands if (text := _text_of(operand))), "")
         return _apply(run, args, where)
 
-    def _fold(self, node: Fold, scope: Mapping[str, int]) -> Run:
-        accu, var = self.slots, self.slots + 1
-        self.slots += 2
-        init = self.emit(node.init, scope)
-        within = {**scope, node.accu: accu}
-        result = self.emit(node.result, within)
-        if node.source == ListOf((), frozenset(), node.source.at):
-            return _bind(accu, init, result)
+    def _loop(self, node: Loop, scope: Mapping[str, Run]) -> Run:
         source = self.emit(node.source, scope)
+        slot = self._slot()
+        inner = {**scope, node.var: _element(slot)}
         before = self.nodes
-        inner = {**within, node.var: var}
-        append = self._append(node.step, node.accu, inner) if isinstance(node.init, ListOf) else None
-        if append is not None:
-            return _collect(source, (accu, var), append, 1 + self.nodes - before)
-        step = self.emit(node.step, inner)
-        match node.condition:
-            case Call(function="@not_strictly_false", args=(condition,)):
-                go_on = self.emit(condition, inner)
-                return _quantify(source, (accu, var), (init, go_on, step, result), 1 + self.nodes - before)
-            case _:
-                return _count(source, (accu, var), (init, step, result), 1 + self.nodes - before)
+        test = None if node.test is None else _asking(node.kind, self.emit(node.test, inner))
+        value = inner[node.var] if node.value is None else self.emit(node.value, inner)
+        place = (slot, _ROUND_STEPS + self.nodes - before)
+        if test is None:
+            return _map_all(source, place, value)
+        match node.kind:
+            case "map" | "filter":
+                return _map_some(source, place, test, value)
+            case "exists_one":
+                return _exists_one(source, place, test)
+        return _quantify(source, place, test, settles=node.kind == "exists")
 
-    def _append(self, step: Any, accu: str, scope: Mapping[str, int]) -> Callable[[Frame, list[Any]], None] | None:
-        """The step of `map` and `filter`, which only ever add to their list, so that it need not be copied."""
-        match step:
-            case Ident(name=name) if name == accu:
-                return lambda _frame, _made: None
-            case Call(function="_+_", args=(Ident(name=name), ListOf() as added)) if name == accu:
-                items = self.emit(added, scope)
-                return lambda frame, made: made.extend(items(frame))
-            case Call(function="_?_:_", args=(condition, taken, other)):
-                when = self.emit(condition, scope)
-                add, otherwise = self._append(taken, accu, scope), self._append(other, accu, scope)
-                if add is None or otherwise is None:
-                    return None
-                return _append_when(when, add, otherwise)
-        return None
+    def _bind(self, node: Bind, scope: Mapping[str, Run]) -> Run:
+        value = self.emit(node.value, scope)
+        slot = self._slot()
+        return _bind(slot, value, self.emit(node.body, {**scope, node.var: _bound(slot)}))
+
+    def _slot(self) -> int:
+        self.slots += 1
+        return self.slots - 1
 
 
-def plain_path(node: Any, scope: Mapping[str, int]) -> Path | None:
+def plain_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
     """A path of fields and nothing else: no `has`, no `.?`; types and local variables are none."""
     path = fixed_path(node, frozenset(scope))
     if path is None or (len(path) == 1 and path[0] in TYPES):
@@ -136,7 +126,7 @@ def plain_path(node: Any, scope: Mapping[str, int]) -> Path | None:
 def _text_of(node: Any) -> str:
     """How a path is written, also one that begins with a local variable; for messages."""
     path = fixed_path(node, frozenset())
-    return path_text(path) if path and not path[0].startswith(("@", "#")) and path[0] not in TYPES else ""
+    return path_text(path) if path and path[0] not in TYPES else ""
 
 
 def read_path(path: Path) -> Run:
@@ -191,7 +181,14 @@ def _type_or_name(name: str) -> Run:
     return lambda frame: frame.bindings.get(name, TYPES[name])
 
 
-def _local(slot: int) -> Run:
+def _element(slot: int) -> Run:
+    """Read the variable of a loop."""
+    return lambda frame: frame.slots[slot]
+
+
+def _bound(slot: int) -> Run:
+    """Read what `cel.bind` bound: a value, or the fault that came instead."""
+
     def run(frame: Frame) -> Any:
         value = frame.slots[slot]
         if type(value) is Fault:
@@ -257,29 +254,24 @@ def _apply(run: Callable[..., Any], args: list[Run], where: str) -> Run:
     return many
 
 
-def _logic(left: Run, right: Run, *, settles: bool) -> Run:
-    """`||` (true settles it) and `&&` (false does): a fault on one side does not matter if the other side settles."""
+def _logic(terms: list[Run], *, settles: bool) -> Run:
+    """`||` (true settles it) and `&&` (false does): a fault does not matter if another term settles the answer."""
     sign = "||" if settles else "&&"
 
     def run(frame: Frame) -> bool:
         fault: Fault | None = None
-        value: object
-        try:
-            value = left(frame)
-            if value is settles:
-                return settles
-            if type(value) is not bool:
-                fault = Fault(f"`{sign}` takes bools, not {kind(value)}")
-        except Fault as raised:
-            frame.charge(FAULT_STEPS)
-            fault = raised
-        value = right(frame)
-        if value is settles:
-            return settles
+        for term in terms:
+            try:
+                value: object = term(frame)
+                if value is settles:
+                    return settles
+                if type(value) is not bool:
+                    fault = fault or Fault(f"`{sign}` takes bools, not {kind(value)}")
+            except Fault as raised:
+                frame.charge(FAULT_STEPS)
+                fault = fault or raised
         if fault is not None:
             raise fault
-        if value is not (not settles):
-            raise Fault(f"`{sign}` takes bools, not {kind(value)}")
         return not settles
 
     return run
@@ -346,13 +338,13 @@ def _held(value: Any) -> Any:
     raise Fault(f"`?` takes an optional value like `a.?b`, not {kind(value)}")
 
 
-def _bind(accu: int, init: Run, result: Run) -> Run:
+def _bind(slot: int, value: Run, body: Run) -> Run:
     def run(frame: Frame) -> Any:
         try:
-            frame.slots[accu] = init(frame)
+            frame.slots[slot] = value(frame)
         except Fault as fault:
-            frame.slots[accu] = fault
-        return result(frame)
+            frame.slots[slot] = fault
+        return body(frame)
 
     return run
 
@@ -367,77 +359,92 @@ def _elements(frame: Frame, source: Run) -> list[Any]:
     raise Fault(f"a loop takes a list or a map, not {kind(value)}")
 
 
-def _collect(source: Run, slots: tuple[int, int], append: Callable[[Frame, list[Any]], None], steps: int) -> Run:
+def _asking(name: str, test: Run) -> Run:
+    """The test of a loop, which gives a bool."""
+
+    def run(frame: Frame) -> Any:
+        value = test(frame)
+        if type(value) is not bool:
+            raise Fault(f"`{name}` asks for a bool, not {kind(value)}")
+        return value
+
+    return run
+
+
+# A loop takes the slot of its variable, and what each round is charged.
+_Place = tuple[int, int]
+
+
+def _map_all(source: Run, place: _Place, value: Run) -> Run:
+    slot, steps = place
+
     def run(frame: Frame) -> list[Any]:
         made: list[Any] = []
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise Exhausted
-            frame.slots[slots[1]] = item
-            append(frame, made)
+            frame.slots[slot] = item
+            made.append(value(frame))
         return made
 
     return run
 
 
-def _append_when(
-    when: Run, add: Callable[[Frame, list[Any]], None], otherwise: Callable[[Frame, list[Any]], None]
-) -> Callable[[Frame, list[Any]], None]:
-    def append(frame: Frame, made: list[Any]) -> None:
-        value = when(frame)
-        if type(value) is not bool:
-            raise Fault(f"`filter` asks for a bool, not {kind(value)}")
-        if value:
-            add(frame, made)
-        else:
-            otherwise(frame, made)
+def _map_some(source: Run, place: _Place, test: Run, value: Run) -> Run:
+    """`filter`, and `map` with a test."""
+    slot, steps = place
 
-    return append
-
-
-def _quantify(source: Run, slots: tuple[int, int], parts: tuple[Run, Run, Run, Run], steps: int) -> Run:
-    """`all` and `exists`: a fault is kept in the accumulator, where a later element may settle the answer."""
-    accu, var = slots
-    init, go_on, step, result = parts
-
-    def run(frame: Frame) -> Any:
-        elements = _elements(frame, source)
-        frame.slots[accu] = init(frame)
-        for item in elements:
+    def run(frame: Frame) -> list[Any]:
+        made: list[Any] = []
+        for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise Exhausted
-            frame.slots[var] = item
-            try:
-                if go_on(frame) is False:
-                    break
-            except Fault:
-                frame.charge(FAULT_STEPS)
-            try:
-                frame.slots[accu] = step(frame)
-            except Fault as fault:
-                frame.charge(FAULT_STEPS)
-                frame.slots[accu] = fault
-        return result(frame)
+            frame.slots[slot] = item
+            if test(frame):
+                made.append(value(frame))
+        return made
 
     return run
 
 
-def _count(source: Run, slots: tuple[int, int], parts: tuple[Run, Run, Run], steps: int) -> Run:
-    """`exists_one`, and any other loop that looks at every element."""
-    accu, var = slots
-    init, step, result = parts
+def _exists_one(source: Run, place: _Place, test: Run) -> Run:
+    slot, steps = place
 
-    def run(frame: Frame) -> Any:
-        elements = _elements(frame, source)
-        frame.slots[accu] = init(frame)
-        for item in elements:
+    def run(frame: Frame) -> bool:
+        count = 0
+        for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise Exhausted
-            frame.slots[var] = item
-            frame.slots[accu] = step(frame)
-        return result(frame)
+            frame.slots[slot] = item
+            count += test(frame)
+        return count == 1
+
+    return run
+
+
+def _quantify(source: Run, place: _Place, test: Run, *, settles: bool) -> Run:
+    """`exists` (true settles it) and `all` (false does): a fault is kept, as a later element may settle the answer."""
+    slot, steps = place
+
+    def run(frame: Frame) -> bool:
+        fault: Fault | None = None
+        for item in _elements(frame, source):
+            frame.left -= steps
+            if frame.left < 0:
+                raise Exhausted
+            frame.slots[slot] = item
+            try:
+                answer: object = test(frame)
+                if answer is settles:
+                    return settles
+            except Fault as raised:
+                frame.charge(FAULT_STEPS)
+                fault = fault or raised
+        if fault is not None:
+            raise fault
+        return not settles
 
     return run

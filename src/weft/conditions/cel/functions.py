@@ -290,8 +290,6 @@ FUNCTIONS: dict[str, Signature] = {
     "optional.ofNonZeroValue": Signature(_of_non_zero, 1, 1),
     "optional.none": Signature(lambda _frame: NONE, 0, 0),
 }
-# The names that the parser's macros give them.
-EXPANDED = {"math.@max": "math.greatest", "math.@min": "math.least"}
 
 METHODS: dict[str, Signature] = {
     "size": Signature(_size, 0, 0),

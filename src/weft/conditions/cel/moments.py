@@ -93,9 +93,9 @@ def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> 
 
 
 def _part_of_duration(value: timedelta, name: str, per_unit: float) -> int:
-    if name == "getMilliseconds":
-        return value // timedelta(milliseconds=1) % 1000
     whole = abs(value) // timedelta(seconds=per_unit)
+    if name == "getMilliseconds":
+        whole %= 1000
     return whole if value >= timedelta() else -whole
 
 

@@ -1,37 +1,53 @@
-"""Text to syntax tree, by cel-expr-python's parser; errors are told in a sentence with a position.
+"""Text to syntax tree: a precedence-climbing parser for the grammar of CEL.
 
-The parser bounds nesting at 32 levels. Two things it does not bound are refused before it sees the text: its length,
-and `optMap`, which doubles the tree each time it is chained.
+Every expression that is accepted has at most `CHARS_MAX` characters and a tree of at most `DEPTH_MAX` levels, so that
+whatever walks the tree may recurse. Parsing takes time linear in the length of the text. It stops at the first error,
+which has a position, and a hint where the text looks like another language.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from weft.conditions.cel.tree import read_tree
+from weft.conditions.cel.macros import FUNCTION_MACROS, METHOD_MACROS, BadMacro
+from weft.conditions.cel.tokens import BadLiteral, number_value, read_tokens, text_value
+from weft.conditions.cel.tree import Call, Const, Ident, ListOf, MapOf, Select
 from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 
 CHARS_MAX: Final = 10_000
-_DEPTH: Final = "too deeply nested; the limit is 32 levels."
+DEPTH_MAX: Final = 32
 
-_REPORT = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
-_TOKEN = re.compile(r"(?:input|at:?) '(.*)'(?: expecting.*)?$")
-_DOUBLING = re.compile(r"\.\s*(opt(?:Flat)?Map)\s*\(")
-_HINTS = {
+_LOGIC: Final = 2  # the highest level whose operators take any number of operands
+_LEVELS: Final = {
+    "||": (1, "_||_"), "&&": (2, "_&&_"),
+    "<": (3, "_<_"), "<=": (3, "_<=_"), ">": (3, "_>_"), ">=": (3, "_>=_"), "==": (3, "_==_"), "!=": (3, "_!=_"),
+    "in": (3, "@in"),
+    "+": (4, "_+_"), "-": (4, "_-_"),
+    "*": (5, "_*_"), "/": (5, "_/_"), "%": (5, "_%_"),
+}  # fmt: skip
+_NO_OPERATOR: Final = (0, "")
+_CONSTANTS: Final = {"true": True, "false": False, "null": None}
+_NUMBERS: Final = frozenset({"int", "uint", "float"})
+_RESERVED: Final = frozenset({
+    "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "namespace",
+    "package", "return", "var", "void", "while",
+})  # fmt: skip
+_CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
+_HINTS: Final = {
     "and": "CEL writes `&&`.",
     "or": "CEL writes `||`.",
     "not": "CEL writes `!`.",
     "if": "CEL writes `condition ? a : b`.",
     "is": "CEL writes `==`.",
     "=": "To compare, write `==`.",
+    "&": "CEL writes `&&`.",
+    "|": "CEL writes `||`.",
     "$": "This is CEL as it stands: write it without `${ }`.",
     ";": "An expression is one value; there are no statements.",
     "!in": "CEL writes `!(a in b)`.",
+    "#": "A comment begins with `//`.",
 }
-_lock = threading.Lock()
 
 
 def parse(text: str) -> Any:
@@ -44,56 +60,321 @@ def parse(text: str) -> Any:
         raise _bad("too_long", f"the expression has {len(text):,} characters; the limit is {CHARS_MAX:,}.", cut(text))
     if not text.strip():
         raise _bad("syntax", "the expression is empty.", text)
-    if doubling := _DOUBLING.search(text):
-        hint = "Write `has(a.b) ? … : …`, or `a.?b.orValue(…)`."
-        raise _bad("unsupported", f"`{doubling[1]}` is not supported.", text, doubling.start(1), hint)
-    try:
-        with _lock:
-            serialized = _environment().compile(text, disable_check=True).serialize()
-    except (RuntimeError, TypeError) as error:  # TypeError: a lone surrogate
-        raise refusal([_error_from(str(error), text)]) from None
-    return read_tree(serialized)
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            said = f"character {error.start + 1} is half of a surrogate pair."
+            raise _bad("syntax", said, cut(ascii(text))) from None
+    return _Parser(text).whole()
 
 
-@cache
-def _environment() -> Any:
-    # 50 MB that `import weft` must not load; its stubs are not marked as such.
-    from cel_expr_python import cel  # type: ignore[import-untyped]  # noqa: PLC0415
-    from cel_expr_python.ext import ext_bindings, ext_math, ext_optional  # type: ignore[import-untyped]  # noqa: PLC0415
+class _Parser:
+    """Reads the tokens from left to right. `height` is that of the tree that was returned last."""
 
-    extensions = [ext_bindings.ExtBindings(), ext_math.ExtMath(), ext_optional.ExtOptional()]
-    return cel.NewEnv(extensions=extensions)
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = iter(read_tokens(text))
+        self.kind, self.word, self.at = next(self.tokens)
+        self.nesting = 0
+        self.height = 0
 
+    def whole(self) -> Any:
+        node = self.expression()
+        if self.kind != "end":
+            self.unexpected()
+        return node
 
-def _error_from(report: str, text: str) -> ExpressionError:
-    """The parser's first complaint; those after it are about its recovery."""
-    if "recursion" in report:
-        return ExpressionError("expression.too_deep", f"the expression is {_DEPTH}", None, text)
-    found = _REPORT.search(report)
-    if found is None:
-        return ExpressionError("expression.syntax", "the expression cannot be read.", None, text)
-    starts = [0, *(match.end() for match in re.finditer("\n", text))]
-    line, column = int(found[1]), int(found[2])
-    position = min(len(text), starts[min(line, len(starts)) - 1] + column - 1)
-    message = found[3].removesuffix(" [INVALID_ARGUMENT]")
-    if not message.startswith("Syntax error"):
-        return ExpressionError("expression.syntax", f"{message.rstrip('.')}.", position, text)
-    token = _TOKEN.search(message)
-    if position >= len(text) or token is None:
-        return ExpressionError("expression.syntax", "the expression ends too early.", position, text)
-    return ExpressionError("expression.syntax", _unexpected(token[1]), position, text, hint=_hint(text, position))
+    def advance(self) -> None:
+        self.kind, self.word, self.at = next(self.tokens)
 
+    def expect(self, kind: str, opened: str = "") -> None:
+        if self.kind != kind:
+            self.unexpected(kind, opened)
+        self.advance()
 
-def _unexpected(token: str) -> str:
-    if token[:1] in "'\"":
-        return "a string is not closed, or has an escape that CEL does not know."
-    return f"`{token.strip()}` is unexpected here."
+    def expression(self) -> Any:
+        """`condition ? a : b`, or what may stand in front of the `?`."""
+        self.nesting += 1
+        if self.nesting > DEPTH_MAX + 1:
+            self.too_deep(self.at)
+        node = self.operation(1)
+        if self.kind == "?":
+            at, height = self.at, self.height
+            self.advance()
+            taken = self.operation(1)
+            height = max(height, self.height)
+            self.expect(":")
+            other = self.expression()
+            self.grow(max(height, self.height), at)
+            node = Call(None, "_?_:_", (node, taken, other), at)
+        self.nesting -= 1
+        return node
+
+    def operation(self, least: int) -> Any:
+        """Operands and the operators between them that bind at least as tightly as `least`."""
+        left = self.unary()
+        while True:
+            sign = self.kind
+            level, function = _LEVELS.get(sign, _NO_OPERATOR)
+            if level < least or not level:
+                return left
+            at, height = self.at, self.height
+            self.advance()
+            right = self.operation(level + 1)
+            height = max(height, self.height)
+            operands = [left, right]
+            while level <= _LOGIC and self.kind == sign:
+                self.advance()
+                operands.append(self.operation(level + 1))
+                height = max(height, self.height)
+            self.grow(height, at)
+            left = Call(None, function, tuple(operands), at)
+
+    def unary(self) -> Any:
+        """Any number of `!`, or any number of `-`, in front of a value. Two of them cancel out."""
+        sign, start, count = self.kind, self.at, 0
+        if sign not in ("!", "-"):
+            return self.member()
+        while self.kind == sign:
+            count += 1
+            self.advance()
+        if sign == "-" and count == 1 and self.kind in ("int", "float"):
+            return self.member("-", start)
+        if sign == "!" and self.kind == "-":
+            at = self.at
+            self.advance()
+            node = self.member("-", at) if self.kind in ("int", "float") else self.unexpected()
+        else:
+            node = self.member()
+        if count % 2 == 0:
+            return node
+        self.grow(self.height, start)
+        return Call(None, f"{sign}_", (node,), start)
+
+    def member(self, sign: str = "", at: int = 0) -> Any:
+        """A value and what follows it: `.field`, `.?field`, `.method(…)`, `[index]`, `[?index]`."""
+        name_at = self.at
+        node = self.number(sign, at) if sign or self.kind in _NUMBERS else self.primary()
+        while True:
+            match self.kind:
+                case ".":
+                    node = self.dotted(node)
+                case "[":
+                    node = self.indexed(node)
+                case "{" if self.is_name(node, name_at):
+                    name = self.text[name_at : self.at].strip()
+                    raise _bad(
+                        "unsupported",
+                        f"`{cut(name, 40)}{{…}}` makes a protobuf message, which JSON has not.",
+                        self.text,
+                        name_at,
+                    )
+                case _:
+                    return node
+
+    def is_name(self, node: Any, start: int) -> bool:
+        """Whether a node was written as names with dots between them."""
+        while isinstance(node, Select) and not node.tests:
+            node = node.operand
+        return isinstance(node, Ident) and self.text[start] != "("
+
+    def dotted(self, node: Any) -> Any:
+        at, height = self.at, self.height
+        self.advance()
+        optional = self.kind == "?"
+        if optional:
+            self.advance()
+        kind, word, word_at = self.kind, self.word, self.at
+        if kind not in ("name", "quoted"):
+            self.no_field()
+        self.advance()
+        if kind == "name" and not optional and self.kind == "(":
+            return self.method(node, word, word_at, height)
+        self.grow(height, at)
+        field = word if kind == "name" else word[1:-1]
+        if optional:
+            return Call(None, "_?._", (node, Const(field, word_at)), at)
+        return Select(node, field, False, at)
+
+    def method(self, target: Any, name: str, at: int, height: int) -> Any:
+        args = self.arguments()
+        self.grow(max(height, self.height), at)
+        macro = METHOD_MACROS.get(name)
+        try:
+            made = macro(target, name, args, at) if macro else None
+        except BadMacro as error:
+            raise _bad(error.code, error.message, self.text, error.at, error.hint) from None
+        return Call(target, name, args, at) if made is None else made
+
+    def indexed(self, node: Any) -> Any:
+        at, height = self.at, self.height
+        self.advance()
+        optional = self.kind == "?"
+        if optional:
+            self.advance()
+        index = self.expression()
+        self.expect("]", "[")
+        self.grow(max(height, self.height), at)
+        return Call(None, "_[?_]" if optional else "_[_]", (node, index), at)
+
+    def primary(self) -> Any:
+        kind, word, at = self.kind, self.word, self.at
+        match kind:
+            case "name":
+                return self.name()
+            case "text":
+                self.advance()
+                self.height = 1
+                try:
+                    return Const(text_value(word), at)
+                except BadLiteral as error:
+                    raise _bad("syntax", error.message, self.text, at + error.at, error.hint) from None
+            case "true" | "false" | "null":
+                self.advance()
+                self.height = 1
+                return Const(_CONSTANTS[kind], at)
+            case "(":
+                self.advance()
+                node = self.expression()
+                self.expect(")", "(")
+                return node
+            case "[":
+                return self.list_of()
+            case "{":
+                return self.map_of()
+            case ".":
+                self.advance()
+                if self.kind == "name":
+                    return self.name()
+        return self.unexpected()
+
+    def number(self, sign: str, sign_at: int) -> Const:
+        at = sign_at if sign else self.at
+        try:
+            node = Const(number_value(self.kind, sign + self.word), at)
+        except BadLiteral as error:
+            raise _bad("syntax", error.message, self.text, at, error.hint) from None
+        self.advance()
+        self.height = 1
+        return node
+
+    def name(self) -> Any:
+        """A name, or a call of the function with that name."""
+        name, at = self.word, self.at
+        if name in _RESERVED:
+            hint = _HINTS.get(name) or f'If it is a field, write `x["{name}"]` or `x.{name}`.'
+            raise _bad("syntax", f"`{name}` is a reserved word.", self.text, at, hint)
+        self.advance()
+        if self.kind != "(":
+            self.height = 1
+            return Ident(name, at)
+        args = self.arguments()
+        self.grow(self.height, at)
+        macro = FUNCTION_MACROS.get(name)
+        try:
+            made = macro(None, name, args, at) if macro else None
+        except BadMacro as error:
+            raise _bad(error.code, error.message, self.text, error.at, error.hint) from None
+        return Call(None, name, args, at) if made is None else made
+
+    def arguments(self) -> tuple[Any, ...]:
+        self.advance()
+        args: list[Any] = []
+        height = 0
+        while args or self.kind != ")":
+            args.append(self.expression())
+            height = max(height, self.height)
+            if self.kind != ",":
+                break
+            self.advance()
+        self.expect(")", "(")
+        self.height = height
+        return tuple(args)
+
+    def list_of(self) -> ListOf:
+        at, height = self.at, 0
+        items: list[Any] = []
+        optional = []
+        self.advance()
+        while self.kind not in ("]", ","):
+            if self.kind == "?":
+                self.advance()
+                optional.append(len(items))
+            items.append(self.expression())
+            height = max(height, self.height)
+            if self.kind != ",":
+                break
+            self.advance()
+            if self.kind == ",":
+                self.unexpected()
+        if not items and self.kind == ",":
+            self.advance()
+        self.expect("]", "[")
+        self.grow(height, at)
+        return ListOf(tuple(items), frozenset(optional), at)
+
+    def map_of(self) -> MapOf:
+        at, height = self.at, 0
+        entries: list[tuple[Any, Any, bool]] = []
+        self.advance()
+        while self.kind not in ("}", ","):
+            optional = self.kind == "?"
+            if optional:
+                self.advance()
+            key = self.expression()
+            height = max(height, self.height)
+            self.expect(":")
+            value = self.expression()
+            height = max(height, self.height)
+            entries.append((key, value, optional))
+            if self.kind != ",":
+                break
+            self.advance()
+            if self.kind == ",":
+                self.unexpected()
+        if not entries and self.kind == ",":
+            self.advance()
+        self.expect("}", "{")
+        self.grow(height, at)
+        return MapOf(tuple(entries), at)
+
+    # Errors
+
+    def grow(self, height: int, at: int) -> None:
+        """Note that a node was put on top of a tree of some height."""
+        if height >= DEPTH_MAX:
+            self.too_deep(at)
+        self.height = height + 1
+
+    def too_deep(self, at: int) -> NoReturn:
+        said = f"the expression is too deeply nested; the limit is {DEPTH_MAX} levels."
+        raise _bad("too_deep", said, self.text, at, "Each bracket, operator and `.field` in a row is a level.")
+
+    def no_field(self) -> NoReturn:
+        if self.kind in ("in", *_CONSTANTS):
+            hint = f'Write `["{self.word}"]` for a field with this name.'
+            raise _bad("syntax", f"`{self.word}` is a reserved word.", self.text, self.at, hint)
+        self.unexpected()
+
+    def unexpected(self, wanted: str = "", opened: str = "") -> NoReturn:
+        """Report the token at hand, which nothing can begin or go on with."""
+        if self.kind == "end":
+            said = "the expression ends too early"
+            said += f": `{opened}` is not closed." if opened else f": `{wanted}` is missing." if wanted else "."
+            raise _bad("syntax", said, self.text, len(self.text))
+        if self.kind == "bad" and self.word in "'\"":
+            raise _bad("syntax", "a string is not closed.", self.text, self.at)
+        word = self.word if self.word.isprintable() else ascii(self.word)[1:-1]
+        missing = f"`{wanted}` is missing here." if wanted else ""
+        said = f"`{cut(word, 40)}` is unexpected here."
+        raise _bad("syntax", said, self.text, self.at, _hint(self.text, self.at) or missing)
 
 
 def _hint(text: str, position: int) -> str:
-    before = re.search(r"(\w+)\s*$", text[:position])
-    here = re.match(r"!in\b|\w+|\S", text[position:])
-    word = here[0] if here else ""
+    before = re.search(r"(\w+)\s*$", text[max(0, position - 20) : position])
+    here = re.match(r"!\s*in\b|\w+|\S", text[position : position + 20])
+    word = here[0].replace(" ", "") if here else ""
     if before and before[1] in ("not", "if") and word not in _HINTS:
         word = before[1]
     return _HINTS.get(word, "")

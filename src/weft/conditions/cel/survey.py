@@ -9,15 +9,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.conditions.cel.functions import EXPANDED, FUNCTIONS, METHODS, Signature
+from weft.conditions.cel.functions import FUNCTIONS, METHODS, Signature
 from weft.conditions.cel.operators import BINARY, UNARY
-from weft.conditions.cel.tree import Call, Const, Fold, Ident, ListOf, MapOf, Message, Select
+from weft.conditions.cel.tree import Bind, Call, Const, Ident, ListOf, Loop, MapOf, Select
 from weft.conditions.cel.values import TYPES
 from weft.conditions.failures import ExpressionError, did_you_mean
 from weft.conditions.patterns import BadPattern, compile_pattern
 
 Path = tuple[str, ...]
-_LOGIC = {"_&&_", "_||_", "_?_:_", "@not_strictly_false"}
+_LOGIC = {"_&&_", "_||_", "_?_:_"}
+_EXTREMES = {"math.greatest", "math.least"}
 _NAMESPACES = ("math", "optional")
 _MACROS = {
     "all": "list.all(x, x > 0)",
@@ -57,18 +58,14 @@ class Survey:
                 for key, value, _ in entries:
                     self.visit(key, scope)
                     self.visit(value, scope)
-            case Message(name=name, at=at):
-                self._error("unsupported", f"`{name}{{…}}` makes a protobuf message, which JSON has not.", at)
-            case Fold():
-                self._fold(node, scope)
-
-    def _fold(self, node: Fold, scope: frozenset[str]) -> None:
-        self.visit(node.source, scope)
-        self.visit(node.init, scope)
-        inner = scope | {node.accu}
-        self.visit(node.result, inner)
-        for part in (node.condition, node.step):
-            self.visit(part, inner | {node.var})
+            case Loop(source=source, var=var, test=test, value=value):
+                self.visit(source, scope)
+                for part in (test, value):
+                    if part is not None:
+                        self.visit(part, scope | {var})
+            case Bind(var=var, value=value, body=body):
+                self.visit(value, scope)
+                self.visit(body, scope | {var})
 
     def _const(self, node: Const) -> None:
         if isinstance(node.value, bytes):
@@ -90,20 +87,22 @@ class Survey:
             self._unknown(name, node, method=target is not None)
         elif not signature.least <= len(node.args) <= signature.most:
             said = f"`{name}` takes {_how_many(signature)}, not {len(node.args)}."
-            self._error("arguments", said, self._place(node))
+            self._error("arguments", said, node.at)
         elif name == "matches":
             self._pattern(node.args[-1])
+        elif name in _EXTREMES:
+            self._numbers(name, node.args)
 
     def _unknown(self, name: str, node: Call, *, method: bool) -> None:
         if name in _MACROS:
-            self._error("arguments", f"`{name}` is written `{_MACROS[name]}`.", self._place(node))
+            self._error("arguments", f"`{name}` is written `{_MACROS[name]}`.", node.at)
             return
         other = FUNCTIONS if method else METHODS
         if name in other:
             hint = f"Write `{name}(x)`." if method else f"Write `x.{name}(…)`."
         else:
             hint = did_you_mean(name, [*(METHODS if method else FUNCTIONS), *_MACROS, *other])
-        self._error("unknown_function", f"there is no function `{name}`.", self._place(node), hint)
+        self._error("unknown_function", f"there is no function `{name}`.", node.at, hint)
 
     def _pattern(self, node: Any) -> None:
         if isinstance(node, Const) and isinstance(node.value, str):
@@ -112,10 +111,10 @@ class Survey:
             except BadPattern as error:
                 self._error("pattern", f"{error}.", node.at)
 
-    def _place(self, node: Call) -> int:
-        """Where the name of a function stands; the parser gives the place of its parenthesis."""
-        start = self.text.rfind(node.function, 0, node.at + 1)
-        return start if start >= 0 else node.at
+    def _numbers(self, name: str, args: tuple[Any, ...]) -> None:
+        for arg in args:
+            if isinstance(arg, Const) and type(arg.value) not in (int, float):
+                self._error("arguments", f"`{name}` takes numbers.", arg.at)
 
     def _error(self, code: str, message: str, at: int, hint: str = "") -> None:
         self.errors.append(ExpressionError(f"expression.{code}", message, at, self.text, hint=hint))
@@ -153,7 +152,7 @@ def function_name(node: Call, scope: frozenset[str]) -> str:
     """The name under which a function or method is known here."""
     if node.target is not None and is_function(node, scope):
         return f"{node.target.name}.{node.function}"
-    return EXPANDED.get(node.function, node.function)
+    return node.function
 
 
 def _how_many(signature: Signature) -> str:
