@@ -10,8 +10,11 @@ import pytest
 
 import weft
 from tests.cli.conftest import Weft
+from weft.authoring.client import Client
+from weft.authoring.notices import Notices
 from weft.core.ids import RunId
 from weft.core.visible import visible, visible_line
+from weft.errors import BadValue
 from weft.runtime.questions import open_in
 from weft.server.logs import TextLines
 
@@ -87,6 +90,35 @@ def test_nothing_that_a_user_wrote_reaches_the_terminal_as_a_command(weft: Weft,
         assert not unseen, (words, unseen)
         assert not any(line.startswith("fake-1") for line in text.splitlines()), (words, text)
     assert told.count("\\e[2Jgone") > 10, told
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31mb", "a\nb", "a\0b", "x" * 201, "a/b"])
+def test_a_name_that_no_workflow_can_have_starts_nothing(weft: Weft, folder: Path, name: str) -> None:
+    said = weft("start", name)
+
+    assert said.code != 0
+    assert "weft help value.bad_name" in said.err
+    assert not {char for char in said.out + said.err if not char.isprintable() and char != "\n"}
+
+    async def by_client() -> None:
+        async with Client("sqlite:///weft.db") as client:
+            await client.start(name)
+
+    with pytest.raises(BadValue, match="name"):
+        asyncio.run(by_client())
+    assert "No runs" in weft("list").out
+
+
+def test_a_title_is_one_line_of_a_question(weft: Weft, store: str) -> None:
+    shown = weft("inbox", "asks-1:may", "--url", store).out.splitlines()
+
+    assert any(line.startswith("question ") and r"\nfake-1" in line for line in shown)
+
+
+def test_what_a_run_waits_for_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Notices("memory://", named=True).say(f"waits for an answer to {HOSTILE}")
+
+    assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_control_characters_are_spelled_out() -> None:

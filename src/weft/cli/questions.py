@@ -15,6 +15,7 @@ from weft.cli.place import described, exists, opened, url_of
 from weft.cli.steering import reached, report
 from weft.core.ids import RunId
 from weft.core.questions import is_group
+from weft.core.visible import visible_line
 from weft.errors import NotFound, UsageError
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
@@ -95,10 +96,10 @@ async def _print_one(door: Door, item: OpenQuestion, *, json: bool) -> None:
     out, question = console(), item.question
     out.print(item.id, markup=False, style="bold")
     lines = {
-        "question": question.title,
-        "of": ", ".join(item.asked) or "anybody",
+        "question": visible_line(question.title),
+        "of": visible_line(", ".join(item.asked)) or "anybody",
         "needs": f"approvals: {question.quorum}" + (", not of whoever started the run" if question.four_eyes else ""),
-        "approved by": ", ".join(question.approvals),
+        "approved by": visible_line(", ".join(question.approvals)),
         "due": f"{moment(question.due)}, then {question.on_timeout}" if question.due else "",
         "digest": item.digest,
         "about": pretty(about) if about != b"null" else "",

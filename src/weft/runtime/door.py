@@ -16,6 +16,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
+from weft.core.code.locations import check_name
 from weft.core.decider import Env, Machine
 from weft.core.goal.plan import decode_plan
 from weft.core.graph.tokens import GraphState, Letter
@@ -101,9 +102,11 @@ class Door:
     async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> Started:
         """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
 
-        Raises IdTaken (with the differences) if the id belongs to another workflow or input, or always with
-        ``existing="refuse"``.
+        Raises BadValue for a name that no workflow can have, and IdTaken (with the differences) if the id belongs to
+        another workflow or input, or always with ``existing="refuse"``.
         """
+        if not start.style:
+            check_name(start.workflow)  # nobody knows yet whether there is such a workflow
         raw = bytes(start.input)
         kept = await self.keep(raw)
         if kept is not raw:
