@@ -11,7 +11,7 @@ from weft.cli.entry import say
 from weft.cli.loading import load_app
 from weft.cli.output import Text, console, print_json, print_table
 from weft.cli.place import described, opened, project_settings, url_of
-from weft.cli.planning import Known, known_steps
+from weft.cli.planning import WITHOUT_APP, Known, known_steps
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan_text import way_text
@@ -64,7 +64,8 @@ def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[s
         for step in steps
     ]
     print_table(out, ("STEP", "HEALTH", "FROM", "GIVES", "NEEDS", "HOW"), rows)
-    out.print(f"[dim]Store: {described(known.address)}.[/dim]")
+    without = "" if known.has_app else f" {WITHOUT_APP}"
+    out.print(f"[dim]Store: {described(known.address)}.{without}[/dim]")
 
 
 def _document(step: StepDef, health: dict[str, Checkup], origins: dict[str, str]) -> dict[str, Any]:

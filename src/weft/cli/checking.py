@@ -11,6 +11,7 @@ from rich.console import Console
 
 from weft.cli.loading import load_app
 from weft.cli.output import Text, console, print_json
+from weft.core.counting import counted
 from weft.core.graph.findings import Finding
 from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shortened
@@ -51,9 +52,9 @@ def _checked(path: str, surroundings: Surroundings | None) -> Iterator[tuple[str
 
 
 def _print(out: Console, place: str, one: Checked) -> None:
-    counted = f"  {one.nodes} nodes" if one.nodes else ""
+    size = f"  {counted(one.nodes, 'node')}" if one.nodes else ""
     outcome = Text(one.outcome, style=OUTCOMES[one.outcome])
-    out.print(Text.assemble((place, "bold"), f"  {one.name}{counted}  " if counted else "  ", outcome))
+    out.print(Text.assemble((place, "bold"), f"  {one.name}{size}  " if size else "  ", outcome))
     for finding, flaw in _paired(one):
         where = f"{finding.line} " if finding.line else ""
         head = Text.assemble("  ", (finding.severity, SEVERITIES[finding.severity]), f"  {where}{finding.path}: ")

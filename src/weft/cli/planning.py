@@ -8,20 +8,24 @@ from typing import Any
 
 import msgspec
 
+from weft.authoring.app import App
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.cli.entry import say
 from weft.cli.loading import Loaded, load_app
-from weft.cli.output import Text, age, console, iso, lines, print_json
+from weft.cli.output import Text, age, console, iso, lines, print_json, sentence
 from weft.cli.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.cli.place import described, exists, opened, project_settings, url_of
-from weft.errors import UsageError
+from weft.core.counting import counted
+from weft.errors import UnknownStep, UsageError
 from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.door import Door
 from weft.runtime.programs import graph_definition, keep_definition
 from weft.runtime.recall import reusable
 from weft.runtime.words import plain
+
+WITHOUT_APP = "Steps of an app are known only with it: --app FILE"
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -30,6 +34,11 @@ class Known(msgspec.Struct, frozen=True):
     group: Group
     door: Door | None
     address: str
+
+    @property
+    def has_app(self) -> bool:
+        """Without one, only what was registered in the store is known: a live host may have more."""
+        return isinstance(self.group, App)
 
 
 @asynccontextmanager
@@ -78,7 +87,7 @@ async def print_plan(
     """The plan for these goals; 1 if it could not start. Raises UnknownStep, BadPlan."""
     names, values = given_facts(given)
     async with known_steps(url, app, "weft plan", create=shown.freeze is not None) as known:
-        plan = known.group.plan(*goals, given=names)
+        plan = _planned(known, goals, names)
         if shown.freeze is not None:
             await _freeze(plan, shown.freeze, known)
             return 0
@@ -95,6 +104,15 @@ async def print_plan(
     return 1 if plan.required else 0
 
 
+def _planned(known: Known, goals: Sequence[str], given: Sequence[str]) -> Plan:
+    try:
+        return known.group.plan(*goals, given=given)
+    except UnknownStep as error:
+        if known.has_app:
+            raise
+        raise UnknownStep(error.message, hint=f"{sentence(error.hint)} {WITHOUT_APP}") from error
+
+
 def _print(plan: Plan, reuse: dict[str, Memo], known: Known) -> None:
     out = console()
     out.print(lines(str(plan)))
@@ -104,12 +122,15 @@ def _print(plan: Plan, reuse: dict[str, Memo], known: Known) -> None:
         out.print(Text("answered from the cache:", style="dim"))
         for step, memo in reuse.items():
             out.print(Text(f"  {step}: as in {memo.run}, {age(now - memo.at)} ago"))
-    out.print(lines(f"\nSteps of {_origin(known)}.", style="dim"))
+    out.print(lines(f"\nSteps of {_origin(known)}", style="dim"))
 
 
 def _origin(known: Known) -> str:
-    store = f"store {described(known.address)}" if known.door is not None else ""
-    return store or "the app alone: there is no store yet"
+    if not known.has_app:
+        return f"store {described(known.address)}. {WITHOUT_APP}"
+    if known.door is None:
+        return "the app alone: there is no store yet."
+    return f"the app and of store {described(known.address)}."
 
 
 def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
@@ -127,4 +148,4 @@ async def _freeze(plan: Plan, name: str, known: Known) -> None:
     loaded = plan.freeze(name).load()
     definition = graph_definition(loaded.graph, loaded.source, now=known.door.clock.now_ms())
     await keep_definition(known.door.store.definitions, definition)
-    say(f"{name} is stored as a graph, version {definition.version}: {len(loaded.graph.nodes)} nodes")
+    say(f"{name} is stored as a graph, version {definition.version}: {counted(len(loaded.graph.nodes), 'node')}")

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from weft.cli.history import History, Mark
 from weft.cli.output import STYLES, Text, age, failure_text, moment, took, value
+from weft.core.counting import counted
 
 SIBLINGS_MAX = 24
 HEAD, TAIL = 6, 12
@@ -127,7 +128,7 @@ def _map_row(line: Line, mark: Mark, now: int) -> Row:
     total = int(mark.output)
     counts = Counter(line.branches)
     status = "open" if counts["open"] else "failed" if counts["failed"] else "done"
-    told = f"{total:,} items" if total != 1 else "1 item"
+    told = counted(total, "item")
     if status == "open":
         told = f"{len(line.branches) - counts['open']:,} of {total:,}"
     glyph = (GLYPHS[status], STYLES.get(status, "cyan"))

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.core import events as e
+from weft.core.counting import counted
 from weft.core.graph.model import Edge, Graph
 from weft.core.graph.tokens import Frame, GraphState
 from weft.core.values import shown
@@ -63,7 +64,7 @@ def _routed(graph: Graph, event: e.NodeRouted) -> str:
         edge = graph.edges[taken.edge]
         way = edge.to
         if taken.items is not None:
-            way += f" ({len(taken.items)} branches)"
+            way += f" ({counted(len(taken.items), 'branch')})"
         if edge.kind == "back":
             way += " again"
         why = _why(edge, verdicts.get(taken.edge))

@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from weft.core.counting import counted
 from weft.core.durations import format_ms
 from weft.core.graph.model import (
     AgentWork,
@@ -112,7 +113,7 @@ def details(node: Node) -> list[str]:
     if isinstance(node.work, AskWork):
         found.append(f"asks: {node.work.title.source}")
     if node.retry.attempts is not None:
-        found.append(f"{node.retry.attempts} attempts")
+        found.append(counted(node.retry.attempts, "attempt"))
     if node.timeout_ms:
         found.append(f"timeout {format_ms(node.timeout_ms)}")
     if node.deadline is not None:
@@ -139,7 +140,8 @@ def taking(graph: Graph, edge: Edge) -> str:
     if edge.kind == "back":
         return _again(node.repeat) if node is not None and node.repeat is not None else ""
     if edge.kind == "timeout":
-        return f"after {node.repeat.at_most} rounds" if node is not None and node.repeat is not None else "exhausted"
+        repeat = node.repeat if node is not None else None
+        return f"after {counted(repeat.at_most, 'round')}" if repeat is not None else "exhausted"
     parts = []
     if edge.errors is not None:
         parts.append(f"on {' or '.join(edge.errors)}" if edge.errors else "on any error")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.core.counting import counted
 from weft.core.graph.findings import Problems, did_you_mean
 from weft.core.graph.flow import Flow
 from weft.core.graph.frames import Frames
@@ -31,7 +32,7 @@ def check_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems
             problems.add(
                 "m_above_n",
                 join.at,
-                f"{name} waits for {join.need.count} branches, but {source} opens at most {most}.",
+                f"{name} waits for {counted(join.need.count, 'branch')}, but {source} opens at most {most}.",
             )
 
 
