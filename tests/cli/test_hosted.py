@@ -185,3 +185,63 @@ def test_a_reader_that_has_seen_enough_is_no_failure(folder: Path, executable: s
         reading.stdout.close()
 
     assert reading.returncode == 0
+
+
+BLOCKED = """
+import threading
+
+import weft
+
+app = weft.App()
+
+
+@app.step
+def block() -> None:
+    print("in", flush=True)
+    threading.Event().wait()
+
+
+@app.workflow
+async def blocked() -> None:
+    await block()
+"""
+
+
+def watched_until(folder: Path, executable: str, run: str, told: str) -> str:
+    """What watching a run says elsewhere than on a terminal, up to a line that has this."""
+    command = [executable, "watch", run]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    ) as watching:
+        assert watching.stdout is not None
+        text = ""
+        for line in watching.stdout:
+            text += line
+            if told in line:
+                break
+        watching.kill()
+    return text
+
+
+def test_watching_says_that_nobody_performs_a_step_after_its_host_was_killed(folder: Path, executable: str) -> None:
+    (folder / "blocked.py").write_text(BLOCKED)
+    command = [executable, "run", "blocked.py", "blocked", "--id", "b-1"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == "in\n"
+        host.kill()
+
+    text = watched_until(folder, executable, "b-1", "block  no process hosts it now")
+
+    assert text.startswith("b-1  running for ")
+    assert "block  no process hosts it now" in text
+    assert "under way" not in text
+
+
+def test_watching_a_pending_run_says_why_nothing_happens(weft: Weft, folder: Path, executable: str) -> None:
+    weft("start", "nobody", "--id", "n-1")
+
+    text = watched_until(folder, executable, "n-1", "no host has taken it up")
+
+    assert text.startswith("n-1  pending for ")
+    assert 'pending: no host has taken it up: none that is running offers "nobody"' in text

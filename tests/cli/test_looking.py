@@ -243,13 +243,74 @@ def test_a_run_that_stopped_for_a_person_says_so_everywhere(weft: Weft, folder: 
 
     said = weft("run", "odd.py", "naps", "--id", "n-1")
 
-    assert said.code == 2
+    assert said.code == 1
     assert "naps waits at odd.py:5 for something Weft cannot record" in said.err
     assert "weft help code.foreign_await" in said.err
+    assert "weft resume n-1" in said.err
     assert "you: weft explain n-1" in weft("list").out
-    for verb in ("show", "explain"):
-        assert 'Write: await ctx.sleep("1h")' in weft(verb, "n-1").out
+    for verb in ("show", "explain", "watch"):
+        told = weft(verb, "n-1")
+        assert 'Write: await ctx.sleep("1h")' in told.out
+        assert "When the code is corrected: weft resume n-1" in told.out
+    assert told.code == 1
+    refused = weft("retry", "n-1")
+    assert (refused.code, "weft resume n-1" in refused.err) == (1, True)
+    assert "weft resume RUN" in weft("help", "code.foreign_await").out
+    assert "weft resume RUN" in weft("help", "code.spinning").out
     assert document(weft, "show", "n-1")["status"] == "held"
+
+
+def test_a_held_run_that_is_corrected_and_resumed_goes_on_without_the_old_complaint(weft: Weft, folder: Path) -> None:
+    code = "import asyncio, weft\napp = weft.App()\n@app.workflow\nasync def naps() -> str:\n    {}return 'rested'\n"
+    (folder / "odd.py").write_text(code.format("await asyncio.sleep(3600); "))
+    weft("run", "odd.py", "naps", "--id", "n-1")
+    again = weft("run", "odd.py", "naps", "--id", "n-1")
+    assert (again.code, "goes on" in again.err) == (1, False)
+    (folder / "odd.py").write_text(code.format(""))
+
+    weft("resume", "n-1")
+
+    assert "it is seen when a process hosts the run" in weft("show", "n-1").out
+    said = weft("run", "odd.py", "naps", "--id", "n-1")
+    assert (said.code, said.out) == (0, "rested\n"), said
+    assert "cannot record" not in said.err
+
+
+def test_a_run_that_stays_wrong_is_held_again_after_a_resume(weft: Weft, folder: Path) -> None:
+    (folder / "odd.py").write_text(
+        "import asyncio, weft\napp = weft.App()\n"
+        "@app.workflow\nasync def naps() -> None:\n    await asyncio.sleep(3600)\n"
+    )
+    weft("run", "odd.py", "naps", "--id", "n-1")
+    weft("resume", "n-1")
+
+    said = weft("run", "odd.py", "naps", "--id", "n-1")
+
+    assert (said.code, "cannot record" in said.err) == (1, True)
+
+
+def test_a_pending_run_is_shown_without_a_version(weft: Weft) -> None:
+    weft("start", "hello", "name=a", "--id", "h-1")
+
+    shown = weft("show", "h-1").out
+
+    assert "\nhello, created " in shown
+
+
+def test_what_could_not_be_undone_of_a_cancelled_run_is_told(weft: Weft, folder: Path) -> None:
+    (folder / "odd.py").write_text(
+        "import weft\napp = weft.App()\n"
+        "@app.step\ndef take() -> int:\n    return 1\n"
+        "@take.undo\ndef give(result: int) -> None:\n    raise weft.Critical('lost')\n"
+        "@app.step\nasync def stop(run: str) -> None:\n    await app.get(run).cancel('no more')\n"
+        "@app.workflow\nasync def waits(ctx: weft.Context) -> None:\n"
+        "    await take()\n    await stop(ctx.run_id)\n    await ctx.receive('never')\n"
+    )
+
+    said = weft("run", "odd.py", "waits", "--id", "w-1")
+
+    assert "w-1 is over, but not undone: give: lost" in said.err
+    assert "not undone: give: lost" in weft("show", "w-1").out
 
 
 def test_undos_are_shown_beside_what_they_undo(weft: Weft, folder: Path) -> None:

@@ -10,12 +10,16 @@ import sys
 from datetime import datetime
 from typing import NoReturn
 
-from weft.core.ids import RunId, RunUid
+from weft.core import events as e
+from weft.core.counting import counted
+from weft.core.ids import RunId, RunUid, Seq
 from weft.core.state import Held, State
+from weft.core.visible import visible_line
 from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.ports.store import RunRow
 from weft.runtime.door import Door, ago
 from weft.runtime.engine import Engine
+from weft.runtime.explain import resume_hint
 
 _UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."
 
@@ -30,7 +34,7 @@ class Notices:
         self._last = ""
 
     def say(self, text: str) -> None:
-        print(f"weft: {text}", file=sys.stderr, flush=True)  # noqa: T201 - it speaks to the person at the terminal
+        print(f"weft: {visible_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - it speaks to the person at the terminal
 
     async def begin(self, door: Door, engine: Engine, run_id: str, *, created: bool) -> None:
         """A run that was there before: say so, and what of it is not repeated."""
@@ -41,10 +45,17 @@ class Notices:
             when = ago(door.clock.now_ms() - row.ended_at)
             self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
             return
+        if row.status == "held" and not await door.store.log.inbox(row.uid):
+            return  # it stopped for a person, which is raised
         taken_up = await door.take_up(row) is not None
         state = engine.state_of(row.uid) or await door.state(row)
         if not taken_up and row.owner is not None and row.owner != engine.host:
             self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
+            return
+        if not row.seq:
+            later = row.wake_at is not None and row.wake_at > door.clock.now_ms()
+            due = f"starts at {_moment(row.wake_at)}" if later else "begins now"
+            self.say(f"{run_id} was started before and is pending; it {due}")
             return
         again = engine.recovery.performed_again(row.uid)
         note = f"; {', '.join(again)} had no result, so it is performed again" if again else ""
@@ -62,8 +73,8 @@ class Notices:
             ended = asyncio.ensure_future(engine.ended(uid))
             held = asyncio.ensure_future(stopped.wait())
             row = await door.store.directory.row(uid)
-            if row is not None and row.status == "held":
-                stopped.set()
+            if row is not None and row.status == "held" and not await door.store.log.inbox(uid):
+                stopped.set()  # with mail, such as a resume, its next commit says whether it still is
             try:
                 await asyncio.wait({ended, held}, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -73,11 +84,25 @@ class Notices:
                 await self._raise_held(door, uid)
         finally:
             unwatch()
+        await self._say_not_undone(door, uid)
+
+    async def _say_not_undone(self, door: Door, uid: RunUid) -> None:
+        """The result and the error of a run do not say what stayed because an undo failed."""
+        row = await door.store.directory.row(uid)
+        if row is None or row.ended_at is None:
+            return
+        for stored in await door.store.log.events(uid, after=Seq(row.seq - 1), limit=1):
+            left = getattr(e.decode(stored.body), "not_undone", ())
+            if left:
+                self.say(f"{row.id} is over, but not undone: {', '.join(left)}")
 
     async def _raise_held(self, door: Door, uid: RunUid) -> None:
         row = await door.store.directory.row(uid)
         state = await door.state(row) if row is not None else None
         if state is not None and state.held is not None:
+            hint = resume_hint(state.run_id, state.held.message)
+            if hint:
+                self.say(f"{state.run_id} stopped for you. {hint}")
             _raise(state.held)
 
     async def stop(self, door: Door, engine: Engine, run_id: str) -> None:
@@ -102,21 +127,25 @@ class Notices:
 
 
 def _steps(state: State) -> str:
-    return f"{state.steps_done} step{'s' if state.steps_done != 1 else ''}"
+    return counted(state.steps_done, "step")
 
 
 def _where(state: State) -> str:
     if state.tasks:
         return f"stopped at {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
     if state.timers:
-        due = datetime.fromtimestamp(min(state.timers.values()) / 1000).astimezone()
-        today = due.date() == datetime.now().astimezone().date()
-        return f"is asleep until {due:%H:%M:%S}" if today else f"is asleep until {due:%Y-%m-%d %H:%M:%S}"
+        return f"is asleep until {_moment(min(state.timers.values()))}"
     if state.asks:
         return "waits for an answer"
     if state.waits:
         return "waits for a message"
     return "is under way"
+
+
+def _moment(ms: int | None) -> str:
+    when = datetime.fromtimestamp((ms or 0) / 1000).astimezone()
+    today = when.date() == datetime.now().astimezone().date()
+    return f"{when:%H:%M:%S}" if today else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
 def _raise(held: Held) -> NoReturn:

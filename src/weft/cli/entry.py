@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from textwrap import indent
 
 from weft.core.visible import visible
-from weft.errors import RunFailed, UsageError, WeftError
+from weft.errors import ForeignAwait, RunFailed, UsageError, WeftError
 
 REFUSED = 1
 MISUSED = 2
@@ -32,7 +32,8 @@ def main(words: Sequence[str] | None = None) -> int:
     except WeftError as error:
         _show_trace()
         complain(error)
-        return MISUSED if isinstance(error, UsageError) else REFUSED
+        # A run that stopped at a foreign await was asked for rightly: it is its code that is wrong.
+        return MISUSED if isinstance(error, UsageError) and not isinstance(error, ForeignAwait) else REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

@@ -15,6 +15,7 @@ from weft.cli.output import Text
 from weft.core.ids import RunUid
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
+from weft.runtime.explain import explain
 
 PATIENCE_SECONDS = 0.5
 """A run that is over sooner shows nothing."""
@@ -28,46 +29,48 @@ class LiveNotices(Notices):
 
     async def until_over(self, door: Door, engine: Engine, uid: RunUid) -> None:
         """Wait for the end and show meanwhile what the run does."""
-        showing = asyncio.get_running_loop().create_task(self._show(engine, uid))
+        showing = asyncio.get_running_loop().create_task(self._show(door, engine, uid))
         try:
             await super().until_over(door, engine, uid)
         finally:
             showing.cancel()
             await asyncio.gather(showing, return_exceptions=True)
 
-    async def _show(self, engine: Engine, uid: RunUid) -> None:
+    async def _show(self, door: Door, engine: Engine, uid: RunUid) -> None:
         await asyncio.sleep(PATIENCE_SECONDS)
         if sys.stderr.isatty():
-            await _draw(engine, uid)
+            await _draw(door, engine, uid)
         else:
-            await self._say_lines(engine, uid)
+            await self._say_lines(door, engine, uid)
 
-    async def _say_lines(self, engine: Engine, uid: RunUid) -> None:
+    async def _say_lines(self, door: Door, engine: Engine, uid: RunUid) -> None:
         before = ""
         while True:
             await asyncio.sleep(LINE_SECONDS)
-            now = _line(engine, uid)
+            now = await _line(door, engine, uid)
             if now and now != before:
                 self.say(now)
             before = now
 
 
-async def _draw(engine: Engine, uid: RunUid) -> None:
+async def _draw(door: Door, engine: Engine, uid: RunUid) -> None:
     console = Console(stderr=True, highlight=False)
     spinner = Spinner("dots")
     # What steps print stays above the line; what goes to a file must not be drawn into the terminal.
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
         while True:
-            text = Text(_line(engine, uid) or "waiting")
+            text = Text(await _line(door, engine, uid) or "waiting")
             text.truncate(console.width - SPINNER_WIDTH, overflow="ellipsis")
             spinner.update(text=text)
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _line(engine: Engine, uid: RunUid) -> str:
+async def _line(door: Door, engine: Engine, uid: RunUid) -> str:
     actor = engine.actors.get(uid)
     if actor is None:
-        return ""
+        # It is not in this process: what the store says of it.
+        row = await door.store.directory.row(uid)
+        return f"{row.id} {row.status}: {(await explain(door, row)).summary}" if row is not None else ""
     what = summary(actor.machine, engine.clock.now_ms())
     status = actor.machine.state.status.replace("_", " ")
     return f"{actor.id} {status}: {what}" if what else f"{actor.id} {status}"

@@ -162,7 +162,8 @@ PAGES: dict[str, Page] = {
     "code.foreign_await": Page(
         "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
         "After a restart it would wait again from the beginning, and a replay could take another path.",
-        'Write await ctx.sleep("1h") instead of asyncio.sleep(3600); other I/O belongs in a step.',
+        'Write await ctx.sleep("1h") instead of asyncio.sleep(3600); other I/O belongs in a step. '
+        "A run that stopped for it goes on with: weft resume RUN",
     ),
     "code.unordered": Page(
         "A workflow uses something of asyncio whose order is not fixed.",
@@ -173,7 +174,8 @@ PAGES: dict[str, Page] = {
     "code.spinning": Page(
         "A workflow goes round and round without waiting for anything.",
         "It would keep its process busy for ever, and nothing it does is recorded.",
-        "Wait with ctx.sleep, ctx.receive or a step inside the loop.",
+        "Wait with ctx.sleep, ctx.receive or a step inside the loop. A run that stopped for it goes on with: "
+        "weft resume RUN",
     ),
     "usage.simulated": Page(
         "A simulated world was asked for something that does not exist in it, or nothing can happen in it any more.",

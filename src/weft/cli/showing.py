@@ -41,6 +41,7 @@ from weft.cli.pictures import (
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
 from weft.core import events as e
+from weft.core.counting import counted
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
@@ -48,7 +49,7 @@ from weft.core.life import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
-from weft.runtime.explain import Explanation, explain
+from weft.runtime.explain import Explanation, explain, held_hint
 
 DEPTH_MAX = 20
 PICTURE_WIDTH = 100
@@ -103,7 +104,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         now = door.clock.now_ms()
         activity = await activity_of(door, row)
         note_idle(history, activity)
-        out.print(_standing(row, history, now))
+        out.print(standing(row, history, now))
         await print_header(out, door, row, history)
         for part in activity.progress:
             out.print(Text(str(part), style="cyan"))
@@ -136,9 +137,11 @@ async def _print_goal(out: Console, door: Door, row: RunRow, history: History) -
 
 async def print_header(out: Console, door: Door, row: RunRow, history: History) -> None:
     """Which run this is: what does not change while it is looked at."""
-    facts = [f"{row.workflow} version {row.version}", f"started {moment(history.started or row.created_at)}"]
+    version = f" version {row.version}" if row.version else ""
+    begun = f"started {moment(history.started)}" if history.started else f"created {moment(row.created_at)}"
+    facts = [f"{row.workflow}{version}", begun]
     if history.retries:
-        facts.append(f"tried again {history.retries} time{'s' if history.retries > 1 else ''}")
+        facts.append(f"tried again {counted(history.retries, 'time')}")
     parent = await door.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
     if parent is not None:
         facts.append(f"child of {parent.id}")
@@ -152,7 +155,7 @@ async def print_header(out: Console, door: Door, row: RunRow, history: History) 
         out.print(Text(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
 
 
-def _standing(row: RunRow, history: History, now: int) -> Text:
+def standing(row: RunRow, history: History, now: int) -> Text:
     """Where it stands: its status, and for how long."""
     began = history.started or row.created_at
     length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age(now - began)}"
@@ -186,8 +189,10 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         out.print(Text(after_failure(row, history), style="dim"))
     elif history.status == "cancelled":
         out.print(Text(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
+        _print_not_undone(out, history)
     elif history.held:
         out.print(Text(history.held, style="red"))
+        out.print(Text(await held_hint(door, row, history.held), style="dim"))
     else:
         failing = [mark.failure for mark in history.open() if mark.failure is not None]
         if failing:

@@ -14,11 +14,13 @@ from weft.cli.activity import Activity, activity_of, forget_idle, note_idle
 from weft.cli.history import History, Mark
 from weft.cli.output import Text, age, console, failure_text, moment, status_text, took, value
 from weft.cli.place import found
-from weft.cli.showing import print_end, print_header
+from weft.cli.showing import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
 from weft.core.ids import Seq
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.door import Door
+from weft.runtime.explain import explain
+from weft.runtime.hosting import NOT_HOSTED
 
 LOOK_SECONDS = 0.1
 HOSTS_SECONDS = 2.0
@@ -28,12 +30,13 @@ PAGE = 500
 
 
 async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
-    """Follow a run to its end and print how it ended; 1 if it did not complete."""
+    """Follow a run until it is over or held, and print how it ended; 1 if it did not complete."""
     async with found(run, url, app) as (door, row):
         out = console()
         history = History(row.uid)
         await _catch_up(door, row, history)
-        out.print(Text(row.id, style="bold"))
+        # Elsewhere than on a terminal nothing below shows the status again.
+        out.print(Text(row.id, style="bold") if out.is_terminal else standing(row, history, door.clock.now_ms()))
         await print_header(out, door, row, history)
         out.print()
         if out.is_terminal:
@@ -67,9 +70,14 @@ async def _draw(out: Console, door: Door, row: RunRow, history: History) -> None
                 live.update(drawn(history, row.id, door.clock.now_ms()))
                 return
             live.update(look.picture(out, now, history, spinner))
-            if now.fault is not None:
+            if now.fault is not None or await _is_held(door, now):
                 return
             await asyncio.sleep(LOOK_SECONDS)
+
+
+async def _is_held(door: Door, row: RunRow) -> bool:
+    """Whether a run waits for a person and nothing has come for it: it stays as it is."""
+    return row.status == "held" and not await door.store.log.inbox(row.uid)
 
 
 class _Look:
@@ -90,13 +98,21 @@ class _Look:
             self._seen = (row.seq, now)
         note_idle(history, self._found)
 
+    async def silence(self, row: RunRow) -> str:
+        """Why nothing happens in a run that no host has, in words; empty if one has it or will take it up."""
+        hosting = self._found.hosting
+        if hosting.is_owned or row.ended_at is not None or row.status in ("held", "paused"):
+            return ""
+        if not row.seq:
+            return f"pending: {(await explain(self._door, row)).summary}"
+        return "" if hosting.is_offered else NOT_HOSTED
+
     def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
         """The tree, and below it how the run stands."""
         now = self._door.clock.now_ms()
         # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
         tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
-        standing = _standing(row, history, now, self._found)
-        text = Text.assemble(status_text(row.status), f"  {standing}")
+        text = Text.assemble(status_text(row.status), f"  {_standing(row, history, now, self._found)}")
         text.truncate(out.width - SPINNER_WIDTH, overflow="ellipsis")
         spinner.update(text=text)
         return Group(tree, spinner)
@@ -110,13 +126,15 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
         return f"weft resume {row.id}"
     hosting = activity.hosting
     if not (hosting.is_owned or hosting.is_offered):
-        return "no process hosts it now"
+        return NOT_HOSTED
     length = f"for {age(now - (history.started or row.created_at))}"
     return "  ".join([length, *map(str, activity.progress[:PROGRESS_MAX])])
 
 
 async def _report(out: Console, door: Door, row: RunRow, history: History) -> None:
-    """What is recorded, then a line for each change."""
+    """What is recorded, then a line for each change, also of who works on it."""
+    look, quiet = _Look(door), ""
+    await look.again(row, history)
     for mark in history.current():
         out.print(_said(mark, mark.ended or mark.started, row.id))
     while history.ended is None:
@@ -124,8 +142,13 @@ async def _report(out: Console, door: Door, row: RunRow, history: History) -> No
             for line in _changes(stored, changed, row.id, history):
                 out.print(line)
         now = await door.row(row.id)
-        if now.fault is not None:
+        if now.fault is not None or await _is_held(door, now):
             return
+        await look.again(now, history)
+        before, quiet = quiet, await look.silence(now)
+        told = "a process hosts it again" if before == NOT_HOSTED and now.ended_at is None else ""
+        if quiet != before and (quiet or told):
+            out.print(Text(f"{moment(door.clock.now_ms())}  {quiet or told}"))
         if history.ended is None:
             await asyncio.sleep(LOOK_SECONDS)
 

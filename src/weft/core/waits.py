@@ -165,4 +165,5 @@ def finished(state: State, consequence: str) -> RunFinished:
 def refuse_unless(allowed: bool, state: State, wish: str) -> None:  # noqa: FBT001 - reads as a sentence at its callers
     """Reject what the run's status does not allow."""
     if not allowed:
-        raise Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.")
+        hint = f"When its code is corrected: weft resume {state.run_id}" if state.status == "held" else ""
+        raise Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from weft.core.counting import counted
 from weft.core.decider import Machine
 from weft.core.durations import format_ms
 from weft.core.goal.machine import GoalMachine
@@ -77,7 +78,9 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     hosting = await hosting_of(door, row, machine)
     waiting = waiting_of(machine, door.clock.now_ms(), hosting)
     hints = [force_hint(state, door.clock.now_ms()), _host_hint(row, hosting)]
-    hint = state.held.message if state.held is not None else "\n  ".join(filter(None, hints))
+    if state.held is not None:
+        hints = [state.held.message, await held_hint(door, row, state.held.message)]
+    hint = "\n  ".join(filter(None, hints))
     told = Told()
     if isinstance(machine, GraphMachine) and isinstance(state, GraphState):
         told = await tell(machine.graph, state, door.events(row))
@@ -100,8 +103,21 @@ async def explain(door: Door, row: RunRow) -> Explanation:
     )
 
 
+async def held_hint(door: Door, row: RunRow, message: str) -> str:
+    """How a run that stopped for a person goes on; empty if the message of the hold says it."""
+    if await door.store.log.inbox(row.uid):
+        return "Something came for it meanwhile, such as a resume: it is seen when a process hosts the run."
+    return resume_hint(row.id, message)
+
+
+def resume_hint(run_id: str, message: str) -> str:
+    """As ``held_hint``, of a run for which nothing has come."""
+    command = f"weft resume {run_id}"
+    return "" if command in message else f"When the code is corrected: {command}"
+
+
 def _summary(state: State, waiting: list[Waiting]) -> str:
-    done = f"{state.steps_done} step{'s' if state.steps_done != 1 else ''} recorded"
+    done = f"{counted(state.steps_done, 'step')} recorded"
     match state.status:
         case "completed":
             return f"{done}, nothing is left to do"

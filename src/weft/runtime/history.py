@@ -185,8 +185,8 @@ class History:
             case e.RunFailed(failure=failure, not_undone=places):
                 self.failure, self.not_undone = failure, list(places)
                 self._over("failed", at)
-            case e.RunCancelled(reason=reason):
-                self.reason = reason
+            case e.RunCancelled(reason=reason, not_undone=places):
+                self.reason, self.not_undone = reason, list(places)
                 self._over("cancelled", at)
             case e.CancelRequested(reason=reason):
                 self.status, self.reason, self.held = "cancelling", reason, ""
