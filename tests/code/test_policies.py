@@ -32,6 +32,8 @@ async def body(n: int) -> int:
         ({"raises": "ValueError"}, "a sequence of exceptions"),
         ({"raises": ("ValueError",)}, "a sequence of exceptions"),
         ({"raises": (ValueError("x"),)}, "a sequence of exceptions"),
+        ({"raises": [SystemExit]}, "SystemExit cannot cross from a step into a workflow as itself"),
+        ({"raises": [ValueError, StopIteration]}, "StopIteration cannot cross"),
         ({"width": 0}, "width=0"),
         ({"width": "3"}, "width='3'"),
         ({"effect": "none"}, "effect='none'"),

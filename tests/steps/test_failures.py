@@ -208,6 +208,14 @@ def test_only_exceptions_are_made_again() -> None:
     assert isinstance(rebuild(recorded(KeyboardInterrupt("x")), [KeyboardInterrupt]), StepFailed)
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration()])
+def test_nobody_is_told_to_declare_what_cannot_be_made_again(error: BaseException) -> None:
+    hint = rebuild(recorded(error)).hint  # type: ignore[attr-defined]  # it is a StepFailed
+
+    assert "raises=" not in hint
+    assert f"{type(error).__name__} does not cross from a step as itself: catch weft.StepFailed" in hint
+
+
 def test_a_single_attempt_is_not_counted() -> None:
     text = str(rebuild(recorded(ValueError(), attempts=1)))
 

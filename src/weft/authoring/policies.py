@@ -66,6 +66,13 @@ def check_body(fn: object, *, raises: object, run_in: object, width: object) -> 
     for error in raises:
         if not isinstance(error, type) or not issubclass(error, BaseException):
             raise bad_policy("raises", raises, "a sequence of exceptions", "raises=(ValueError,)")
+        if not issubclass(error, Exception) or issubclass(error, StopIteration):
+            raise BadValue(
+                f"raises: {error.__name__} cannot cross from a step into a workflow as itself.",
+                hint="Name subclasses of Exception other than StopIteration. What else a step raises is a "
+                "weft.StepFailed in the workflow: its failure.type has the name.",
+                code="value.bad_policy",
+            )
     if not isinstance(width, int) or isinstance(width, bool) or width < 1:
         raise bad_policy("width", width, "a whole number from 1", "width=8")
 

@@ -52,7 +52,7 @@ class Step(Generic[P, R]):
         body: PythonStep,
         signature: Signature,
         policy: Policy,
-        raises: Sequence[type[BaseException]],
+        raises: Sequence[type[Exception]],
         *,
         planning: Planning,
     ) -> None:

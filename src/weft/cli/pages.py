@@ -255,7 +255,8 @@ PAGES: dict[str, Page] = {
     "step.failed": Page(
         "A step failed for good: it has no attempts left, or its exception is one that is not retried.",
         "The message shows the last exception and the line that raised it.",
-        "To catch an exception itself in the workflow, declare it: @app.step(raises=[CardDeclined]). "
+        "To catch an exception itself in the workflow, declare it: @app.step(raises=[CardDeclined]). It must be a "
+        "subclass of Exception: SystemExit and the like are a weft.StepFailed in the workflow. "
         "To try the run again once the cause is gone: weft retry RUN",
     ),
     "step.outcome_unknown": Page(

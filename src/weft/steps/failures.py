@@ -35,6 +35,10 @@ MESSAGE_CHARS_MAX = 2_000
 DATA_BYTES_MAX = 8 * 1024
 ROLLBACK = "run.rollback"
 """The code of `weft.Rollback`, which crosses from a step into the workflow as itself."""
+_NEVER_ITSELF = frozenset(
+    {"BaseExceptionGroup", "CancelledError", "GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"}
+)
+"""Exceptions that mean something else to Python, or to asyncio, where a workflow would catch them."""
 _RECORDED = "__weft_failure__"
 """Where an exception keeps the recorded failure that it was made from."""
 
@@ -173,6 +177,8 @@ def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id
         return f"{told_hint(failure)} {_retry(run_id)}".strip()
     if any(True for _ in _named(failure.type, raises)):
         catch = f"{failure.type} could not be made again from its args {shown(failure.data)}."
+    elif failure.type in _NEVER_ITSELF:
+        catch = f"{failure.type} does not cross from a step as itself: catch weft.StepFailed, or raise an Exception."
     else:
         catch = f"To catch {failure.type} itself: @app.step(raises=[{failure.type}])."
     return f"{catch} {_retry(run_id)}".rstrip()

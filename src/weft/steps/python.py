@@ -30,7 +30,7 @@ class PythonStep:
         fn: Callable[..., Any],
         signature: Signature,
         *,
-        raises: Sequence[type[BaseException]] = (),
+        raises: Sequence[type[Exception]] = (),
         run_in: Literal["thread", "process"] = "thread",
     ) -> None:
         self.name = name
