@@ -378,7 +378,7 @@ class Actor:
         self._draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
-        self.engine.soon(self.engine.aside, hold_other_input(self, location, entry, asked))
+        self.engine.soon(self.engine.aside, hold_other_input(self, location, entry, asked), self)
 
     def _draft(self) -> Draft:
         drafts = self.drafts

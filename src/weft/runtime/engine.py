@@ -29,12 +29,12 @@ from weft.errors import (
     Failure,
     LimitExceeded,
     NotFound,
-    StoreError,
     WeftError,
 )
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, NewRun, Outcome, Store
 from weft.runtime.actor import Actor
+from weft.runtime.asides import Asides
 from weft.runtime.blob_cache import BlobCache
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
@@ -123,6 +123,7 @@ class Engine:
             keep=self.keep_value,
             emitter=self.emitter,
         )
+        self.worker.failed = self.fail
         self.built_in = BuiltIn(self)
         self.steps = StepKeeper(self)
         self.library = Library(self)
@@ -136,13 +137,13 @@ class Engine:
         self.running = False
         self.closing = False
         self.failure: BaseException | None = None
-        """Why this host can no longer work: one of its own loops ended again and again."""
+        """Why this host can no longer work: one of its own tasks failed, or a loop ended again and again."""
         self.on_failure: Callable[[], None] = lambda: None
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
         self._observers: list[Observer] = []
         self.changes = Changes()
-        self._side: set[asyncio.Task[Any]] = set()
+        self._asides = Asides(self)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -190,8 +191,7 @@ class Engine:
         self.worker.abandon()
         await self.keeper.stop()
         await self.heart.stop()
-        for task in list(self._side):
-            task.cancel()
+        self._asides.cancel()
         await self.committer.stop()
         await self.built_in.close()
         for actor in list(self.actors.values()):
@@ -203,25 +203,19 @@ class Engine:
         """Give the host up: it says so, answers no health check any more, and whoever hosts it ends it."""
         if self.failure is None:
             self.failure = error
-            log.critical("weft: %s ended again and again; this host stops", what, exc_info=loggable(error))
+            log.critical("weft: %s failed; this host stops", what, exc_info=loggable(error))
             self.on_failure()
 
     def soon(self, callback: Callable[..., None], *args: Any) -> None:
         """At the next turn of the process's own loop, also when it is the code of a run that asks."""
         self._loop.call_soon(callback, *args)
 
-    def aside(self, coro: Any) -> None:
-        """Do something that takes its time, beside the turns of runs."""
-        task = self._loop.create_task(coro)
-        self._side.add(task)
-        task.add_done_callback(self._aside_done)
+    def aside(self, coro: Any, of: Actor | None = None, *, may_fail: bool = False) -> None:
+        """Do something that takes its time, beside the turns of runs. If it fails, its run (``of``) or the host stops.
 
-    def _aside_done(self, task: asyncio.Task[Any]) -> None:
-        self._side.discard(task)
-        error = None if task.cancelled() else task.exception()
-        # A store that does not answer while the host stops: whoever comes next does it.
-        if error is not None and (self.running or not isinstance(error, StoreError)):
-            log.error("weft: an internal task failed", exc_info=loggable(error))
+        ``may_fail``: somebody does it again, or nobody misses it.
+        """
+        self._asides.begin(self._loop.create_task(coro), of, may_fail=may_fail)
 
     # --- the door -------------------------------------------------------------------------------------------------
 
@@ -454,7 +448,7 @@ class Engine:
         elif entry in state.timers or entry == 0:
             actor.post(Posted(c.FireTimer(entry)))
         else:
-            self.aside(self._due_after_mail(actor, entry))
+            self.aside(self._due_after_mail(actor, entry), actor)
 
     async def _due_after_mail(self, actor: Actor, entry: EntryId) -> None:
         """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
@@ -497,7 +491,7 @@ class Engine:
 
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
         """The code cannot be told its next fact before these are here."""
-        self.aside(self._fetch_for_code(actor, digests))
+        self.aside(self._fetch_for_code(actor, digests), actor)
 
     async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
         try:
@@ -515,7 +509,7 @@ class Engine:
 
     def fetch(self, actor: Actor, wanting: Wanting) -> None:
         """A decision cannot be made before this is here."""
-        self.aside(self._fetch(actor, wanting))
+        self.aside(self._fetch(actor, wanting), actor)
 
     async def _fetch(self, actor: Actor, wanting: Wanting) -> None:
         for digest in wanting.blobs:
@@ -551,7 +545,7 @@ class Engine:
         Ours from birth, or for whoever has its workflow.
         """
         if child.owner == self.host:
-            self.aside(self.take_up(child.uid))
+            self.aside(self.take_up(child.uid), may_fail=True)  # else ``reconcile`` finds it
         else:
             self.keeper.nudge()
 
@@ -565,7 +559,7 @@ class Engine:
 
     def refused_append(self, actor: Actor, draft: Draft, outcome: Outcome) -> None:
         if outcome is Outcome.ID_TAKEN:
-            self.aside(self._refuse_start(actor, draft))
+            self.aside(self._refuse_start(actor, draft), actor)
             return
         self.aside(self.recovery.reload(actor, draft, outcome))
 

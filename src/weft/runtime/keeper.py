@@ -196,7 +196,7 @@ class Keeper:
             actor.schedule()
             # Beside this: what fails for one run must not leave the others of the group half-way to rest.
             if outcome is Outcome.MAIL_WAITING:
-                engine.aside(self._read_again(actor))
+                engine.aside(self._read_again(actor), actor)
             else:
                 engine.aside(engine.recovery.reload(actor, None, outcome))
 

@@ -67,7 +67,7 @@ class Recall:
         if place in looked:
             return False
         looked.add(place)
-        self._engine.aside(self._look(actor, effect, definition))
+        self._engine.aside(self._look(actor, effect, definition), actor)
         return True
 
     async def _look(self, actor: Actor, effect: PerformTask, definition: StepDef) -> None:
@@ -124,7 +124,7 @@ class Recall:
                 continue
             until = Millis(at + known.ttl_ms) if known.ttl_ms else None
             memo = Memo(key=known.key, output=bytes(event.output), run=actor.id, at=at, until=until)
-            self._engine.aside(self._keep(memo))
+            self._engine.aside(self._keep(memo), may_fail=True)
 
     async def _keep(self, memo: Memo) -> None:
         try:

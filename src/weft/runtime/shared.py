@@ -101,7 +101,7 @@ class SharedWork:
         )
         self.know(task)
         self._under_way[actor.uid] += 1
-        self._engine.aside(self._offer(actor, task))
+        self._engine.aside(self._offer(actor, task), actor)
 
     async def _offer(self, actor: Actor, task: TaskOffer) -> None:
         engine = self._engine

@@ -34,6 +34,7 @@ from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody
 from weft.steps.failures import failure_of_step, text_of, told
 from weft.steps.http.failures import AnsweredLater
 from weft.steps.raised import BodyRaised, ends_host
+from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
 
@@ -116,6 +117,8 @@ class Worker:
         self._free = slots
         self.closed = False
         self.guard: Guard | None = None
+        self.failed: Callable[[str, BaseException], None] = _not_hosted
+        """Told when an answer cannot be given."""
         self._context = contextvars.copy_context()
         self._line: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
@@ -232,6 +235,8 @@ class Worker:
         except asyncio.CancelledError:
             if not flight.stopped:
                 raise
+        except Exception as error:  # noqa: BLE001 - a defect of ours: its answer would be lost
+            self.failed(f"performing {flight.effect.step}", error)
         finally:
             self._next()
 
@@ -380,6 +385,10 @@ def _ends_host(flight: Flight, error: BaseException) -> bool:
         # A coroutine that is thrown away is closed from outside its task.
         return _get_running() is None or asyncio.current_task() is not flight.running
     return ends_host(error)
+
+
+def _not_hosted(what: str, error: BaseException) -> None:
+    log.error("weft: %s failed", what, exc_info=loggable(error))
 
 
 def _unknown(step: str) -> UnknownStep:

@@ -50,7 +50,7 @@ class Burst:
         self._held.append((now + PUT_OFF_MS / 1000, uid))
         if not self._waiting:
             self._waiting = True
-            engine.aside(self._begin(engine))
+            engine.aside(self._begin(engine), may_fail=True)  # their rows say when they begin
 
     async def _begin(self, engine: Engine) -> None:
         try:

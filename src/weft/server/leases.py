@@ -21,6 +21,7 @@ import msgspec
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.errors import NotFound, Refused, StoreError
 from weft.ports.store import TaskOffer
+from weft.runtime.background import BackgroundLoop
 from weft.runtime.engine import Engine
 
 log = logging.getLogger("weft")
@@ -92,7 +93,7 @@ class Leases:
         self._engine: Engine | None = None
         self._leases: dict[HostId, _Lease] = {}
         self._settled: OrderedDict[str, str] = OrderedDict()
-        self._looking: asyncio.Task[None] | None = None
+        self._looking: BackgroundLoop | None = None
         self.waiters = 0
         """How many claims wait for work."""
 
@@ -102,8 +103,7 @@ class Leases:
 
     async def close(self) -> None:
         if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+            await self._looking.stop()
             self._looking = None
 
     @property
@@ -115,8 +115,9 @@ class Leases:
         """Announce a claim, before it takes anything."""
         await self.engine.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
         self._leases[host] = _Lease(seconds, self.engine.clock.monotonic() + seconds)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._look())
+        if self._looking is None:
+            self._looking = BackgroundLoop("ending the leases of workers", self._look, self.engine.fail)
+            self._looking.start()
 
     async def beat(self, host: HostId) -> float:
         """The claim goes on; its lease. One that another process made is this one's from now on."""
@@ -172,7 +173,7 @@ class Leases:
     # --- time -----------------------------------------------------------------------------------------------------
 
     async def _look(self) -> None:
-        while self._leases:
+        while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = self.engine.clock.monotonic()
             for host, lease in list(self._leases.items()):

@@ -20,6 +20,7 @@ from weft.core import events as e
 from weft.core.ids import RunUid, tenant_prefix
 from weft.core.questions import is_group
 from weft.errors import Refused, WeftError
+from weft.runtime.background import BackgroundLoop
 from weft.runtime.questions import OpenQuestion, open_in, runs_that_ask
 from weft.server.approvals.clicking import LinkPair, pair
 from weft.server.approvals.inbox import approval_view
@@ -84,20 +85,20 @@ class Notifier:
         """Runs that have nothing to tell, as of the number of their last event."""
         self._pauses: dict[str, _Pause] = {}
         self._detach: Callable[[], None] | None = None
-        self._working: asyncio.Task[None] | None = None
+        self._working: BackgroundLoop | None = None
 
     def attach(self, engine: Engine) -> None:
         """Look after the questions of this engine from now on."""
         self._detach = engine.observe(self._observed)
-        self._working = asyncio.get_running_loop().create_task(self._work())
+        self._working = BackgroundLoop("telling people of questions", self._work, engine.fail)
+        self._working.start()
 
     async def close(self) -> None:
         if self._detach is not None:
             self._detach()
             self._detach = None
         if self._working is not None:
-            self._working.cancel()
-            await asyncio.gather(self._working, return_exceptions=True)
+            await self._working.stop()
             self._working = None
         await self._client.close()
 
