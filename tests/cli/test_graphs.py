@@ -129,6 +129,66 @@ def test_what_makes_no_sense_is_refused(sorting: Weft, words: list[str], complai
     assert complaint in refused.err
 
 
+def test_check_of_an_app_knows_its_steps_and_what_they_take(weft: Weft, folder: Path) -> None:
+    wrong = APP.replace('"step": "look", "with": {"n":', '"step": "loko", "with": {"n":')
+    (folder / "wrong.py").write_text(wrong.replace('"with": {"n": "${output}"}', '"with": {"m": "${output}"}'))
+
+    checked = weft("check", "wrong.py")
+
+    assert checked.code == 1
+    assert "sorting  3 nodes  refused" in checked.out
+    assert 'nodes.look.step: no step "loko" is registered.' in checked.out
+    assert 'Did you mean "look"?' in checked.out
+    assert "nodes.doubt.with.m: doubt takes no m." in checked.out
+    assert "nodes.doubt.with: doubt needs n." in checked.out
+
+
+JOINING = """
+from pathlib import Path
+
+import weft
+
+app = weft.App()
+
+
+@app.step(retries=0)
+def fail(n: int) -> int:
+    if not Path("mended").exists():
+        raise ValueError(f"no {n}")
+    return n
+
+
+app.graph({
+    "weft": "graph/1",
+    "name": "joining",
+    "nodes": {
+        "a": {"pass": True, "next": [{"to": ["b", "c", "d"]}]},
+        "b": {"step": "fail", "with": {"n": 1}, "next": "j"},
+        "c": {"step": "fail", "with": {"n": 2}, "next": "j"},
+        "d": {"wait": "1h", "next": "j"},
+        "j": {"join": {"at_least": 2}},
+    },
+})
+"""
+
+
+def test_explain_of_a_run_that_is_over_says_what_became_of_its_branches(weft: Weft, folder: Path) -> None:
+    (folder / "joining.py").write_text(JOINING)
+    assert weft("run", "joining.py", "joining", "--id", "j").code == 1
+
+    explained = weft("explain", "j").out
+
+    assert "still on their way" not in explained
+    assert "j had 0 of 3 branches and needed 2; failed: branch 0 at b, branch 1 at c" in explained
+    assert "stopped when the run ended: branch 2 at d" in explained
+    assert explained.count("a dead letter") == 2
+
+    (folder / "mended").touch()
+    assert weft("retry", "j").code == 0
+    assert "a dead letter" not in weft("explain", "j").out
+    assert weft("dlq").out.count("ValueError") == 0
+
+
 def test_a_graph_is_checked_before_anything_runs(sorting: Weft, folder: Path) -> None:
     assert "sorting  3 nodes  sound" in sorting("check", "sorting.py").out
     (folder / "bad.yaml").write_text("weft: graph/1\nname: bad\nnodes:\n  a: {step: x, nxt: b}\n")

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from weft.authoring.referring import unknown_work
 from weft.cli.loading import load_app
 from weft.cli.output import Text, console, print_json
 from weft.core.counting import counted
@@ -44,11 +45,16 @@ def _checked(path: str, surroundings: Surroundings | None) -> Iterator[tuple[str
     if Path(place).suffix != ".py":
         yield path, check_document(path, surroundings)
         return
-    graphs = load_app(path, "weft check").app.graphs()
+    app = load_app(path, "weft check").app
+    graphs = app.graphs()
     if not graphs:
         raise UsageError(f"There is no graph in {path}.", hint='Register one: app.graph("leads.yaml")')
     for graph in graphs:
-        yield path, check_loaded(graph.loaded)
+        checked = check_loaded(graph.loaded)
+        unknown = unknown_work(graph.loaded.graph, app)
+        if unknown:
+            checked = msgspec.structs.replace(checked, outcome="refused", findings=[*unknown, *checked.findings])
+        yield path, checked
 
 
 def _print(out: Console, place: str, one: Checked) -> None:

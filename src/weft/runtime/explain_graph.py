@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import msgspec
@@ -14,8 +14,10 @@ from weft.core.graph.tokens import Frame, GraphState
 from weft.core.values import shown
 from weft.ports.store import StoredEvent
 
+DEAD_LETTER = ": a dead letter"
 HOPS_TOLD_MAX = 200
 NODES_TOLD_MAX = 100
+BRANCHES_TOLD_MAX = 3
 
 
 class Told(msgspec.Struct):
@@ -31,9 +33,11 @@ async def tell(graph: Graph, state: GraphState, log: AsyncIterator[StoredEvent])
     """Read the log once."""
     told = Told()
     refused: dict[str, str] = {}
+    letters: dict[str, int] = {}
     async for stored in log:
         event = e.decode(stored.body)
         sentence = _sentence(graph, event)
+        _note_letters(told, event, letters)
         if isinstance(event, e.NodeRouted):
             _note_refusals(graph, event, refused)
         if sentence:
@@ -46,6 +50,24 @@ async def tell(graph: Graph, state: GraphState, log: AsyncIterator[StoredEvent])
     return told
 
 
+def _note_letters(told: Told, event: e.AnyEvent, letters: dict[str, int]) -> None:
+    """Say of a dead letter what became of it. ``letters``: in which hop each of them was told of."""
+    match event:
+        case e.FailureRaised(token=token):
+            letters[token] = told.hops
+        case e.RunRetried(tokens=tokens):
+            _end_letters(told, tokens, letters, "tried again since")
+        case e.LetterDiscarded(token=token):
+            _end_letters(told, [token], letters, "discarded since")
+
+
+def _end_letters(told: Told, tokens: Iterable[str], letters: dict[str, int], became: str) -> None:
+    for token in tokens:
+        place = letters.pop(token, -1) - (told.hops - len(told.path))
+        if 0 <= place < len(told.path):
+            told.path[place] = f"{told.path[place].removesuffix(DEAD_LETTER)}, {became}"
+
+
 def _sentence(graph: Graph, event: e.AnyEvent) -> str:
     match event:
         case e.NodeRouted():
@@ -53,7 +75,9 @@ def _sentence(graph: Graph, event: e.AnyEvent) -> str:
         case e.NodeFailed(node=node, failure=failure):
             return f"{node} failed: {failure.message}"
         case e.FailureRaised(node=node, failure=failure):
-            return f"no edge of {node} took its failure ({failure.type}: {failure.message}): a dead letter"
+            return f"no edge of {node} took its failure ({failure.type}: {failure.message}){DEAD_LETTER}"
+        case e.RunRetried():
+            return "the run was tried again"
     return ""
 
 
@@ -133,23 +157,41 @@ def _frames(graph: Graph, state: GraphState) -> list[str]:
             continue
         fan_in = graph.nodes[frame.fan_in].fan_in
         need = fan_in.need.of(frame.total) if fan_in is not None else frame.total
-        open_ = [index for index, branch in frame.branches.items() if branch.status == "open"]
-        where = _branch_places(state, frame, open_[:3])
-        more = f" and {len(open_) - 3} more" if len(open_) > 3 else ""
-        found.append(
-            f"{frame.fan_in} has {len(frame.arrived)} of {frame.total} branches and needs {need}; "
-            f"still on their way: {', '.join(where)}{more}"
-        )
+        counted = f"{len(frame.arrived)} of {frame.total} branches"
+        if state.over:
+            found.append(f"{frame.fan_in} had {counted} and needed {need}{_lost(state, frame)}")
+        else:
+            there = [index for index, branch in frame.branches.items() if branch.status == "open"]
+            found.append(
+                f"{frame.fan_in} has {counted} and needs {need}; still on their way: {_few(state, frame, there)}"
+            )
     return found
 
 
-def _branch_places(state: GraphState, frame: Frame, indexes: list[int]) -> list[str]:
+def _lost(state: GraphState, frame: Frame) -> str:
+    """What became of the branches that had not arrived when the run ended."""
+    failed: list[int] = list(frame.failed)
+    stopped: list[int] = []
+    for index, branch in frame.branches.items():
+        if branch.status == "open":
+            failing = any(state.tokens[member].mode == "failing" for member in branch.members)
+            (failed if failing else stopped).append(index)
+    told = [(failed, "failed"), (stopped, "stopped when the run ended")]
+    return "".join(f"; {became}: {_few(state, frame, sorted(which))}" for which, became in told if which)
+
+
+def _few(state: GraphState, frame: Frame, indexes: list[int]) -> str:
+    """The first of these branches, each with the node that it is or was at."""
     found = []
-    for index in indexes:
-        tokens = [state.tokens[member] for member in frame.branches[index].members if member in state.tokens]
-        nodes = list(dict.fromkeys(token.node for token in tokens))
-        found.append(f"branch {index}{f' at {nodes[0]}' if nodes else ''}")
-    return found
+    for index in indexes[:BRANCHES_TOLD_MAX]:
+        branch = frame.branches[index]
+        tokens = [state.tokens[member] for member in branch.members]
+        if branch.kept is not None:
+            tokens = branch.kept.tokens
+        tokens.sort(key=lambda token: token.mode != "failing")
+        found.append(f"branch {index}{f' at {tokens[0].node}' if tokens else ''}")
+    more = len(indexes) - len(found)
+    return f"{', '.join(found)}{f' and {more} more' if more else ''}"
 
 
 def _slots(graph: Graph, state: GraphState) -> list[str]:
@@ -158,5 +200,6 @@ def _slots(graph: Graph, state: GraphState) -> list[str]:
         node = graph.nodes[slot.node]
         lacks = [graph.edges[ordinal].source for ordinal in node.incoming if not slot.items.get(ordinal)]
         if node.join == "edges" and lacks:
-            found.append(f"{slot.node} waits for {', '.join(dict.fromkeys(lacks))}")
+            waits = "had nothing from" if state.over else "waits for"
+            found.append(f"{slot.node} {waits} {', '.join(dict.fromkeys(lacks))}")
     return found
