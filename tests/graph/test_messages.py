@@ -183,3 +183,49 @@ def test_an_answer_without_a_message_fails_its_node() -> None:
 
     with pytest.raises(weft.RunFailed, match="taken no message"):
         World(app).run(graph, {})
+
+
+def parallel(to: str, **nodes: Any) -> dict[str, Any]:
+    """`r` receives in a branch; the branch beside it goes to `to`."""
+    return {
+        "weft": "graph/1",
+        "name": "parallel",
+        "nodes": {
+            "a": {"pass": True, "next": [{"to": ["r", "b"]}]},
+            "r": {"receive": "quote", "next": "j"},
+            "b": {"pass": True, "next": to},
+            "j": {"join": "all", "next": "end"},
+            "end": {"pass": True},
+            **nodes,
+        },
+    }
+
+
+def test_an_answer_in_a_branch_beside_its_receive_is_refused() -> None:
+    document = parallel("say", say={"answer": {"to": "r", "value": 1}, "next": "j"})
+
+    (finding,) = refused(document)
+
+    assert finding.code == "graph.answer_without_message"
+    assert finding.path == "nodes.say.answer.to"
+    assert "no way leads from r to it" in finding.message
+
+
+def test_an_answer_behind_the_join_of_its_receive_is_sound() -> None:
+    document = parallel("j", end={"answer": {"to": "r", "value": 1}})
+
+    assert weft.Graph.of(document).check() == []
+
+
+def test_an_answer_that_only_some_ways_to_it_can_give_is_warned_of() -> None:
+    nodes = {
+        "a": {"pass": True, "next": [{"when": "input.ask", "to": "r"}, {"to": "say"}]},
+        "r": {"receive": "quote", "next": "say"},
+        "say": {"answer": {"to": "r", "value": 1}},
+    }
+    graph = weft.Graph.of({"weft": "graph/1", "name": "some", "input": {"ask": "boolean"}, "nodes": nodes})
+
+    (finding,) = graph.check()
+
+    assert (finding.code, finding.severity) == ("graph.answer_without_message", "warning")
+    assert "fails on the ways that do not pass r" in finding.message

@@ -536,3 +536,31 @@ def test_a_run_goes_on_with_the_version_it_began_with(tmp_path: Path) -> None:
 
 def say(n: int) -> int:
     return n
+
+
+@pytest.mark.parametrize("error", ["*", ["ValueError", "*"]])
+def test_a_catch_of_a_star_takes_any_error(error: Any) -> None:
+    app = weft.App("memory://")
+
+    @app.step(retries=0)
+    def fail() -> None:
+        raise LookupError("gone")
+
+    graph = app.graph(
+        {
+            "weft": "graph/1",
+            "name": "star",
+            "state": {"type": "string"},
+            "nodes": {
+                "first": {"step": "fail", "with": {}, "catch": [{"error": error, "to": "mend"}]},
+                "mend": {"pass": True, "save": {"state.type": "${error.type}"}},
+            },
+        }
+    )
+
+    assert app.run(graph, {}) == {"type": "LookupError"}
+
+
+def test_a_catch_of_a_part_of_a_name_is_refused() -> None:
+    with pytest.raises(weft.BadGraph, match="a type or code of errors"):
+        weft.Graph.of({"nodes": {"a": {"pass": True, "catch": [{"error": "Http*", "to": "b"}]}, "b": {"pass": True}}})

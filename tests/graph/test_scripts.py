@@ -53,6 +53,15 @@ def test_a_script_is_a_task_that_is_recorded_and_not_repeated() -> None:
     assert task.data["step"] == "weft.script"
 
 
+def test_the_failure_of_a_script_names_its_node() -> None:
+    app = weft.App("memory://")
+    with pytest.raises(weft.RunFailed, match="in sum") as failed:
+        app.run(app.graph(shop({"lua": "error('no')"})), {})
+    assert failed.value.failure.step == "sum"
+    assert "weft.script" not in str(failed.value)
+    assert "thread.py" not in str(failed.value)
+
+
 @pytest.mark.parametrize("script", [{"lua": "error('no')"}, {"ale": '(raise "no")'}, {"lua": "while true do end"}])
 def test_a_script_that_fails_fails_its_node_once(script: dict[str, Any]) -> None:
     app = weft.App("memory://")

@@ -266,9 +266,18 @@ class NodeRoutes:
             entry = Fields(item, place, self.node.problems, CATCH)
             if entry.raw and "to" not in entry:
                 entry.needed("to")
-            errors = entry.texts("error")
+            errors = self._caught(entry)
             for target, target_at in _targets(entry, "to"):
                 self.routes.append(FoldedRoute(target, target_at, first + index, errors=errors))
+
+    def _caught(self, entry: Fields) -> list[str]:
+        """The types and codes of the errors that an entry catches; none: any error, as with ``*``."""
+        errors = entry.texts("error")
+        if "*" in errors:
+            return []
+        if any("*" in error for error in errors):
+            entry.wrong("error", "a type or code of errors, or * for any error")
+        return errors
 
 
 def _enabled(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:

@@ -28,6 +28,7 @@ from weft.core.graph.model import (
 )
 from weft.core.graph.parts import Analysis, node_part, output_part, ring_part, written_edge
 from weft.core.graph.reading import Reader
+from weft.core.graph.replies import check_replies
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Shape, build_shape
 from weft.core.graph.writes import check_writes
@@ -64,6 +65,7 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Proble
     check_names(reader.mentions, shape, scopes, problems)
     warn_of_unknown_fields(reader.mentions, shape, scopes, problems)
     warn_of_loss(shape, flow, frames, problems)
+    check_replies(parts, shape, flow, problems)
     return Analysis(shape, flow, loops, frames, scopes, reader.remembered, parts, output)
 
 

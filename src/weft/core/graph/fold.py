@@ -17,6 +17,7 @@ from weft.core.graph.board import is_open
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
+from weft.core.graph.starting import SCRIPT
 from weft.core.graph.tokens import GraphState, Letter, Token, branch_keys, derive, seen_after
 from weft.core.state import Child, Held, Task, Wait
 from weft.errors import Failure
@@ -59,7 +60,10 @@ def _failed(state: GraphState, number: int, failure: Failure) -> None:
     token = _token_of(state, number)
     if token is not None:
         token.task = 0
-        token.failure = msgspec.structs.replace(failure, step=failure.step or token.node)
+        # Requests and scripts are performed by steps that nobody has written: their node is what failed.
+        step = token.node if failure.step.startswith("weft.") else failure.step or token.node
+        where = "" if failure.step == SCRIPT else failure.where
+        token.failure = msgspec.structs.replace(failure, step=step, where=where)
         token.mode = "failing"
         state.agenda.append(token.id)
 

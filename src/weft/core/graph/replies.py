@@ -1,0 +1,63 @@
+"""Whether a node that answers a message comes after the node that takes it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.graph.findings import Problems
+from weft.core.graph.flow import Flow
+from weft.core.graph.model import Node, ReplyWork
+from weft.core.graph.shape import Shape
+
+
+def check_replies(parts: Sequence[Node], shape: Shape, flow: Flow, problems: Problems) -> None:
+    """Refuse an answer that no way from its ``receive`` leads to; warn if some other way leads to it as well."""
+    number = {name: index for index, name in enumerate(shape.names)}
+    for index, part in enumerate(parts, 1):
+        if not isinstance(part.work, ReplyWork) or part.work.to not in number or not flow.reached(index):
+            continue
+        to = part.work.to
+        at = (*shape.node(index).work_at, "to")
+        if not _leads(shape, number[to], index):
+            problems.add(
+                "answer_without_message",
+                at,
+                f"{part.id} answers {to}, but no way leads from {to} to it: there is no message to answer.",
+                f"Put {part.id} behind {to}, or behind a join of the branch that has {to}.",
+            )
+        elif not _always_after(shape, flow, number[to])[index]:
+            message = f"{part.id} fails on the ways that do not pass {to}: there is no message to answer."
+            problems.warn("answer_without_message", at, message)
+
+
+def _leads(shape: Shape, source: int, to: int) -> bool:
+    """Whether there is a way, perhaps through another round of a loop."""
+    seen = {source}
+    stack = [source]
+    while stack:
+        node = stack.pop()
+        arcs = [*shape.out[node], *([shape.back[node]] if node in shape.back else [])]
+        for arc in arcs:
+            if arc.to == to:
+                return True
+            if arc.to not in seen:
+                seen.add(arc.to)
+                stack.append(arc.to)
+    return False
+
+
+def _always_after(shape: Shape, flow: Flow, source: int) -> list[bool]:
+    """By node, whether what comes there has passed `source`. A join that waits for all has what one of them passed."""
+    after = [False] * len(shape.names)
+    for node in flow.order:
+        if node == source:
+            after[node] = True
+        elif node:
+            before = [after[arc.source] for arc in shape.into[node] if flow.reached(arc.source)]
+            after[node] = any(before) if _gathers(shape, node) else all(before)
+    return after
+
+
+def _gathers(shape: Shape, node: int) -> bool:
+    folded = shape.node(node)
+    return folded.join == "edges" or (folded.fan_in is not None and folded.fan_in.need.kind == "all")
