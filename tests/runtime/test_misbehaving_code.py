@@ -241,6 +241,24 @@ def test_workflow_code_that_raises_anything_fails_its_run_and_no_other(body: Bod
     assert beside == "well"
 
 
+@pytest.mark.parametrize("body", [body for body in BODIES if body is not in_a_task_group])
+def test_a_stray_cancellation_keeps_its_text_its_line_and_its_traceback(body: Body) -> None:
+    app = weft.App("memory://")
+
+    def go() -> None:
+        raise asyncio.CancelledError("nobody asked for it")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        await body(ctx, go)
+
+    failure = Desk(app).fail(flow())
+
+    assert (failure.type, failure.message) == ("CancelledError", "nobody asked for it")
+    assert failure.where == f"test_misbehaving_code.py:{go.__code__.co_firstlineno + 1}"
+    assert 'raise asyncio.CancelledError("nobody asked for it")' in failure.traceback
+
+
 class Hostile(pydantic.BaseModel):
     name: str
 

@@ -19,7 +19,7 @@ from weft.core import commands as c
 from weft.core.code.locations import check_name
 from weft.core.state import Entry
 from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError, WeftError
-from weft.runtime.private_loop import ScopedTask
+from weft.runtime.private_loop import ScopedTask, error_of
 from weft.runtime.scopes import CURRENT, Scope
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of, recorded, told
@@ -118,7 +118,7 @@ def _close(calls: Iterable[Any]) -> None:
 
 
 def _raise_failures(name: str, tasks: Mapping[str, ScopedTask], total: int) -> None:
-    ended = {key: asyncio.CancelledError() if task.cancelled() else task.exception() for key, task in tasks.items()}
+    ended = {key: error_of(task) for key, task in tasks.items()}
     errors = {key: error for key, error in ended.items() if error is not None}
     for error in errors.values():
         if not isinstance(error, Exception) or isinstance(error, Rollback):
@@ -226,9 +226,9 @@ async def map_items(
                 following += 1
             task = await finish.next()
             index = running.pop(task)
-            error = None if task.cancelled() else task.exception()
-            if task.cancelled() or (error is not None and not isinstance(error, Exception)):
-                raise error or asyncio.CancelledError
+            error = error_of(task)
+            if error is not None and not isinstance(error, Exception):
+                raise error
             if error is not None and not raising and is_for_the_run(error):
                 raise error
             if error is not None and raising:

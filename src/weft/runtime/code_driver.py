@@ -22,7 +22,7 @@ from weft.core.ids import CANCEL, EntryId
 from weft.core.state import CodeState, Entry
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
 from weft.runtime.inline import InlineBody
-from weft.runtime.private_loop import PrivateLoop, line_of, make_loop
+from weft.runtime.private_loop import PrivateLoop, error_of, line_of, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 from weft.runtime.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
@@ -241,7 +241,7 @@ class CodeDriver:
 
     def _returned(self, main: asyncio.Task[Any]) -> None:
         """The function has returned or raised."""
-        error = asyncio.CancelledError() if main.cancelled() else main.exception()
+        error = error_of(main)
         output = b"null"
         if error is None:
             try:

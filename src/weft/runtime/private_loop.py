@@ -276,6 +276,14 @@ def _stands_still() -> float:
     return 0.0
 
 
+def error_of(task: asyncio.Task[Any]) -> BaseException | None:
+    """What a task that is done ended with. Ask once: a cancelled task gives its own exception only the first time."""
+    try:
+        return task.exception()
+    except asyncio.CancelledError as error:
+        return error
+
+
 def line_of(task: asyncio.Task[Any]) -> str:
     """Where the user's code of a task stands: " at app.py:12", or nothing."""
     where = ""
