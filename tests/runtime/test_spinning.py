@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 import weft
+from tests.code.desk import Desk
 from weft.runtime.code_driver import CodeDriver
 from weft.runtime.private_loop import SPIN_SECONDS, make_loop
 from weft.runtime.scopes import CURRENT, Scope
+
+Body = Callable[[weft.Context], Coroutine[Any, Any, None]]
 
 
 def app_with_neighbour() -> tuple[weft.App, Any]:
@@ -62,7 +66,7 @@ def test_a_spin_is_held_with_its_line_while_others_go_on(beside: str) -> None:
     assert "test_spinning.py:" in explained.hint
 
 
-def test_rounds_that_wait_for_nothing_are_committed_on_the_way_and_can_be_forced_to_end() -> None:
+def test_rounds_that_ask_for_nothing_are_committed_on_the_way_and_held() -> None:
     app, neighbour = app_with_neighbour()
 
     @app.workflow
@@ -72,24 +76,115 @@ def test_rounds_that_wait_for_nothing_are_committed_on_the_way_and_can_be_forced
 
         await ctx.loop("rounds", turn, state=0)
 
-    async def scenario() -> tuple[int, str]:
+    async def scenario() -> tuple[int, weft.Explanation]:
         async with app:
             run = await app.start(flow(), id="endless")
             other = await app.start(neighbour(), id="other")
             assert await other.result(timeout="60s") == 20
-            seen = [event async for event in run.events()]
-            while len(seen) < 50:
+            while await run.status() != "held":
                 await asyncio.sleep(0.01)
-                seen = [event async for event in run.events()]
-            assert await run.status() == "running", "it asks for something in every round, so it does not spin"
-            await run.cancel(force=True)
+            explained = await run.explain()
+            seen = [event async for event in run.events()]
+            await run.cancel()
             with pytest.raises(weft.RunCancelled):
                 await run.result(timeout="60s")
-            return len(seen), await run.status()
+            return len(seen), explained
 
-    committed, status = asyncio.run(scenario())
+    committed, explained = asyncio.run(scenario())
     assert committed >= 50
-    assert status == "cancelled"
+    assert "code.spinning" in explained.summary
+    assert "test_spinning.py:" in explained.hint
+
+
+async def rounds(ctx: weft.Context) -> None:
+    async def turn(n: int) -> weft.Turn[int, None]:
+        await ctx.now()
+        return weft.again(n + 1)
+
+    await ctx.loop("rounds", turn, state=0)
+
+
+async def a_plain_loop(ctx: weft.Context) -> None:
+    while True:
+        await ctx.now()
+        await asyncio.sleep(0)
+
+
+async def a_spin(ctx: weft.Context) -> None:
+    while True:
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("body", [rounds, a_plain_loop, a_spin])
+def test_a_plain_cancel_reaches_code_that_never_waits(
+    body: Callable[[weft.Context], Coroutine[Any, Any, None]],
+) -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        await body(ctx)
+
+    async def scenario() -> str:
+        async with app:
+            run = await app.start(flow(), id="endless")
+            await run.cancel()
+            with pytest.raises(weft.RunCancelled):
+                await run.result(timeout="60s")
+            return await run.status()
+
+    assert asyncio.run(scenario()) == "cancelled"
+
+
+def test_a_loop_hears_of_a_cancel_at_the_same_round_after_a_crash() -> None:
+    app = weft.App("memory://")
+    heard: list[int] = []
+
+    @app.step
+    async def clean_up(n: int) -> int:
+        heard.append(n)
+        await asyncio.sleep(60)
+        return n
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        at = 0
+
+        async def turn(n: int) -> weft.Turn[int, None]:
+            nonlocal at
+            at = n
+            await (ctx.receive("go") if n == 3 else ctx.now())
+            return weft.again(n + 1)
+
+        try:
+            await ctx.loop("rounds", turn, state=0)
+        finally:
+            await clean_up(at)
+
+    desk = Desk(app)
+    elsewhere = weft.App("memory://")
+
+    async def begin() -> None:
+        await app.start(flow(), id="run")
+
+    async def cancel() -> None:
+        run: weft.Handle[None] = elsewhere.get("run")
+        await run.send("go")
+        await run.cancel()
+
+    async def hear() -> None:
+        while not heard:
+            await asyncio.sleep(0.001)
+
+    async def end() -> None:
+        with pytest.raises(weft.RunCancelled):
+            await app.get("run").result(timeout="1h")
+
+    desk.play(begin, crash=True)
+    desk.play(cancel, app=elsewhere)
+    desk.play(hear, crash=True)
+    desk.play(end)
+    assert heard == [3, 3]
 
 
 def test_only_time_in_turns_without_an_ask_counts() -> None:

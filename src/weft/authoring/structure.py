@@ -292,6 +292,9 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
                 f"The body of the loop {name!r} returned {type(turn).__name__}.",
                 hint="Return weft.again(state) to go on, or weft.done(value) to leave.",
             )
+        if driver.tell_cancel():
+            # Between two rounds, live and on replay: rounds may wait for nothing, and then no other moment comes.
+            await asyncio.sleep(0)
         number += 1
         inner.counts.pop(f"~{number - keep - 2}", None)  # its entries have left the state
         raw = state_codec.encode(turn.state, what=f"{name} goes on with")

@@ -173,9 +173,10 @@ PAGES: dict[str, Page] = {
     ),
     "code.spinning": Page(
         "A workflow goes round and round without waiting for anything.",
-        "It would keep its process busy for ever, and nothing it does is recorded.",
-        "Wait with ctx.sleep, ctx.receive or a step inside the loop. A run that stopped for it goes on with: "
-        "weft resume RUN",
+        "For a second it asked for nothing: neither a step nor a wait nor a recorded value. It would keep its process "
+        "busy for ever. Rounds of ctx.loop that ask for nothing count as well.",
+        "Wait with ctx.sleep, ctx.receive or a step inside the loop; long computing belongs in a step. A run that "
+        "stopped for it goes on with: weft resume RUN",
     ),
     "usage.simulated": Page(
         "A simulated world was asked for something that does not exist in it, or nothing can happen in it any more.",

@@ -131,6 +131,8 @@ class CodeDriver:
         self._other_input: tuple[EntryId, bytes] | None = None
         """Where the code asks with other arguments than recorded, and with which."""
         self._finished = False
+        self._is_cancel_late = False
+        """A cancel has waited for a whole slice, and the code is still busy."""
         self._unreached = Unreached(machine.state)
 
     # --- driving --------------------------------------------------------------------------------------------------
@@ -149,7 +151,10 @@ class CodeDriver:
             while self._turn():
                 pass
         except LimitExceeded as error:
-            self._stop = self._stop or error
+            # A cancel that waits for code which never waits is told first: it may end it.
+            if not self.tell_cancel():
+                self._stop = self._stop or error
+            self.loop.unfinished = True
         if self._stop is not None:
             self._hold(self._stop)
         elif self.loop.stray is not None:
@@ -158,6 +163,8 @@ class CodeDriver:
             self._returned(self._main)
         elif self.loop.unfinished:
             self.unfinished = True
+            # Facts are told when nothing is ready. A cancel does not wait for that longer than a whole slice.
+            self._is_cancel_late = self._is_cancel_next() and not (self._is_cancel_late and self.tell_cancel())
         elif not self.lacks and not self._has_something_open():
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
@@ -208,6 +215,19 @@ class CodeDriver:
         loop.has_asked = True
         return True
 
+    def _is_cancel_next(self) -> bool:
+        facts = self._facts_now()
+        return self._cursor < len(facts) and facts[self._cursor] == CANCEL
+
+    def tell_cancel(self) -> bool:
+        """Cancel the code if that is its next fact, also while something is ready; whether it was."""
+        if self._main is None or not self._is_cancel_next():
+            return False
+        self._main.cancel()
+        self._cursor += 1
+        self.loop.has_asked = True
+        return True
+
     def _fetched(self) -> None:
         """What the code waited for in the middle of its work is in memory."""
         if self._fetching is not None:
@@ -228,8 +248,7 @@ class CodeDriver:
         return facts
 
     def begin_round(self) -> None:
-        """A loop goes on: it asks for its next round, and nothing is kept of rounds that have left the state."""
-        self.loop.has_asked = True
+        """A loop goes on: nothing is kept of rounds that have left the state."""
         entries = self.machine.state.entries
         for known in (self._visited, self._passed):
             if len(known) > 2 * len(entries) + VISITED_MIN:

@@ -132,15 +132,16 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         if self._spun >= SPIN_SECONDS or self._turns - self._turns_asked > TURNS_MAX:
             raise LimitExceeded(
                 f"The workflow goes round and round{self._place(context)} without waiting for anything.",
-                hint="A loop that only awaits asyncio.sleep(0) never ends; wait with ctx.sleep or ctx.receive.",
+                hint="Wait in every round: ctx.sleep, ctx.receive or a step. Long computing belongs in a step.",
                 code="code.spinning",
             )
         return now >= self._slice_ends
 
     def _place(self, context: contextvars.Context) -> str:
-        """The line at which the task of this context stands."""
-        task = next((task for task in self.tasks.values() if task.runs_in(context)), None)
-        return line_of(task) if task is not None else ""
+        """The line at which the task of this context stands; if it has ended, that of the first task."""
+        tasks = list(self.tasks.values())
+        candidates = [task for task in tasks if task.runs_in(context)] + tasks[:1]
+        return next(filter(None, map(line_of, candidates)), "")
 
     def _raised(self, error: BaseException) -> None:
         """Keep an error that no task has: a callback of the code raised it.
