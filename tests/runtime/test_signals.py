@@ -39,6 +39,19 @@ async def order(ctx: weft.Context) -> str:
 @app.workflow
 async def stuck(ctx: weft.Context) -> None:
     await block()
+
+@app.step
+async def stay() -> None:
+    print("staying", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+@app.workflow
+async def guest(ctx: weft.Context) -> None:
+    await stay.options(timeout="10ms", retries=0)()
 """
 RUN = 'if __name__ == "__main__":\n    print(app.run(order(), id="o-1"))\n'
 HOST = """
@@ -50,6 +63,7 @@ async def main():
 if __name__ == "__main__":
     asyncio.run(main())
 """
+GUEST = 'if __name__ == "__main__":\n    app.run(guest(), id="g-1")\n'
 STUCK = 'if __name__ == "__main__":\n    app.run(stuck(), id="s-1")\n'
 
 
@@ -114,3 +128,12 @@ def test_a_real_ctrl_c_in_the_middle_of_a_step_stops_the_host(tmp_path: Path) ->
         printed, _said = program.communicate(timeout=60)
     assert program.returncode in (130, -signal.SIGINT)  # one more may come while Python itself ends
     assert "blocking" not in printed, "a Ctrl-C is no failed attempt"
+
+
+def test_a_process_ends_although_a_step_swallows_every_cancellation(tmp_path: Path) -> None:
+    with start(tmp_path, GUEST) as program:
+        printed, said = program.communicate(timeout=100)
+    assert printed == "staying\n"
+    assert program.returncode == 1, said
+    assert "stay took longer than 10 ms" in said
+    assert "stay of g-1 goes on although it was cancelled" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from msgspec import Raw
 
 import weft
@@ -281,3 +282,70 @@ def test_what_was_taken_from_others_goes_on_when_this_host_throws_away_what_it_k
         assert [flight for flight, _ in bench.reports] == [taken]
 
     play(scene())
+
+
+class Stubborn(Body):
+    """A body that does not let itself be cancelled, and returns much later."""
+
+    async def perform(self, given: bytes, executor: Any) -> bytes:
+        self.begun += 1
+        end = asyncio.get_running_loop().time() + self.seconds
+        while (left := end - asyncio.get_running_loop().time()) > 0:
+            try:
+                await asyncio.sleep(left)
+            except asyncio.CancelledError:
+                self.stopped += 1
+        return given
+
+
+def test_a_body_that_swallows_its_timeout_is_failed_abandoned_and_not_heard_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scene() -> None:
+        bench, body = Bench(slots=1), Stubborn(seconds=3600)
+        bench.hand_out(body, 1, timeout_ms=5_000)
+        bench.hand_out(Body(), 2)
+        await asyncio.sleep(60)
+        (flight, failed), (_, second) = bench.reports
+        assert isinstance(failed, c.ReportTaskFailed)
+        assert (failed.failure.code, failed.retryable) == ("step.timed_out", True)
+        assert isinstance(second, c.ReportTaskSucceeded), "its slot is free again"
+        assert body.stopped == 1
+        bench.worker.answered(flight)
+        assert await bench.worker.drain(3600) == 0
+        assert asyncio.get_running_loop().time() < 100, "nobody waits for it"
+        await asyncio.sleep(7200)
+        assert len(bench.reports) == 2
+
+    play(scene())
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "place/1 of run " in said
+
+
+def test_a_body_that_swallows_a_cancel_gives_its_slot_back() -> None:
+    async def scene() -> None:
+        bench, body = Bench(slots=1), Stubborn(seconds=3600)
+        bench.hand_out(body, 1)
+        await asyncio.sleep(1)
+        bench.worker.stop(UID, EntryId(1))
+        bench.hand_out(Body(), 2)
+        await asyncio.sleep(60)
+        ((_, report),) = bench.reports
+        assert report.task == 2
+        assert bench.worker.free_slots() == 1
+
+    play(scene())
+
+
+def test_a_body_that_cleans_up_in_time_after_its_timeout_is_not_abandoned(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene() -> None:
+        bench = Bench(slots=1)
+        bench.hand_out(Body(seconds=60), 1, timeout_ms=5_000)
+        await asyncio.sleep(30)
+        ((_, report),) = bench.reports
+        assert report.failure.code == "step.timed_out"
+        assert "await asyncio.sleep(self.seconds)" in report.failure.traceback
+        assert bench.worker.free_slots() == 1
+
+    play(scene())
+    assert not caplog.records

@@ -198,6 +198,7 @@ class Engine:
             actor.close()
         self.actors.clear()
         self.by_id.clear()
+        await self.worker.let_go()
 
     def fail(self, what: str, error: BaseException) -> None:
         """Give the host up: it says so, answers no health check any more, and whoever hosts it ends it."""

@@ -40,6 +40,9 @@ log = logging.getLogger("weft")
 
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name
 
+GRACE_SECONDS = 1.0
+"""How long a body may clean up after it was cancelled. One that goes on for longer is abandoned."""
+
 Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
 
 
@@ -71,8 +74,9 @@ class Flight(msgspec.Struct, eq=False):
     begun: bool = False
     stopped: bool = False
     emitted: bool = False
-    deadline: asyncio.Timeout | None = None
-    """When its timeout ends it; every heartbeat of the body moves it."""
+    timer: asyncio.TimerHandle | None = None
+    """When its timeout cancels it; every heartbeat of the body moves it. Afterwards: when it is abandoned."""
+    timed_out: bool = False
     chunks: Iterator[int] = msgspec.field(default_factory=count)
     """Numbers for the chunks of output that its body writes, on whichever threads."""
 
@@ -122,6 +126,10 @@ class Worker:
         self._context = contextvars.copy_context()
         self._line: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
+        self._stopping: dict[asyncio.Task[None], Flight] = {}
+        """Bodies that were cancelled and may still clean up."""
+        self._abandoned: set[asyncio.Task[None]] = set()
+        """Bodies that went on after they were cancelled. Nobody waits for them."""
 
     def hand_out(self, flight: Flight) -> None:
         """Perform it as soon as there is a slot. What is in flight already is not performed again.
@@ -193,10 +201,39 @@ class Worker:
     def _stop(self, flight: Flight) -> None:
         flight.stopped = True
         if flight.running is not None:
-            flight.running.cancel()
+            self._cancel(flight, flight.running)
             if not flight.begun:
                 flight.begun = True
                 self._next()  # a task that is cancelled before its first step takes none
+
+    def _cancel(self, flight: Flight, running: asyncio.Task[None]) -> None:
+        """Cancel a body, and abandon it if it goes on for all that."""
+        running.cancel()
+        if flight.begun and not running.done():
+            self._stopping[running] = flight
+            _disarm(flight)
+            flight.timer = running.get_loop().call_later(GRACE_SECONDS, self._abandon, flight, running)
+
+    def _time_out(self, flight: Flight, running: asyncio.Task[None]) -> None:
+        flight.timed_out = True
+        self._cancel(flight, running)
+
+    def _abandon(self, flight: Flight, running: asyncio.Task[None]) -> None:
+        """The body swallowed its cancellation. Its attempt has timed out, or nobody waits for it any more."""
+        _disarm(flight)
+        flight.running = None
+        del self._stopping[running]
+        self._abandoned.add(running)
+        log.warning(
+            "weft: %s of %s goes on although it was cancelled; it is abandoned, and what it returns is ignored. "
+            "Let asyncio.CancelledError pass.",
+            flight.effect.location or flight.effect.step,
+            flight.run_id,
+        )
+        if not flight.stopped:
+            flight.stopped = True
+            self._report(flight, self._failed(flight.effect, flight.body, TimeoutError()))
+        self._next()
 
     def _start(self, flight: Flight) -> None:
         self._free -= 1
@@ -238,7 +275,15 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - a defect of ours: its answer would be lost
             self.failed(f"performing {flight.effect.step}", error)
         finally:
+            self._ended(flight)
+
+    def _ended(self, flight: Flight) -> None:
+        _disarm(flight)
+        if flight.running is not None:
+            self._stopping.pop(flight.running, None)
             self._next()
+        else:
+            self._abandoned.discard(asyncio.current_task())
 
     async def _attempt(self, flight: Flight) -> Report:
         effect = flight.effect
@@ -250,7 +295,7 @@ class Worker:
                 run_id=flight.run_id,
                 step=effect.step,
                 away=self._away,
-                beat=partial(_beat, flight),
+                beat=partial(self._beat, flight),
                 emit=partial(self._emit, flight),
             )
         )
@@ -261,12 +306,10 @@ class Worker:
             if self.guard is not None and self.guard.is_doubtful(flight.naps):
                 await self.guard.confirm(flight)
             boundary("step.before")
-            timeout_ms = effect.policy.timeout_ms
-            if timeout_ms:
-                async with asyncio.timeout(timeout_ms / 1000) as flight.deadline:
-                    output = await body.perform(given, self._executor)
-            else:
-                output = await body.perform(given, self._executor)
+            if effect.policy.timeout_ms:
+                self._arm(flight)
+            output = await body.perform(given, self._executor)
+            _disarm(flight)
             kept = Raw(await self._keep(strike_json(output)))
             return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, kept)
         except AnsweredLater:
@@ -275,7 +318,30 @@ class Worker:
             if _ends_host(flight, error):
                 raise
             # Whatever the body raises is its answer.
-            return self._failed(effect, body, error.error if isinstance(error, BodyRaised) else error)
+            return self._failed(effect, body, _raised(flight, error))
+
+    def _arm(self, flight: Flight) -> None:
+        """Let the timeout begin."""
+        running = flight.running
+        if running is not None:
+            seconds = flight.effect.policy.timeout_ms / 1000
+            flight.timer = running.get_loop().call_later(seconds, self._time_out, flight, running)
+
+    def _extend(self, flight: Flight) -> None:
+        if flight.timer is not None and not flight.timed_out and not flight.stopped:
+            flight.timer.cancel()
+            self._arm(flight)
+
+    def _beat(self, flight: Flight) -> bool:
+        """Let the timeout begin anew, on whichever thread the body runs; whether anybody still waits for it."""
+        running = flight.running
+        if not flight.stopped and flight.timer is not None and running is not None:
+            loop = running.get_loop()
+            if _get_running() is loop:
+                self._extend(flight)
+            else:
+                loop.call_soon_threadsafe(self._extend, flight)
+        return not flight.stopped
 
     def _emit(self, flight: Flight, stream: str, raw: bytes) -> None:
         """Output of a body, on whichever thread it runs; a hand-out that nobody waits for is not heard any more."""
@@ -359,22 +425,36 @@ class Worker:
             self.stop_all(uid)
         self._line.clear()
 
+    async def let_go(self) -> None:
+        """Wait until what was stopped has cleaned up. What goes on for all that is hidden from the end of the loop.
 
-def _beat(flight: Flight) -> bool:
-    """Let the timeout begin anew, on whichever thread the body runs; whether anybody still waits for it."""
-    if not flight.stopped and flight.deadline is not None and flight.running is not None:
-        loop = flight.running.get_loop()
-        extend = partial(_extend, flight.deadline, flight.effect.policy.timeout_ms)
-        if _get_running() is loop:
-            extend()
-        else:
-            loop.call_soon_threadsafe(extend)
-    return not flight.stopped
+        ``asyncio.run`` waits for every task that it knows.
+        """
+        if self._stopping:
+            await asyncio.wait(self._stopping, timeout=GRACE_SECONDS)
+        for task, flight in list(self._stopping.items()):
+            self._abandon(flight, task)
+        for task in self._abandoned:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is dropped on purpose
+            asyncio._unregister_task(task)  # noqa: SLF001 - documented for those who extend asyncio
+        self._abandoned.clear()
 
 
-def _extend(deadline: asyncio.Timeout, timeout_ms: int) -> None:
-    if not deadline.expired() and deadline.when() is not None:
-        deadline.reschedule(asyncio.get_running_loop().time() + timeout_ms / 1000)
+def _raised(flight: Flight, error: BaseException) -> BaseException:
+    """What ended an attempt, as its body or its timeout meant it."""
+    if isinstance(error, BodyRaised):
+        return error.error
+    if flight.timed_out and isinstance(error, asyncio.CancelledError):
+        late = TimeoutError()
+        late.__cause__ = error  # it says where the body was
+        return late
+    return error
+
+
+def _disarm(flight: Flight) -> None:
+    if flight.timer is not None:
+        flight.timer.cancel()
+        flight.timer = None
 
 
 def _ends_host(flight: Flight, error: BaseException) -> bool:
