@@ -61,6 +61,6 @@ def codes(document: Document | str) -> list[str]:
 
 def edge(graph: Graph, source: str, to: str, kind: str = "main") -> Edge:
     """The one edge between two nodes."""
-    found = [each for each in graph.edges if (each.source, each.to, each.kind) == (source, to, kind)]
+    found = [each for each in graph.edges.values() if (each.source, each.to, each.kind) == (source, to, kind)]
     assert len(found) == 1, found
     return found[0]

@@ -126,7 +126,7 @@ def test_several_targets_are_both_and_several_calls_are_a_choice() -> None:
     a.to(d)
     ir = graph.load().graph
 
-    assert [[ir.edges[ordinal].to for ordinal in tier] for tier in ir.nodes["a"].tiers] == [["b", "c"], ["d"]]
+    assert [[ir.edges[name].to for name in tier] for tier in ir.nodes["a"].tiers] == [["b", "c"], ["d"]]
 
 
 def test_joins_wait_for_all_any_or_a_number_of_a_named_fan_out() -> None:

@@ -12,6 +12,7 @@ import pytest
 from tests.graph.documents import Document, compiled, edge, nodes, refused
 from weft.core.graph.compile import referenced_steps, referenced_workflows
 from weft.core.graph.model import START, Need, Target, content_hash, decode, encode
+from weft.core.graph.names import RUN_SCOPE, scope_name
 from weft.graphs.load import load_graph
 
 ROOT = Path(__file__).parents[2]
@@ -82,24 +83,24 @@ def test_the_hash_follows_the_content_and_nothing_else() -> None:
     assert len(one.hash) == 64
 
 
-def test_start_has_an_edge_to_each_entry_and_edges_are_numbered_node_by_node() -> None:
+def test_start_has_an_edge_to_each_entry_and_edges_are_ordered_node_by_node() -> None:
     graph = compiled(nodes(a={"next": "c"}, b={"next": "c"}, c={"join": "edges"}))
 
-    assert [(e.ordinal, e.source, e.to) for e in graph.edges] == [
+    assert [(e.ordinal, e.source, e.to) for e in graph.edges.values()] == [
         (0, START, "a"),
         (1, START, "b"),
         (2, "a", "c"),
         (3, "b", "c"),
     ]
-    assert graph.start == [0, 1]
-    assert graph.nodes["c"].incoming == [2, 3]
+    assert graph.start == [">a", ">b"]
+    assert graph.nodes["c"].incoming == ["a>c", "b>c"]
     assert graph.terminals == ["c"]
 
 
 def test_a_node_that_only_a_loop_goes_back_to_is_an_entry() -> None:
     graph = compiled(nodes(a={"next": "b"}, b={"repeat": {"while": "output.x", "at_most": 2, "back_to": "a"}}))
 
-    assert [graph.edges[ordinal].to for ordinal in graph.start] == ["a"]
+    assert [graph.edges[name].to for name in graph.start] == ["a"]
 
 
 def test_targets_of_a_replaced_break_path_are_no_entries_but_never_run() -> None:
@@ -116,9 +117,9 @@ def test_targets_of_a_replaced_break_path_are_no_entries_but_never_run() -> None
     )
     loaded = load_graph({**document, "nodes": {**document["nodes"], "c": {"pass": True, "next": "z"}}})
 
-    assert [loaded.graph.edges[ordinal].to for ordinal in loaded.graph.start] == ["a"]
+    assert [loaded.graph.edges[name].to for name in loaded.graph.start] == ["a"]
     assert [finding.code for finding in loaded.warnings] == ["graph.unreachable"]
-    assert [loaded.graph.edges[ordinal].source for ordinal in loaded.graph.nodes["z"].incoming] == ["c"]
+    assert [loaded.graph.edges[name].source for name in loaded.graph.nodes["z"].incoming] == ["c"]
 
 
 def test_priorities_become_tiers_from_zero_and_keep_the_order_of_the_document() -> None:
@@ -136,7 +137,7 @@ def test_priorities_become_tiers_from_zero_and_keep_the_order_of_the_document() 
     d, b, c = (edge(graph, "a", to) for to in "dbc")
     assert d.ordinal < b.ordinal < c.ordinal
     assert (d.tier, b.tier, c.tier) == (1, 0, 0)
-    assert graph.nodes["a"].tiers == [[b.ordinal, c.ordinal], [d.ordinal]]
+    assert graph.nodes["a"].tiers == [[b.name, c.name], [d.name]]
 
 
 def test_a_catch_comes_after_everything_and_is_asked_alone_when_the_node_fails() -> None:
@@ -156,7 +157,7 @@ def test_a_catch_comes_after_everything_and_is_asked_alone_when_the_node_fails()
 
     assert (d.errors, e.errors) == (["Declined"], [])
     assert d.mentions_error
-    assert graph.nodes["a"].error_tiers == [[d.ordinal], [e.ordinal]]
+    assert graph.nodes["a"].error_tiers == [[d.name], [e.name]]
     assert [len(tier) for tier in graph.nodes["a"].tiers] == [1, 1, 1, 1]
     assert not graph.nodes["a"].terminal
 
@@ -188,7 +189,7 @@ def test_a_fan_in_closes_the_nearest_fan_out() -> None:
     assert (graph.nodes["a"].closed_by, graph.nodes["b"].closed_by) == ("outer", "inner")
     assert outer.need == Need("percent", percent=50)
     assert outer.early == "late_merge"
-    assert graph.nodes["b"].opening == [edge(graph, "b", "c").ordinal, edge(graph, "b", "d").ordinal]
+    assert graph.nodes["b"].opening == ["b>c", "b>d"]
 
 
 def test_of_names_a_fan_out_farther_away() -> None:
@@ -260,7 +261,7 @@ def test_start_opens_a_frame_when_a_fan_in_closes_it() -> None:
     graph = compiled(nodes(a={"next": "j"}, b={"next": "j"}, j={"join": "all"}))
 
     assert graph.start_closed_by == "j"
-    assert all(graph.edges[ordinal].opens for ordinal in graph.start)
+    assert all(graph.edges[name].opens for name in graph.start)
 
 
 def test_loops_nest_and_edges_name_the_ones_they_leave() -> None:
@@ -281,11 +282,11 @@ def test_loops_nest_and_edges_name_the_ones_they_leave() -> None:
     assert edge(graph, "f", "p").exits == [inner]
     assert edge(graph, "f", "t", "timeout").exits == [inner, outer]
     assert edge(graph, "p", "h", "back").loop == outer
-    assert graph.loops[outer].exits == sorted([edge(graph, "p", "x").ordinal, edge(graph, "f", "t", "timeout").ordinal])
+    assert graph.loops[outer].exits == ["f>t@timeout", "p>x"]
     repeat = graph.nodes["f"].repeat
     assert repeat is not None
     assert (repeat.loop, repeat.at_most, repeat.fails) == (inner, 3, False)
-    assert repeat.exhausted == [edge(graph, "f", "t", "timeout").ordinal]
+    assert repeat.exhausted == ["f>t@timeout"]
 
 
 def test_loops_of_one_header_are_nested_or_one() -> None:
@@ -302,10 +303,10 @@ def test_loops_of_one_header_are_nested_or_one() -> None:
         )
     )
 
-    assert [loop.latches for loop in nested.loops] == [["b"], ["a"]]
-    assert [(loop.header, loop.latches) for loop in shared.loops] == [("h", ["a", "x"]), ("a", ["b"])]
-    assert nested.nodes["h"].heads == [0, 1]
-    assert [loop.latches for loop in crossed.loops] == [["a", "b"]]
+    assert [loop.latches for loop in nested.loops.values()] == [["b"], ["a"]]
+    assert [(loop.header, loop.latches) for loop in shared.loops.values()] == [("h", ["a", "x"]), ("a", ["b"])]
+    assert nested.nodes["h"].heads == ["h", "h#2"]
+    assert [loop.latches for loop in crossed.loops.values()] == [["a", "b"]]
 
 
 def test_a_loop_without_exhausted_fails_at_its_limit_and_with_none_it_ends() -> None:
@@ -327,16 +328,14 @@ def test_scopes_say_in_which_branch_and_loop_a_node_works() -> None:
             h={},
         )
     )
-    (inside,) = graph.nodes["b"].scopes
-    branch = graph.scopes[inside].parent
+    branch = scope_name(RUN_SCOPE, "a>b")
 
-    assert graph.scopes[inside].loop == graph.nodes["b"].loop
-    assert graph.scopes[branch].edge == edge(graph, "a", "b").ordinal
-    assert graph.nodes["j"].scopes == [0]
-    assert graph.nodes["h"].scopes == [branch, 0]
+    assert graph.nodes["b"].scopes == [scope_name(branch, "b")]
+    assert graph.nodes["j"].scopes == [RUN_SCOPE]
+    assert graph.nodes["h"].scopes == [branch, RUN_SCOPE]
     assert {(wait.scope, tuple(wait.edges)) for wait in graph.nodes["h"].waits} == {
-        (branch, (edge(graph, "b", "h").ordinal,)),
-        (0, (edge(graph, "j", "h").ordinal,)),
+        (branch, ("b>h",)),
+        (RUN_SCOPE, ("j>h",)),
     }
 
 

@@ -86,8 +86,8 @@ def test_the_api_call_is_tried_until_it_succeeds() -> None:
 
     assert node.repeat is not None
     assert (node.repeat.condition.source, node.repeat.at_most) == ("output.status != 200", 5)
-    assert [graph.edges[ordinal].to for ordinal in node.repeat.exhausted] == ["error_dlq"]
-    assert [[graph.edges[ordinal].to for ordinal in tier] for tier in node.tiers] == [["process_response"]]
+    assert [graph.edges[name].to for name in node.repeat.exhausted] == ["error_dlq"]
+    assert [[graph.edges[name].to for name in tier] for tier in node.tiers] == [["process_response"]]
     assert node.join == "plain"
 
 
@@ -95,7 +95,7 @@ def test_the_branch_by_score_takes_the_first_rule_that_matches() -> None:
     graph = beside(read_text(seeds.BRANCH).data)
     node = graph.nodes["score_customer"]
 
-    assert [[graph.edges[ordinal].to for ordinal in tier] for tier in node.tiers] == [
+    assert [[graph.edges[name].to for name in tier] for tier in node.tiers] == [
         ["enterprise_sales", "send_gift"],
         ["standard_sales"],
         ["nurture_campaign"],
@@ -111,14 +111,14 @@ def test_the_payment_retry_loops_first_and_branches_at_its_normal_exit() -> None
     assert node.repeat is not None
     assert list(node.repeat.condition.source) == ["all"]
     assert node.repeat.condition.nodes == ["calculate_total"]
-    assert [[graph.edges[ordinal].to for ordinal in tier] for tier in node.tiers] == [
+    assert [[graph.edges[name].to for name in tier] for tier in node.tiers] == [
         ["send_premium_confirmation", "update_crm"],
         ["send_standard_confirmation"],
         ["manual_review"],
     ]
     # The branch replaces the break path, so nothing leads there; and it is no entry either.
     assert graph.nodes["confirm_payment"].incoming == []
-    assert [graph.edges[ordinal].to for ordinal in graph.start] == ["call_payment_api", "calculate_total"]
+    assert [graph.edges[name].to for name in graph.start] == ["call_payment_api", "calculate_total"]
 
 
 def test_the_human_node_waits_two_days_and_then_takes_silence_for_a_yes() -> None:
@@ -165,5 +165,5 @@ def drawn(arrows: str, **more: Document) -> Document:
 def test_the_drawn_graphs_compile(arrows: str, join: str, waits_for: list[str]) -> None:
     graph = compiled(drawn(arrows))
 
-    assert [graph.edges[ordinal].source for ordinal in graph.nodes[join].incoming] == waits_for
+    assert [graph.edges[name].source for name in graph.nodes[join].incoming] == waits_for
     assert graph.nodes[join].join == ("edges" if len(waits_for) > 1 else "plain")

@@ -13,6 +13,7 @@ from tests.graph.random_graphs import NODES_MAX, planted, timed, well_nested, wi
 from tests.graph.random_plays import Play, drawn_answers, replayed
 from tests.scale import MARKS, scaled
 from weft.core.graph.model import Graph
+from weft.core.graph.names import RUN_SCOPE
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
 from weft.graphs.load import load_graph
@@ -51,16 +52,9 @@ def test_the_graphs_have_everything_in_them() -> None:
     assert {fan_in.early for fan_in in fan_ins} == {"cancel", "abandon", "late_merge"}
     assert sum(node.repeat is not None for node in nodes) > len(GRAPHS) / 4
     assert sum(bool(node.error_tiers) for node in nodes) > len(GRAPHS) / 6
-    assert sum(edge.each is not None for graph in graphs for edge in graph.edges) > len(GRAPHS) / 4
-    assert max(depth(graph) for graph in graphs) >= 4
-
-
-def depth(graph: Graph) -> int:
-    """How many branches and loops lie inside each other."""
-    depths = [0] * len(graph.scopes)
-    for index, scope in enumerate(graph.scopes[1:], 1):
-        depths[index] = depths[scope.parent] + 1
-    return max(depths)
+    assert sum(edge.each is not None for graph in graphs for edge in graph.edges.values()) > len(GRAPHS) / 4
+    assert any(loop.parent for graph in graphs for loop in graph.loops.values())
+    assert any(node.opening and RUN_SCOPE not in node.scopes for node in nodes)
 
 
 @parts(GRAPHS)

@@ -11,7 +11,7 @@ from tests.sim.graphs import GRAPHS
 from tests.sim.mutants import MUTANTS, PLAYED_BY, Mutant, mutant, swap
 from weft.core import events as e
 from weft.core.graph import board, fold, game, machine, moves
-from weft.core.graph.tokens import derive
+from weft.core.ids import derive
 from weft.runtime import actor, engine
 
 __all__ = ["MUTANTS"]
@@ -90,7 +90,7 @@ def a_skip_is_lost() -> Iterator[None]:
 
 @graph_mutant
 def a_branch_that_waited_for_room_is_never_started() -> Iterator[None]:
-    with swap(game.Game, "_start_queued", lambda self, frame, ordinal: None):
+    with swap(game.Game, "_start_queued", lambda self, frame, edge: None):
         yield
 
 

@@ -84,7 +84,7 @@ async def picture_of(door: Door, row: RunRow) -> Picture | None:
     if program is None:
         return None
     state = await door.state(row) if row.seq else None
-    taken: set[int] = set()
+    taken: set[str] = set()
     async for stored in door.events(row):
         if NODE_ROUTED in stored.body:
             taken |= edges_taken([e.decode(stored.body)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import NewType
 
 RunId = NewType("RunId", str)
@@ -18,6 +19,12 @@ Seq = NewType("Seq", int)
 Epoch = NewType("Epoch", int)
 Millis = NewType("Millis", int)
 """Milliseconds since 1970, or a span of them where the name ends in ``_ms``."""
+
+
+def derive(*causes: object) -> str:
+    """An id that follows from its causes."""
+    return blake2b("\x1f".join(map(str, causes)).encode(), digest_size=9).hexdigest()
+
 
 TENANT_MARK = "@"
 """Ids of a tenant's runs begin with it: ``@acme/order-7``."""

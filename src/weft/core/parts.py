@@ -74,7 +74,7 @@ class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
 class Taken(msgspec.Struct, frozen=True, array_like=True):
     """An edge that fires; ``items``: one per branch, where it opens a branch per item."""
 
-    edge: int
+    edge: str
     items: list[Raw] | None = None
 
 
@@ -89,6 +89,6 @@ class Write(msgspec.Struct, frozen=True, array_like=True):
 class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one edge's condition said, and the values it saw."""
 
-    edge: int
+    edge: str
     taken: bool
     seen: dict[str, Any] = {}

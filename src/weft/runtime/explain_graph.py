@@ -123,11 +123,11 @@ def _note_refusals(graph: Graph, event: e.NodeRouted, refused: dict[str, str]) -
     verdicts = {verdict.edge: verdict for verdict in event.verdicts}
     node = graph.nodes.get(event.node)
     for tier in node.tiers if node is not None else []:
-        for ordinal in tier:
-            edge = graph.edges[ordinal]
-            if ordinal in taken:
+        for name in tier:
+            edge = graph.edges[name]
+            if name in taken:
                 continue
-            verdict = verdicts.get(ordinal)
+            verdict = verdicts.get(name)
             if edge.errors is not None and not event.caught:
                 refused[edge.to] = f"{event.node} did not fail"
             elif verdict is None:
@@ -142,7 +142,7 @@ def _not_run(graph: Graph, state: GraphState, refused: dict[str, str]) -> list[s
     for node in graph.nodes.values():
         if state.executed.get(node.id) or node.id in here:
             continue
-        sources = list(dict.fromkeys(graph.edges[ordinal].source for ordinal in node.incoming))
+        sources = list(dict.fromkeys(graph.edges[name].source for name in node.incoming))
         idle = [source for source in sources if source and not state.executed.get(source)]
         run = "did not run" if state.over else "has not run"
         why = refused.get(node.id) or (f"{' and '.join(idle)} {run}" if idle else "nothing led to it")
@@ -198,7 +198,7 @@ def _slots(graph: Graph, state: GraphState) -> list[str]:
     found = []
     for slot in state.slots.values():
         node = graph.nodes[slot.node]
-        lacks = [graph.edges[ordinal].source for ordinal in node.incoming if not slot.items.get(ordinal)]
+        lacks = [graph.edges[name].source for name in node.incoming if not slot.items.get(name)]
         if node.join == "edges" and lacks:
             waits = "had nothing from" if state.over else "waits for"
             found.append(f"{slot.node} {waits} {', '.join(dict.fromkeys(lacks))}")

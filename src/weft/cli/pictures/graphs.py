@@ -12,7 +12,7 @@ from weft.core.graph.model import START, Edge, Graph, Node, PassWork
 from weft.core.graph.tokens import GraphState
 
 
-def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Collection[int] = ()) -> Picture:
+def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
     """The graph, with what a run of it has done and where its tokens are.
 
     A state does not remember which edges were taken; `taken` names them (see `edges_taken`). Without it only those are
@@ -20,20 +20,22 @@ def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Colle
     """
     if state is None:
         boxes = [_start_box(graph), *(_box(node) for node in graph.nodes.values())]
-        return Picture(graph.name, tuple(boxes), tuple(_arrow(graph, edge, taken=False) for edge in graph.edges))
-    ways = {*taken, *(token.edge for token in state.tokens.values() if token.edge >= 0)}
+        return Picture(
+            graph.name, tuple(boxes), tuple(_arrow(graph, edge, taken=False) for edge in graph.edges.values())
+        )
+    ways = {*taken, *(token.edge for token in state.tokens.values() if token.edge)}
     if state.begun:
         ways |= set(graph.start)
     standing = Standing(graph, state, ways)
     return Picture(
         graph.name,
         (_start_box(graph, state), *(_box(node, standing) for node in graph.nodes.values())),
-        tuple(_arrow(graph, edge, taken=edge.ordinal in ways) for edge in graph.edges),
+        tuple(_arrow(graph, edge, taken=edge.name in ways) for edge in graph.edges.values()),
         f"{state.run_id} · {state.status.replace('_', ' ')}" if state.run_id else state.status.replace("_", " "),
     )
 
 
-def edges_taken(log: Iterable[AnyEvent]) -> set[int]:
+def edges_taken(log: Iterable[AnyEvent]) -> set[str]:
     """The edges that tokens went by, from the log of a run."""
     return {taken.edge for event in log if isinstance(event, NodeRouted) for taken in event.taken}
 

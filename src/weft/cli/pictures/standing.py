@@ -21,14 +21,14 @@ NAMES_MAX = 3
 class Standing:
     """Reads a state once, however many tokens it has."""
 
-    def __init__(self, graph: Graph, state: GraphState, taken: Collection[int]) -> None:
+    def __init__(self, graph: Graph, state: GraphState, taken: Collection[str]) -> None:
         self.graph = graph
         self.state = state
         self.taken = taken
         self.is_over = state.over or state.ended
         self._tokens: dict[str, Counter[Mark]] = {}
         self._attempts: dict[str, tuple[int, int]] = {}
-        self._rounds: dict[int, set[int]] = {}
+        self._rounds: dict[str, set[int]] = {}
         self._frames: dict[str, list[Frame]] = {}
         self._slots: dict[str, list[Slot]] = {}
         for token in state.tokens.values():
@@ -92,12 +92,12 @@ class Standing:
     def _next(self, name: str) -> Iterator[str]:
         node = self.graph.nodes.get(name)
         if node is None:
-            yield from (self.graph.edges[ordinal].to for ordinal in self.graph.start)
+            yield from (self.graph.edges[name].to for name in self.graph.start)
             return
         for tier in node.tiers:
-            yield from (self.graph.edges[ordinal].to for ordinal in tier)
+            yield from (self.graph.edges[name].to for name in tier)
         if node.repeat is not None:
-            yield from (self.graph.edges[ordinal].to for ordinal in (node.repeat.back, *node.repeat.exhausted))
+            yield from (self.graph.edges[name].to for name in (node.repeat.back, *node.repeat.exhausted))
 
     # --- telling --------------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class Standing:
 
     def _caught(self, node: Node) -> bool:
         """Whether an edge for failures was taken from here."""
-        return any(ordinal in self.taken for tier in node.error_tiers for ordinal in tier)
+        return any(name in self.taken for tier in node.error_tiers for name in tier)
 
     def _badges(self, node: Node) -> Iterator[str]:
         here = self._tokens.get(node.id, Counter())
@@ -157,8 +157,8 @@ class Standing:
     def _lacks(self, node: Node, slots: list[Slot]) -> str:
         if len(slots) > 1:
             return f"{len(slots)} joins incomplete"
-        come = {ordinal for ordinal, items in slots[0].items.items() if items}
+        come = {name for name, items in slots[0].items.items() if items}
         waited = next((d.edges for d in node.waits if come <= set(d.edges)), node.incoming)
-        names = [self.graph.edges[ordinal].source or "start" for ordinal in waited if ordinal not in come]
+        names = [self.graph.edges[name].source or "start" for name in waited if name not in come]
         more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
         return f"lacks {', '.join(names[:NAMES_MAX])}{more}"

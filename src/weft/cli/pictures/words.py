@@ -166,7 +166,7 @@ def _again(repeat: Repeat) -> str:
 def _is_last_resort(node: Node, edge: Edge) -> bool:
     """Whether other edges are tried first."""
     firsts = [tier for tier in node.tiers if tier not in node.error_tiers]
-    return node.fan_out != "all" and len(firsts) > 1 and edge.ordinal not in firsts[0]
+    return node.fan_out != "all" and len(firsts) > 1 and edge.name not in firsts[0]
 
 
 def condition(source: Any, depth: int = 0) -> str:

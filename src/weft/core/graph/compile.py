@@ -26,7 +26,8 @@ from weft.core.graph.model import (
     StepWork,
     WorkflowWork,
 )
-from weft.core.graph.parts import Analysis, node_part, output_part, ring_part, written_edge
+from weft.core.graph.names import find_names
+from weft.core.graph.parts import Analysis, node_part, output_part
 from weft.core.graph.reading import Reader
 from weft.core.graph.replies import check_replies
 from weft.core.graph.scopes import Scopes
@@ -66,7 +67,8 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Proble
     warn_of_unknown_fields(reader.mentions, shape, scopes, problems)
     warn_of_loss(shape, flow, frames, problems)
     check_replies(parts, shape, flow, problems)
-    return Analysis(shape, flow, loops, frames, scopes, reader.remembered, parts, output)
+    names = find_names(shape, loops.rings, scopes)
+    return Analysis(shape, flow, loops, frames, scopes, names, reader.remembered, parts, output)
 
 
 def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: Reader, problems: Problems) -> list[Node]:
@@ -93,15 +95,13 @@ def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: Reader, prob
 
 def _assemble(done: Analysis) -> Graph:
     folded = done.shape.folded
-    edges = [written_edge(arc, done.shape.names) for arc in done.shape.arcs]
     nodes = {part.id: done.completed(index, part) for index, part in enumerate(done.parts, 1)}
     return Graph(
         name=folded.name,
         nodes=nodes,
-        edges=edges,
-        start=[arc.ordinal for arc in done.shape.out[0]],
-        loops=[ring_part(ring, done.shape.names) for ring in done.loops.rings],
-        scopes=done.scopes.all,
+        edges=done.edges(),
+        start=[done.names.edges[arc.ordinal] for arc in done.shape.out[0]],
+        loops=done.rings(),
         start_closed_by=done.shape.names[done.frames.closer[0]] if 0 in done.frames.closer else START,
         terminals=[name for name, node in nodes.items() if node.terminal and node.scopes],
         limits=NO_LIMITS if folded.limits == NO_LIMITS else folded.limits,

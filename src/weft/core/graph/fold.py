@@ -18,7 +18,8 @@ from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
 from weft.core.graph.opening import leaf
 from weft.core.graph.starting import SCRIPT
-from weft.core.graph.tokens import GraphState, Letter, Token, branch_keys, derive, seen_after
+from weft.core.graph.tokens import GraphState, Letter, Token, branch_keys, seen_after
+from weft.core.ids import derive
 from weft.core.state import Child, Held, Task, Wait
 from weft.errors import Failure
 

@@ -28,10 +28,10 @@ from weft.core.graph.tokens import (
     Seg,
     Slot,
     Token,
-    derive,
     innermost_branch,
     path_key,
 )
+from weft.core.ids import derive
 from weft.errors import Failure
 
 FAILURES_TOLD = 10
@@ -197,8 +197,8 @@ class Game(Moves):
         self._enter_loops(failed, node)
         self.state.agenda.insert(0, failed.id)
 
-    def _start_queued(self, frame: Frame, ordinal: int) -> None:
-        queue = frame.queues.get(ordinal)
+    def _start_queued(self, frame: Frame, edge: str) -> None:
+        queue = frame.queues.get(edge)
         if queue and not (frame.fired and self._early(frame) == "cancel"):
             first = queue.pop(0)
             if first.startswith(keeping.WAITING):
@@ -206,7 +206,7 @@ class Game(Moves):
                 return
             token = self.state.tokens[first]
             token.mode = "ready"
-            self.arrive(token, self.graph.edges[ordinal])
+            self.arrive(token, self.graph.edges[edge])
 
     def _go_on(self, branch: Branch) -> None:
         """A branch that was put back by a retry may work now."""

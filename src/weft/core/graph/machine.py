@@ -124,7 +124,7 @@ class GraphMachine:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             failure = Failure(type="BadValue", message=message, code="bad_input")
             return life.code_ended(self.state, life.never_began(failure, self.state.run_id))
-        return (e.NodeRouted(taken=[e.Taken(ordinal) for ordinal in self.graph.start], output=filled),)
+        return (e.NodeRouted(taken=[e.Taken(name) for name in self.graph.start], output=filled),)
 
     def _with_defaults(self, env: Env) -> Raw:
         """The input with what it leaves to defaults, if it leaves anything. Raises Wanting."""

@@ -1,9 +1,10 @@
 """The compiled graph (IR): what the token machine runs. Immutable, JSON, named by its content.
 
 Built only by `compile_graph`, which has proved that scopes nest; nothing here is checked again. The words are those of
-the graph semantics: an *edge* is numbered by `ordinal` (its index in `Graph.edges`: start's edges, then node by node in
-document order), a *loop* and a *scope* by their index. `START` is the node that start's edges leave from. A hop looks
-only at the node it leaves and the edges there.
+the graph semantics. Edges, loops and scopes are named by what they connect, never by their position: a log and a state
+keep their meaning when the document changes elsewhere. An edge is `source>target` (with `@timeout` or `@back` for these
+kinds, and `#2` for the second of a pair), a loop is its header, a scope the way into it. `START` is the node that
+start's edges leave from. A hop looks only at the node it leaves and the edges there.
 """
 
 from __future__ import annotations
@@ -261,10 +262,10 @@ class Repeat(_Part, frozen=True, omit_defaults=True):
 
     condition: Expr | None
     at_most: int
-    loop: int
-    back: int
+    loop: str = ""
+    back: str = ""
     until: bool = False
-    exhausted: list[int] = []
+    exhausted: list[str] = []
     fails: bool = False
 
 
@@ -283,9 +284,11 @@ class Edge(_Part, frozen=True, omit_defaults=True):
 
     A token pops those of them that lie above its innermost frame. `errors`: a catch entry, for these kinds of error
     or, if empty, for any. `copies`: spawn so many branches. `width`: how many branches work at once (0: all). `loop`:
-    of a back edge, the loop it goes round.
+    of a back edge, the loop it goes round. `ordinal`: its place among the edges of this document: start's, then node by
+    node; only the order in which edges are taken follows from it.
     """
 
+    name: str
     ordinal: int
     source: str
     to: str
@@ -298,41 +301,31 @@ class Edge(_Part, frozen=True, omit_defaults=True):
     width: int = 0
     mentions_error: bool = False
     opens: bool = False
-    exits: list[int] = []
-    loop: int = -1
+    exits: list[str] = []
+    loop: str = ""
 
 
 class Loop(_Part, frozen=True, omit_defaults=True):
-    """`parent`: the loop around it (-1: none). `exits`: edges that pop it; skipped when it ends and none took them."""
+    """`parent`: the loop around it ("": none). `exits`: edges that pop it; skipped when it ends and none took them."""
 
     header: str
     latches: list[str]
-    parent: int = -1
-    exits: list[int] = []
-
-
-class Scope(_Part, frozen=True, omit_defaults=True):
-    """One level of a static scope path: the branch of an opening edge, or a loop, inside `parent`. Scope 0 is the run.
-
-    A token's path maps to one of these: each branch on it came by an opening edge, each instance is of a loop.
-    """
-
-    parent: int
-    edge: int = -1
-    loop: int = -1
+    parent: str = ""
+    exits: list[str] = []
 
 
 class Delivery(_Part, frozen=True, omit_defaults=True):
     """The edges that can deliver to a node in one scope."""
 
-    scope: int
-    edges: list[int]
+    scope: str
+    edges: list[str]
 
 
 class Node(_Part, frozen=True, omit_defaults=True):
     """A place where work is done, with everything a hop through it asks for.
 
-    `tiers`: main edges by tier ascending, in each by ordinal; `error_tiers`: those of them that mention error.
+    `main`: its main edges in document order; `tiers`: the same by tier ascending; `error_tiers`: those of them that
+    mention error.
     `incoming`: forward edges that can deliver. `waits`: only where not all of them can deliver in every scope, which
     can in which; the scope is the one they deliver in, before the node pushes a loop that it heads. `heads`: loops
     entered here, outermost first; `loop`: the innermost one around the node, its own included. `opening`: its edges
@@ -357,32 +350,32 @@ class Node(_Part, frozen=True, omit_defaults=True):
     fan_out: FanOut = "tiers"
     on_no_match: Literal["fail", "end"] = "fail"
     repeat: Repeat | None = None
-    tiers: list[list[int]] = []
-    error_tiers: list[list[int]] = []
-    incoming: list[int] = []
+    main: list[str] = []
+    tiers: list[list[str]] = []
+    error_tiers: list[list[str]] = []
+    incoming: list[str] = []
     waits: list[Delivery] = []
-    opening: list[int] = []
+    opening: list[str] = []
     closed_by: str = ""
-    heads: list[int] = []
-    loop: int = -1
-    scopes: list[int] = []
+    heads: list[str] = []
+    loop: str = ""
+    scopes: list[str] = []
     terminal: bool = False
     remembered: bool = False
 
 
 class Graph(_Part, frozen=True, omit_defaults=True):
-    """`start`: ordinals of start's edges; `start_closed_by`: the fan-in of the frame that start opens, if any.
+    """`edges` and `loops` by name. `start`: start's edges; `start_closed_by`: the fan-in that closes what start opens.
 
     `input`, `state` and `result` are JSON Schema (None: anything goes); `output` is a template, None: the state.
     """
 
     name: str
     nodes: dict[str, Node]
-    edges: list[Edge]
-    start: list[int]
+    edges: dict[str, Edge]
+    start: list[str]
     format: int = FORMAT
-    loops: list[Loop] = []
-    scopes: list[Scope] = []
+    loops: dict[str, Loop] = {}
     start_closed_by: str = ""
     terminals: list[str] = []
     limits: Limits = NO_LIMITS

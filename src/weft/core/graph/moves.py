@@ -9,6 +9,7 @@ from msgspec import Raw
 from weft.core.events import Taken
 from weft.core.graph.board import Board
 from weft.core.graph.model import START, Edge, Node
+from weft.core.graph.names import RUN_SCOPE, scope_name
 from weft.core.graph.opening import composed, leaf
 from weft.core.graph.tokens import (
     Branch,
@@ -19,11 +20,11 @@ from weft.core.graph.tokens import (
     Seg,
     Slot,
     Token,
-    derive,
     innermost_branch,
     path_key,
     scope_key,
 )
+from weft.core.ids import derive
 
 
 class Moves(Board):
@@ -35,7 +36,7 @@ class Moves(Board):
         """Leave a node by these edges; the token is consumed once all that it sends is there."""
         moves: list[tuple[Token, Edge]] = []
         frame: Frame | None = None
-        for taking in sorted(taken, key=lambda one: one.edge) if len(taken) > 1 else taken:
+        for taking in sorted(taken, key=self._place) if len(taken) > 1 else taken:
             edge = self.graph.edges[taking.edge]
             path = self._leave(token.path, edge)
             if edge.opens:
@@ -56,6 +57,9 @@ class Moves(Board):
         if frame is not None:
             self._opened.append(frame)
 
+    def _place(self, taking: Taken) -> int:
+        return self.graph.edges[taking.edge].ordinal
+
     def _leave(self, path: Path, edge: Edge) -> Path:
         """The path behind an edge: loops that it leaves are popped, a back edge goes round once more."""
         path = list(path)
@@ -66,18 +70,18 @@ class Moves(Board):
             return [*path, Seg("l", top.id, top.n + 1)]
         while path and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits:
             run = self.state.loops[path.pop().id]
-            if edge.ordinal not in run.taken:
-                run.taken.append(edge.ordinal)
+            if edge.name not in run.taken:
+                run.taken.append(edge.name)
         return path
 
     def _child(self, token: Token, edge: Edge, path: Path, value: Raw, index: int) -> Token:
         child = Token(
-            id=derive(token.id, edge.ordinal, index),
+            id=derive(token.id, edge.name, index),
             node=edge.to,
             path=path,
             value=value,
             sender=edge.source,
-            edge=edge.ordinal,
+            edge=edge.name,
             seen=token.seen,
             error=token.error,
         )
@@ -108,11 +112,11 @@ class Moves(Board):
         for number, value in enumerate(values):
             index = frame.total
             frame.total += 1
-            frame.branches[index] = Branch(edge=edge.ordinal, item=value if edge.each is not None else Raw(b"null"))
+            frame.branches[index] = Branch(edge=edge.name, item=value if edge.each is not None else Raw(b"null"))
             child = self._child(token, edge, [*frame.path, Seg("f", frame.id, index)], value, index)
             if edge.width and number >= edge.width:
                 child.mode = "queued"
-                frame.queues.setdefault(edge.ordinal, []).append(child.id)
+                frame.queues.setdefault(edge.name, []).append(child.id)
             moves.append((child, edge))
         return moves
 
@@ -140,16 +144,16 @@ class Moves(Board):
         token.mode = "parked"
         self._live_branch(frame, seg, -1)
 
-    def _activate(self, token: Token, node: Node, inside: int = -1) -> None:
+    def _activate(self, token: Token, node: Node, inside: str = "") -> None:
         """The token works here."""
         self._enter_loops(token, node, inside)
         token.node = node.id
         self._wake(token, "ready")
 
-    def _enter_loops(self, token: Token, node: Node, inside: int = -1) -> None:
+    def _enter_loops(self, token: Token, node: Node, inside: str = "") -> None:
         """The loops that the node heads, but for those the token is in already, are entered, outermost first."""
         heads = node.heads
-        if inside >= 0:
+        if inside:
             heads = heads[heads.index(inside) + 1 :]
         for loop in heads:
             self.state.made += 1
@@ -164,24 +168,20 @@ class Moves(Board):
 
     # --- joins and skips ------------------------------------------------------------------------------------------
 
-    def _waited(self, node: Node, path: Path) -> list[int]:
+    def _waited(self, node: Node, path: Path) -> list[str]:
         """The forward edges that can deliver to a node in this scope."""
         if not node.waits:
             return node.incoming
         here = self._static_scope(path)
         return next((delivery.edges for delivery in node.waits if delivery.scope == here), node.incoming)
 
-    def _static_scope(self, path: Path) -> int:
+    def _static_scope(self, path: Path) -> str:
         # What was detached has lost the beginning of its path; its frame knows where that was.
-        scope = self.state.frames[path[0].id].scope if path and path[0].kind == "f" else 0
+        scope = self.state.frames[path[0].id].scope if path and path[0].kind == "f" else RUN_SCOPE
         for seg in path:
-            if seg.kind == "f":
-                edge, loop = self.state.frames[seg.id].branches[seg.n].edge, -1
-            else:
-                edge, loop = -1, self.state.loops[seg.id].loop
-            scope = next(
-                i for i, s in enumerate(self.graph.scopes) if s.parent == scope and s.edge == edge and s.loop == loop
-            )
+            branch = seg.kind == "f"
+            level = self.state.frames[seg.id].branches[seg.n].edge if branch else self.state.loops[seg.id].loop
+            scope = scope_name(scope, level)
         return scope
 
     def _deliver(self, node: Node, edge: Edge, path: Path, item: str) -> None:
@@ -191,18 +191,18 @@ class Moves(Board):
         if slot is None:
             slot = self.state.slots[key] = Slot(node=node.id, path=list(path))
             self.state.places.setdefault(scope_key(path), {})[key] = True
-        if slot.owed.get(edge.ordinal):
+        if slot.owed.get(edge.name):
             self._end_late_delivery(slot, edge, item)
             return
-        slot.items.setdefault(edge.ordinal, []).append(item)
+        slot.items.setdefault(edge.name, []).append(item)
         waited = self._waited(node, path)
-        if len(slot.items) < len(waited) or any(not slot.items.get(ordinal) for ordinal in waited):
+        if len(slot.items) < len(waited) or any(not slot.items.get(name) for name in waited):
             if item and node.join == "edges":
                 self._await(slot, node)
             return
         if node.join == "edges":
             self._try_join(node, slot)
-        elif all(entry == "" for ordinal in waited for entry in slot.items[ordinal]):
+        elif all(entry == "" for name in waited for entry in slot.items[name]):
             self._forget_slot(key)
             self._skip_node(node, path)
 
@@ -214,23 +214,23 @@ class Moves(Board):
 
     def _end_late_delivery(self, slot: Slot, edge: Edge, item: str) -> None:
         """A join went on without this edge: what it brings now ends here."""
-        slot.owed[edge.ordinal] -= 1
-        if not slot.owed[edge.ordinal]:
-            del slot.owed[edge.ordinal]
+        slot.owed[edge.name] -= 1
+        if not slot.owed[edge.name]:
+            del slot.owed[edge.name]
         if item:
             self.consume(self.state.tokens[item])
         if not slot.owed and not any(slot.items.values()):
             self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
 
-    def close_slot(self, slot: Slot) -> list[tuple[int, str]]:
+    def close_slot(self, slot: Slot) -> list[tuple[str, str]]:
         """Take what has come to a join, one item from each edge. What brought nothing is not waited for any longer."""
         self.disarm(slot)
         taken = []
-        for ordinal in self._waited(self.graph.nodes[slot.node], slot.path):
-            if slot.items.get(ordinal):
-                taken.append((ordinal, slot.items[ordinal].pop(0)))
+        for name in self._waited(self.graph.nodes[slot.node], slot.path):
+            if slot.items.get(name):
+                taken.append((name, slot.items[name].pop(0)))
             else:
-                slot.owed[ordinal] = slot.owed.get(ordinal, 0) + 1
+                slot.owed[name] = slot.owed.get(name, 0) + 1
         if any(item for items in slot.items.values() for item in items):
             self._await(slot, self.graph.nodes[slot.node])
         elif not slot.owed and not any(slot.items.values()):
@@ -239,7 +239,7 @@ class Moves(Board):
 
     def _try_join(self, node: Node, slot: Slot) -> None:
         taken = self.close_slot(slot)
-        real = [(ordinal, self.state.tokens[item]) for ordinal, item in taken if item]
+        real = [(name, self.state.tokens[item]) for name, item in taken if item]
         if not real:
             self._skip_node(node, slot.path)
             return
@@ -257,9 +257,9 @@ class Moves(Board):
             self.consume(token)
         self._activate(joined, node)
 
-    def _gathered(self, real: Sequence[tuple[int, Token]]) -> Raw:
+    def _gathered(self, real: Sequence[tuple[str, Token]]) -> Raw:
         """What a join is given: the output of each sender."""
-        return composed({self.graph.edges[ordinal].source: leaf(token.value) for ordinal, token in real})
+        return composed({self.graph.edges[name].source: leaf(token.value) for name, token in real})
 
     def _forget_slot(self, key: str) -> None:
         slot = self.state.slots.pop(key, None)
@@ -269,16 +269,15 @@ class Moves(Board):
             if place is not None:
                 place.pop(key, None)
 
-    def _skip_others(self, path: Path, node: Node | None, taken: set[int], *, opened: bool) -> None:
+    def _skip_others(self, path: Path, node: Node | None, taken: set[str], *, opened: bool) -> None:
         if node is None:
-            others = [ordinal for ordinal in self.graph.start if ordinal not in taken]
+            others = [name for name in self.graph.start if name not in taken]
         else:
-            others = [o for tier in node.tiers for o in tier if o not in taken]
+            others = [name for name in node.main if name not in taken]
             if node.repeat is not None:
-                others += [o for o in node.repeat.exhausted if o not in taken]
-            others.sort()
-        for ordinal in others:
-            self._skip_edge(self.graph.edges[ordinal], path)
+                others += [name for name in node.repeat.exhausted if name not in taken]
+        for name in others:
+            self._skip_edge(self.graph.edges[name], path)
         if node is not None and node.opening and not opened and self._closes_here(node, path):
             self._skip_node(self.graph.nodes[node.closed_by], path)
 
@@ -330,18 +329,17 @@ class Moves(Board):
         if node.heads:
             self._skip_exits(node.heads[0], (), path)
             return
-        edges = sorted(o for tier in node.tiers for o in tier)
-        things: list[tuple[Edge | Node, Path]] = [(self.graph.edges[ordinal], path) for ordinal in edges]
+        things: list[tuple[Edge | Node, Path]] = [(self.graph.edges[name], path) for name in node.main]
         if self._closes_here(node, path):
             things.append((self.graph.nodes[node.closed_by], path))
         self._skip(things)
 
-    def _skip_exits(self, loop: int, taken: Sequence[int], path: Path) -> None:
+    def _skip_exits(self, loop: str, taken: Sequence[str], path: Path) -> None:
         """The ways out of a loop that nobody took, as seen from around it."""
-        edges = [self.graph.edges[ordinal] for ordinal in self.graph.loops[loop].exits]
+        edges = [self.graph.edges[name] for name in self.graph.loops[loop].exits]
         edges = [edge for edge in edges if edge.exits and edge.exits[-1] == loop]
-        opened = {edge.source for edge in edges if edge.opens and edge.ordinal in taken}
-        things: list[tuple[Edge | Node, Path]] = [(edge, path) for edge in edges if edge.ordinal not in taken]
+        opened = {edge.source for edge in edges if edge.opens and edge.name in taken}
+        things: list[tuple[Edge | Node, Path]] = [(edge, path) for edge in edges if edge.name not in taken]
         # A frame that would lie behind the loop is skipped with it, once for all edges that open it.
         openers = dict.fromkeys(edge.source for edge in edges if edge.opens and edge.source not in opened)
         closers = [self.graph.nodes[opener].closed_by for opener in openers]

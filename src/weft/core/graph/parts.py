@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,6 +32,7 @@ from weft.core.graph.model import (
     Undo,
     Work,
 )
+from weft.core.graph.names import Names
 from weft.core.graph.reading import Reader
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
@@ -47,6 +49,7 @@ class Analysis:
     loops: Loops
     frames: Frames
     scopes: Scopes
+    names: Names
     remembered: set[str]
     parts: list[Node]
     output: Expr | None
@@ -61,15 +64,16 @@ class Analysis:
             part,
             fan_in=self._fan_in(index),
             repeat=self._repeat(index, part),
-            tiers=_tiers(main),
-            error_tiers=_tiers(failing),
-            incoming=[arc.ordinal for arc in shape.into[index] if self.flow.reached(arc.source)],
+            main=self._named(main),
+            tiers=self._tiers(main),
+            error_tiers=self._tiers(failing),
+            incoming=self._named(arc for arc in shape.into[index] if self.flow.reached(arc.source)),
             waits=self._waits(index),
-            opening=[arc.ordinal for arc in shape.out[index] if arc.opens],
+            opening=self._named(arc for arc in shape.out[index] if arc.opens),
             closed_by=shape.names[closer] if closer is not None else START,
-            heads=self.loops.heads[index],
-            loop=self.loops.around[index],
-            scopes=self.scopes.works[index],
+            heads=[self.names.loops[ring] for ring in self.loops.heads[index]],
+            loop=self.names.loop(self.loops.around[index]),
+            scopes=[self.names.scopes[scope] for scope in self.scopes.works[index]],
             terminal=len(failing) == len(main),
             remembered=part.id in self.remembered,
             save=[Save(self._settled(save.to, index), save.value) for save in part.save],
@@ -94,8 +98,12 @@ class Analysis:
         if part.repeat is None:
             return None
         back = self.shape.back[index]
-        exhausted = [arc.ordinal for arc in self.shape.out[index] if arc.kind == "timeout"]
-        return msgspec.structs.replace(part.repeat, loop=back.loop, back=back.ordinal, exhausted=exhausted)
+        return msgspec.structs.replace(
+            part.repeat,
+            loop=self.names.loop(back.loop),
+            back=self.names.edges[back.ordinal],
+            exhausted=self._named(arc for arc in self.shape.out[index] if arc.kind == "timeout"),
+        )
 
     def _waits(self, index: int) -> list[Delivery]:
         if index in self.frames.opener:
@@ -103,7 +111,58 @@ class Analysis:
         delivered = self.scopes.delivers[index]
         everything = {ordinal for ordinals in delivered.values() for ordinal in ordinals}
         partly = any(len(ordinals) < len(everything) for ordinals in delivered.values())
-        return [Delivery(scope, sorted(ordinals)) for scope, ordinals in delivered.items()] if partly else []
+        if not partly:
+            return []
+        return [
+            Delivery(self.names.scopes[scope], [self.names.edges[ordinal] for ordinal in sorted(ordinals)])
+            for scope, ordinals in delivered.items()
+        ]
+
+    def _named(self, arcs: Iterable[Arc]) -> list[str]:
+        return [self.names.edges[arc.ordinal] for arc in arcs]
+
+    def _tiers(self, arcs: list[Arc]) -> list[list[str]]:
+        tiers: dict[int, list[str]] = {}
+        for arc in arcs:
+            tiers.setdefault(arc.tier, []).append(self.names.edges[arc.ordinal])
+        return [tiers[tier] for tier in sorted(tiers)]
+
+    def edges(self) -> dict[str, Edge]:
+        """All edges, with all that was found out about them."""
+        return {name: self._edge(name, arc) for name, arc in zip(self.names.edges, self.shape.arcs, strict=True)}
+
+    def _edge(self, name: str, arc: Arc) -> Edge:
+        route = arc.route
+        return Edge(
+            name=name,
+            ordinal=arc.ordinal,
+            source=self.shape.names[arc.source],
+            to=self.shape.names[arc.to],
+            kind=arc.kind,
+            tier=arc.tier,
+            when=arc.when,
+            errors=route.errors if route is not None else None,
+            each=Each(arc.each, _one(ITEM, route.each_name)) if arc.each is not None and route is not None else None,
+            copies=route.copies if route is not None else 0,
+            width=route.width if route is not None else 0,
+            mentions_error=arc.mentions_error,
+            opens=arc.opens,
+            exits=[self.names.loops[ring] for ring in arc.exits],
+            loop=self.names.loop(arc.loop),
+        )
+
+    def rings(self) -> dict[str, Loop]:
+        """All loops, without their bodies: those are in the nodes."""
+        return {name: self._loop(ring) for name, ring in zip(self.names.loops, self.loops.rings, strict=True)}
+
+    def _loop(self, ring: Ring) -> Loop:
+        names = self.shape.names
+        return Loop(
+            header=names[ring.header],
+            latches=[names[arc.source] for arc in ring.latches],
+            parent=self.names.loop(ring.parent),
+            exits=[self.names.edges[ordinal] for ordinal in sorted(ring.exits)],
+        )
 
 
 def node_part(node: FoldedNode, reader: Reader) -> Node:
@@ -113,7 +172,7 @@ def node_part(node: FoldedNode, reader: Reader) -> Node:
         source = node.repeat.condition
         condition = reader.read("condition", source, node.id)[0] if source is not None else None
         fails = node.repeat.exhausted is None
-        repeat = Repeat(condition, node.repeat.at_most, loop=-1, back=-1, until=node.repeat.until, fails=fails)
+        repeat = Repeat(condition, node.repeat.at_most, until=node.repeat.until, fails=fails)
     return Node(
         id=node.id,
         work=_read_work(node, reader),
@@ -156,39 +215,6 @@ def _read_work(node: FoldedNode, reader: Reader) -> Work:
     return msgspec.structs.replace(node.work, **changed) if changed else node.work
 
 
-def written_edge(arc: Arc, names: list[str]) -> Edge:
-    """An edge with all that was found out about it."""
-    route = arc.route
-    return Edge(
-        ordinal=arc.ordinal,
-        source=names[arc.source],
-        to=names[arc.to],
-        kind=arc.kind,
-        tier=arc.tier,
-        when=arc.when,
-        errors=route.errors if route is not None else None,
-        each=Each(arc.each, _one(ITEM, route.each_name)) if arc.each is not None and route is not None else None,
-        copies=route.copies if route is not None else 0,
-        width=route.width if route is not None else 0,
-        mentions_error=arc.mentions_error,
-        opens=arc.opens,
-        exits=arc.exits,
-        loop=arc.loop,
-    )
-
-
-def ring_part(ring: Ring, names: list[str]) -> Loop:
-    """A loop, without its body: that is in the nodes."""
-    return Loop(names[ring.header], [names[arc.source] for arc in ring.latches], ring.parent, sorted(ring.exits))
-
-
 def _one(default: T, value: T) -> T:
     """The default itself where the value equals it, so that it is left out."""
     return default if value == default else value
-
-
-def _tiers(arcs: list[Arc]) -> list[list[int]]:
-    tiers: dict[int, list[int]] = {}
-    for arc in arcs:
-        tiers.setdefault(arc.tier, []).append(arc.ordinal)
-    return [tiers[tier] for tier in sorted(tiers)]

@@ -188,10 +188,10 @@ def _repeat(node: Node, view: View, reader: Reader) -> Route | None:
     if repeat.fails:
         message = f"{node.id} was executed {repeat.at_most} times, as often as it may, and its condition still holds"
         return Route(failure=_failure(node.id, "loop_limit", message))
-    return Route(taken=[Taken(ordinal) for ordinal in repeat.exhausted], verdicts=verdicts)
+    return Route(taken=[Taken(name) for name in repeat.exhausted], verdicts=verdicts)
 
 
-def _executions(view: View, loop: int) -> int:
+def _executions(view: View, loop: str) -> int:
     for seg in reversed(view.token.path):
         if seg.kind == "l" and view.state.loops[seg.id].loop == loop:
             return seg.n + 1
@@ -199,17 +199,17 @@ def _executions(view: View, loop: int) -> int:
 
 
 def _match(
-    graph: Graph, node: Node, tiers: Sequence[Sequence[int]], view: View, reader: Reader
+    graph: Graph, node: Node, tiers: Sequence[Sequence[str]], view: View, reader: Reader
 ) -> tuple[list[Taken], list[Verdict]]:
     taken: list[Taken] = []
     verdicts: list[Verdict] = []
     for tier in tiers:
-        for ordinal in tier:
-            edge = graph.edges[ordinal]
+        for name in tier:
+            edge = graph.edges[name]
             verdict = _judge(edge, view, reader)
             verdicts.append(verdict)
             if verdict.taken:
-                taken.append(Taken(ordinal, _items(edge, view, reader)))
+                taken.append(Taken(name, _items(edge, view, reader)))
                 if node.fan_out == "first_match":
                     return taken, verdicts
         if taken and node.fan_out != "all":
@@ -219,16 +219,16 @@ def _match(
 
 def _judge(edge: Edge, view: View, reader: Reader) -> Verdict:
     if edge.errors is not None and (view.error is None or not _is_caught(edge.errors, view.error)):
-        return Verdict(edge.ordinal, taken=False)
+        return Verdict(edge.name, taken=False)
     if edge.when is None:
-        return Verdict(edge.ordinal, taken=True)
+        return Verdict(edge.name, taken=True)
     try:
         holds, seen = reader.condition(edge.when.source, view.bind(edge.when))
     except WeftError:
         if edge.mentions_error and view.error is None:
-            return Verdict(edge.ordinal, taken=False)  # nothing failed, so there is no error to look at
+            return Verdict(edge.name, taken=False)  # nothing failed, so there is no error to look at
         raise
-    return Verdict(edge.ordinal, holds, seen)
+    return Verdict(edge.name, holds, seen)
 
 
 def _is_caught(errors: Sequence[str], failure: Failure) -> bool:
@@ -257,7 +257,7 @@ def _items(edge: Edge, view: View, reader: Reader) -> list[Raw] | None:
 def _may_end(graph: Graph, node: Node) -> bool:
     if node.on_no_match == "end":
         return True
-    return all(graph.edges[ordinal].mentions_error for tier in node.tiers for ordinal in tier)
+    return all(graph.edges[name].mentions_error for tier in node.tiers for name in tier)
 
 
 def _asked(edge: Edge, verdict: Verdict) -> str:

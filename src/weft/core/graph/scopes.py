@@ -7,18 +7,26 @@ edge pushes, a fan-in pops, a header pushes. Paths are interned, so a step costs
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from weft.core.graph.findings import Problems
 from weft.core.graph.flow import Flow
 from weft.core.graph.frames import Frames
 from weft.core.graph.loops import Loops
-from weft.core.graph.model import Scope
 from weft.core.graph.shape import Arc, Shape
 
 ROOT = 0
 PATHS_PER_NODE_MAX = 64
 LEVELS_MAX = 100
 """Loops and fan-outs inside each other. Tokens carry them all, so a thousand would cost a million."""
+
+
+class Level(NamedTuple):
+    """One level of a static path: the branch of an opening edge, or a loop, inside ``parent``. Level 0 is the run."""
+
+    parent: int
+    edge: int = -1
+    loop: int = -1
 
 
 class Scopes:
@@ -28,7 +36,7 @@ class Scopes:
     """
 
     def __init__(self, shape: Shape, flow: Flow, loops: Loops, frames: Frames) -> None:
-        self.all: list[Scope] = [Scope(-1)]
+        self.all: list[Level] = [Level(-1)]
         self.works: list[list[int]] = [[] for _ in shape.names]
         self.delivers: list[dict[int, list[int]]] = [{} for _ in shape.names]
         self._made: dict[tuple[int, int, int], int] = {}
@@ -61,7 +69,7 @@ class Scopes:
                     arriving[arc.to].setdefault(self._along(arc, scope), []).append(arc.ordinal)
         return True
 
-    def levels(self, scope: int) -> list[Scope]:
+    def levels(self, scope: int) -> list[Level]:
         """The levels of a path, innermost first."""
         found = []
         while scope != ROOT:
@@ -84,7 +92,7 @@ class Scopes:
         made = self._made.get(key)
         if made is None:
             made = self._made[key] = len(self.all)
-            self.all.append(Scope(scope, edge, loop))
+            self.all.append(Level(scope, edge, loop))
             self._depth.append(self._depth[scope] + 1)
         return made
 

@@ -8,7 +8,6 @@ the node's edges cost, however many tokens there are.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any, Literal
 
 import msgspec
@@ -49,7 +48,7 @@ class Token(msgspec.Struct, omit_defaults=True):
     path: Path
     value: Raw = NULL
     sender: str = ""
-    edge: int = -1
+    edge: str = ""
     mode: Mode = "ready"
     seen: dict[str, Seen] = {}
     error: Failure | None = None
@@ -74,7 +73,7 @@ class Token(msgspec.Struct, omit_defaults=True):
 class Branch(msgspec.Struct, omit_defaults=True):
     """One branch of a frame. ``writes``: its mapped output, if it wrote any."""
 
-    edge: int
+    edge: str
     live: int = 0
     status: Literal["open", "arrived", "ended", "failed"] = "open"
     item: Raw = NULL
@@ -109,13 +108,13 @@ class Frame(msgspec.Struct, omit_defaults=True):
     failed: dict[int, Failure] = {}
     fired: bool = False
     seen: dict[str, Seen] = {}
-    queues: dict[int, list[str]] = {}
+    queues: dict[str, list[str]] = {}
     order: list[int] = []
     given: dict[str, int] = {}
     """Once late branches are merged: those that are in it by index, and of an object who gave each of its fields."""
     timer: int = 0
     """What ends the wait of its fan-in."""
-    scope: int = 0
+    scope: str = ""
     """Of a frame whose branches were detached: the static scope that they have left."""
     since: int = 0
     """The number of the event that opened it."""
@@ -125,11 +124,11 @@ class LoopRun(msgspec.Struct, omit_defaults=True):
     """One instance of a loop. ``taken``: exits that some token took."""
 
     id: str
-    loop: int
+    loop: str
     path: Path
     made: int
     live: int = 0
-    taken: list[int] = []
+    taken: list[str] = []
 
 
 class Slot(msgspec.Struct, omit_defaults=True):
@@ -137,10 +136,10 @@ class Slot(msgspec.Struct, omit_defaults=True):
 
     node: str
     path: Path
-    items: dict[int, list[str]] = {}
+    items: dict[str, list[str]] = {}
     timer: int = 0
     """What ends the wait of a join."""
-    owed: dict[int, int] = {}
+    owed: dict[str, int] = {}
     """Edges that a join did not wait for any longer: what they still bring ends here."""
 
 
@@ -199,11 +198,6 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     gone: list[int] = []
     """Of the last event: tasks, timers and questions that went with their tokens."""
     gone_children: list[str] = []
-
-
-def derive(*causes: object) -> str:
-    """An id that follows from its causes."""
-    return blake2b("\x1f".join(map(str, causes)).encode(), digest_size=9).hexdigest()
 
 
 def seen_after(token: Token, output: Raw) -> dict[str, Seen]:

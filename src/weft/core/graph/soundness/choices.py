@@ -67,7 +67,7 @@ class Choices:
         """Which of its error edges take a failure of the node."""
         key = (node.id, -1)
         if key not in self._known:
-            named = [self._graph.edges[ordinal].errors or [] for tier in node.error_tiers for ordinal in tier]
+            named = [self._graph.edges[name].errors or [] for tier in node.error_tiers for name in tier]
             kinds: list[str | None] = [*sorted({kind for kinds in named for kind in kinds}), ANOTHER]
             self._known[key] = self._collect(node, 1, kinds, route_failure)
         return self._known[key]

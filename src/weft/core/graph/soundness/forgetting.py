@@ -21,7 +21,7 @@ def forgotten(graph: Graph) -> Graph:
     return msgspec.structs.replace(
         graph,
         nodes={name: _node(node, needs.get(name)) for name, node in graph.nodes.items()},
-        edges=[_edge(graph, edge, needs) for edge in graph.edges],
+        edges={name: _edge(graph, edge, needs) for name, edge in graph.edges.items()},
         input=None,
         state=None,
         output=None,
@@ -62,7 +62,7 @@ def _need(graph: Graph, fan_in: Node) -> Need:
     return need
 
 
-def _opening(graph: Graph, opener: str) -> list[int]:
+def _opening(graph: Graph, opener: str) -> list[str]:
     return graph.nodes[opener].opening if opener else graph.start
 
 

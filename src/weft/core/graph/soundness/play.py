@@ -43,8 +43,8 @@ class Facts:
     ran: set[str] = field(default_factory=set)
     met: dict[str, Trail] = field(default_factory=dict)
     """Joins that something came to or was opened for."""
-    begun: dict[int, Trail] = field(default_factory=dict)
-    ended: set[int] = field(default_factory=set)
+    begun: dict[str, Trail] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     """Loops that were entered, and that were left."""
     twice: dict[str, Trail] = field(default_factory=dict)
     doubled: dict[str, Trail] = field(default_factory=dict)
@@ -60,11 +60,11 @@ class _Watched(Game):
         super().__init__(graph, state)
         self.entered: list[tuple[str, At, bool]] = []
         self.met: list[str] = []
-        self.ended: list[int] = []
+        self.ended: list[str] = []
         self.skips = 0
 
-    def _activate(self, token: Token, node: Node, inside: int = -1) -> None:
-        self.entered.append((node.id, tuple(token.path), inside >= 0))
+    def _activate(self, token: Token, node: Node, inside: str = "") -> None:
+        self.entered.append((node.id, tuple(token.path), bool(inside)))
         super()._activate(token, node, inside)
 
     def arrive(self, token: Token, edge: Edge) -> None:
@@ -98,7 +98,7 @@ class Play:
         position = Position(GraphState(uid="check", begun=True), {}, {}, Trail())
         game = _Watched(self.graph, position.state)
         origin = Token(id="start", node=START, path=[])
-        game.emit(origin, None, [Taken(ordinal) for ordinal in self.graph.start], NULL, skips=True)
+        game.emit(origin, None, [Taken(name) for name in self.graph.start], NULL, skips=True)
         game.settle()
         self._note(position, game)
         return position
@@ -285,7 +285,7 @@ def _keep(facts: dict[str, Trail] | dict[int, Trail], name: str | int, trail: Tr
 def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
     """The branches to begin with: of those that one edge opened and that have not moved yet, one is enough."""
     found: list[int] = []
-    seen: set[int] = set()
+    seen: set[str] = set()
     for n, tokens in branches.items():
         edge = frame.branches[n].edge
         if len(tokens) == 1 and tokens[0].edge == edge:

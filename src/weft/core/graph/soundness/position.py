@@ -89,7 +89,7 @@ class _Content:
         state = position.state
         for token in state.tokens.values():
             if token.mode not in ("joining", "parked"):
-                waiting = token.edge if token.mode == "queued" else -1
+                waiting = token.edge if token.mode == "queued" else ""
                 self._parts[tuple(token.path)].append(("token", token.node, token.mode, waiting))
         for slot in state.slots.values():
             part = self._slot(slot)

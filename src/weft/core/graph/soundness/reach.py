@@ -22,7 +22,7 @@ class Reach:
     def _work_out(self) -> None:
         before: dict[str, list[str]] = {name: [] for name in self._graph.nodes}
         self._from = dict.fromkeys(self._graph.nodes, 0)
-        for edge in self._graph.edges:
+        for edge in self._graph.edges.values():
             if edge.source:
                 before[edge.to].append(edge.source)
                 self._from[edge.source] |= self._bit[edge.to]
@@ -43,8 +43,7 @@ def may_repeat(graph: Graph) -> frozenset[str]:
     return frozenset(
         name
         for name, node in graph.nodes.items()
-        if node.join == "plain"
-        and (len(node.incoming) > 1 or any(graph.edges[ordinal].exits for ordinal in node.incoming))
+        if node.join == "plain" and (len(node.incoming) > 1 or any(graph.edges[name].exits for name in node.incoming))
     )
 
 
@@ -59,8 +58,8 @@ def fed_joins(graph: Graph, node: str, reach: Reach) -> list[str]:
     stack = [node]
     while stack:
         here = graph.nodes[stack.pop()]
-        for ordinal in (*(o for tier in here.tiers for o in tier), *(here.repeat.exhausted if here.repeat else ())):
-            target = graph.nodes[graph.edges[ordinal].to]
+        for name in (*(o for tier in here.tiers for o in tier), *(here.repeat.exhausted if here.repeat else ())):
+            target = graph.nodes[graph.edges[name].to]
             if target.id in seen:
                 continue
             opener = target.fan_in.opener if target.fan_in is not None else node

@@ -1,0 +1,52 @@
+"""Names of edges, loops and scopes: made of what they connect, so that they survive changes elsewhere. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from weft.core.graph.loops import Ring
+from weft.core.graph.scopes import ROOT, Scopes
+from weft.core.graph.shape import Shape
+from weft.core.ids import derive
+
+RUN_SCOPE = ""
+"""The scope outside all branches and loops."""
+
+
+@dataclass(slots=True)
+class Names:
+    """Each list is indexed by the number that the analyses use."""
+
+    edges: list[str]
+    loops: list[str]
+    scopes: list[str]
+
+    def loop(self, number: int) -> str:
+        """The name of a loop; "" for none."""
+        return self.loops[number] if number >= 0 else ""
+
+
+def scope_name(parent: str, level: str) -> str:
+    """The scope inside ``parent`` that an opening edge or a loop makes. Short, however deep it lies."""
+    return derive("scope", parent, level)
+
+
+def find_names(shape: Shape, rings: list[Ring], scopes: Scopes) -> Names:
+    """Name everything: an edge by its ends and its kind, a loop by its header, a scope by the way into it."""
+    counts: Counter[str] = Counter()
+
+    def numbered(name: str) -> str:
+        counts[name] += 1
+        return name if counts[name] == 1 else f"{name}#{counts[name]}"
+
+    edges = []
+    for arc in shape.arcs:
+        pair = f"{shape.names[arc.source]}>{shape.names[arc.to]}"
+        edges.append(numbered(pair if arc.kind == "main" else f"{pair}@{arc.kind}"))
+    loops = [numbered(shape.names[ring.header]) for ring in rings]
+    named = [RUN_SCOPE]
+    for level in scopes.all[ROOT + 1 :]:
+        inside = edges[level.edge] if level.edge >= 0 else loops[level.loop]
+        named.append(scope_name(named[level.parent], inside))
+    return Names(edges, loops, named)
