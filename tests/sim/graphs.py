@@ -297,7 +297,10 @@ impatient = graph(
         "split": {"pass": True, "next": [{"to": ["quick", "slow"]}]},
         "quick": step("bump", next="meet"),
         "slow": {"wait": "30m", "next": "meet"},
-        "meet": {"join": {"wait": "edges", "timeout": "2m"}, "pass": True, "catch": "gone"},
+        # A clock that jumps by hours brings both ways here at once.
+        "meet": {
+            "join": {"wait": "edges", "timeout": "2m"}, "pass": True, "save": {"state.how": "in time"}, "catch": "gone",
+        },
         "gone": {
             "step": "say", "with": {"what": "${error.code}", "n": "${input.n}"}, "save": {"state.how": "${output}"},
         },
@@ -462,7 +465,7 @@ GRAPHS = Cast(
         Kind(caller, _n, lambda a: [a["n"] + 2, 2 * a["n"] + 5, a["n"] + 1], weight=3),
         Kind(hurried, _n, lambda a: {"n": a["n"] + 1}, weight=3),
         Kind(hasty, _n, lambda a: {"n": a["n"] + 1}, weight=3),
-        Kind(impatient, _n, lambda a: {"how": f"timed_out {a['n']}"}, weight=2),
+        Kind(impatient, _n, lambda a: lambda told: told["how"] in ("in time", f"timed_out {a['n']}"), weight=2),
         Kind(undone, _n, lambda a: ANY, fails="Critical", weight=4),
         Kind(torn, lambda r: _items(r, 2, 4), lambda a: ANY, fails="Critical", weight=4),
         Kind(letters, _n, lambda a: {"n": a["n"] + 1}, fails="Critical", letters=True, weight=4),
