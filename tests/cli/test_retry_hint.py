@@ -52,7 +52,7 @@ async def hint_of(workflow: object) -> tuple[str, str]:
         with pytest.raises(weft.RunFailed) as failed:
             await handle.result()
         row = await handle._door.row(RunId(handle.id))
-        history = History(row.uid)
+        history = History()
         async for stored in handle._door.events(row):
             history.add(stored)
         try:

@@ -36,7 +36,7 @@ def test_a_cancelled_run_is_cancelled_with_its_reason() -> None:
     desk = cancelled(app, flow(), reason="not wanted")
     assert desk.status() == "cancelled"
     assert desk.kinds() == [
-        "run_started", "timer_set", "cancel_requested", "entry_cancelled", "code_ended", "run_cancelled",
+        "run_started", "timer_set", "cancel_requested", "entry_cancelled", "run_ending", "run_cancelled",
     ]  # fmt: skip
 
 

@@ -186,7 +186,7 @@ class Ledger(History):
                 self.timers.pop(timer, None)
             case e.WaitTimedOut(wait=wait):
                 self.timers.pop(wait, None)
-            case e.RunTimedOut() | e.CancelRequested() | e.CodeEnded():
+            case e.RunTimedOut() | e.CancelRequested() | e.RunEnding():
                 self.timers.pop(0, None)
         for effect in self.machine.effects(event):
             self.account(effect)

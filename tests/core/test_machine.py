@@ -246,7 +246,7 @@ def test_undo_is_newest_first_and_one_at_a_time() -> None:
 def test_a_failure_waits_for_running_tasks_that_can_be_undone_and_for_children_that_were_told_to_stop() -> None:
     child = c.StartChild("", "c", 1, "child", "1", "code", Raw(b"{}"), "d")
     history = begun(step(undo=UNDO), step(n=2), child)
-    assert kinds(history.give(c.FailRun(FAILURE))) == ["entry_cancelled"] * 3 + ["code_ended"]
+    assert kinds(history.give(c.FailRun(FAILURE))) == ["entry_cancelled"] * 3 + ["run_ending"]
     assert list(history.state.tasks) == [2]
     history.give(c.ReportTaskSucceeded(EntryId(2), 1, 1))
     assert not history.state.over
@@ -257,7 +257,7 @@ def test_a_failure_waits_for_running_tasks_that_can_be_undone_and_for_children_t
 
 def test_a_held_run_that_is_cancelled_has_no_code_to_tell() -> None:
     history = begun(step(), c.HoldRun("code.diverged", "why"))
-    assert kinds(history.give(c.CancelRun("x"))) == ["cancel_requested", "entry_cancelled", "code_ended"]
+    assert kinds(history.give(c.CancelRun("x"))) == ["cancel_requested", "entry_cancelled", "run_ending"]
     assert history.state.status == "cancelled"
 
 
@@ -316,7 +316,7 @@ def test_a_held_run_that_was_being_cancelled_goes_on_being_cancelled() -> None:
 
 def test_a_held_run_that_was_being_cancelled_can_be_ended_by_asking_again() -> None:
     history = begun(step(), c.CancelRun("x"), c.HoldRun("code.diverged", "why"))
-    assert kinds(history.give(c.CancelRun("again"))) == ["entry_cancelled", "code_ended"]
+    assert kinds(history.give(c.CancelRun("again"))) == ["entry_cancelled", "run_ending"]
     assert history.state.status == "cancelled"
     assert history.state.cancelled == "x"
 

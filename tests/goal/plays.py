@@ -10,11 +10,13 @@ import msgspec
 from tests.goal.documents import catalogue_of, steps_of
 from tests.goal.table import Table
 from weft.core import commands as c
+from weft.core import events as e
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import Plan, make_plan
-from weft.core.goal.state import GoalState, item_token
+from weft.core.goal.state import GoalState
+from weft.core.ids import EntryId
 
 
 def plan_of(document: Mapping[str, Any], goals: list[str], given: Mapping[str, Any], *more: StepDef) -> Plan:
@@ -28,8 +30,12 @@ def start(
 
 
 def answer(table: Table, step: str, index: int = 0, **kwargs: Any) -> Table:
-    token = item_token(table.state.uid, step, index)
-    table.tell(c.AnswerWork(step=step, index=index, token=token, **kwargs))
+    handed_out = [
+        number
+        for number, event in enumerate(table.events, 1)
+        if isinstance(event, e.TaskScheduled) and (event.node, event.item) == (step, index)
+    ]
+    table.tell(c.AnswerWork(task=EntryId(handed_out[-1]), **kwargs))
     return table
 
 

@@ -128,7 +128,7 @@ class Table:
                 self.timers.pop(n, None)
             case e.RunPaused():
                 self.tasks.clear()
-            case e.CodeEnded():
+            case e.RunEnding():
                 self.timers.pop(0, None)
             case e.RunRetried():
                 self.ended = False

@@ -18,7 +18,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.flow import Flow
 from weft.core.goal.machine import GoalMachine
-from weft.core.ids import Millis, RunUid, Seq
+from weft.core.ids import Millis, Seq
 from weft.errors import Refused, RunUndone
 from weft.ports.store import StoredEvent
 from weft.runtime.history import History
@@ -133,7 +133,7 @@ def test_a_history_tells_of_a_retry_as_it_is_now() -> None:
 
 
 def told(table: Table) -> list[tuple[str, str]]:
-    history = History(RunUid(table.state.uid))
+    history = History()
     for seq, (event, at) in enumerate(table.log, 1):
         history.add(StoredEvent(Seq(seq), Millis(at), e.encode(event)))
     return [(mark.location, mark.status) for mark in history.current()]
@@ -244,16 +244,12 @@ def _patient(behaviour: Any, seed: int) -> Any:
 def _assert_nothing_twice(
     table: Table, since: list[e.AnyEvent], over: set[str], done: dict[str, set[int]], seed: int
 ) -> None:
-    tokens = {
-        table.machine.fold.flow.steps[step].token(table.state.uid, index)  # type: ignore[union-attr]
-        for step, indexes in done.items()
-        for index in indexes
-    }
+    items = {(step, index) for step, indexes in done.items() for index in indexes}
     for event in since:
         if isinstance(event, e.StepStarted | e.StepFailed | e.StepSkipped):
             assert event.step not in over, f"seed {seed}"
         if isinstance(event, e.TaskScheduled):
-            assert event.token not in tokens, f"seed {seed}"
+            assert (event.node, event.item) not in items, f"seed {seed}"
 
 
 def test_a_user_retries_a_goal_run() -> None:

@@ -378,7 +378,8 @@ def webhook(world: World, run: SimRun[Any], body: bytes, *, uid: str = "", key: 
     """Answer the only work item of a run, or what looks like it."""
     content = world._store.content
     own = content.ids[run.id]  # type: ignore[index]
-    token = HOOKS.token(Receipt(run.id, "render", f"{uid or own}/render", 1))
+    task = next(event.seq for event in content.runs[own].events if b'"kind":"task_scheduled"' in event.body)
+    token = HOOKS.token(Receipt(run.id, uid or own, task, "render", 1))
     signature = sign(key or HOOKS.key(token), body, now_s=world.now_ms // 1000 - age_s)
     arrived = Arrived(token=token, body=body, signature=signature)
     return world.perform(lambda: take_webhook(world.app.door, HOOKS, arrived))

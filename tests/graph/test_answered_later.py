@@ -41,14 +41,13 @@ def called(table: Table, node: str = "a") -> PerformTask:
 def accept(table: Table) -> c.AnswerWork:
     """The far side takes the call; gives a good answer to it."""
     effect = called(table)
-    token = table.state.by_task[effect.task]
     table.tell(c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery))
-    return c.AnswerWork(step="a", index=0, token=token, output=Raw(b'{"link":"l"}'), attempt=effect.attempt)
+    return c.AnswerWork(task=effect.task, output=Raw(b'{"link":"l"}'), attempt=effect.attempt)
 
 
 def failing(answer: c.AnswerWork, attempt: int = 1) -> c.AnswerWork:
     boom = Failure(type="Boom", message="boom")
-    return c.AnswerWork(step=answer.step, index=0, token=answer.token, failure=boom, attempt=attempt)
+    return c.AnswerWork(task=answer.task, failure=boom, attempt=attempt)
 
 
 def test_an_accepted_call_waits_in_nobodys_hands_and_its_answer_is_the_output() -> None:
@@ -71,17 +70,15 @@ def test_an_accepted_call_waits_in_nobodys_hands_and_its_answer_is_the_output() 
 def test_an_answer_may_come_before_the_call_was_accepted() -> None:
     table = rendering()
     effect = called(table)
-    table.tell(c.AnswerWork(step="a", index=0, token=table.state.by_task[effect.task], output=Raw(b'{"link":"l"}')))
+    table.tell(c.AnswerWork(task=effect.task, output=Raw(b'{"link":"l"}')))
     assert table.state.status == "completed"
     assert not table.machine.decide(c.ReportWorkAccepted(effect.task, 1, 1), table.env())
 
 
-def test_a_second_answer_and_one_for_another_node_decide_nothing() -> None:
+def test_a_second_answer_and_one_for_an_unknown_task_decide_nothing() -> None:
     table = rendering(b={"wait": "1h"})
     answer = accept(table)
-    other = c.AnswerWork(step="b", index=0, token=answer.token, output=Raw(b"1"))
-    unknown = c.AnswerWork(step="a", index=0, token="f" * 18, output=Raw(b"1"))
-    assert not table.machine.decide(other, table.env())
+    unknown = c.AnswerWork(task=EntryId(999), output=Raw(b"1"))
     assert not table.machine.decide(unknown, table.env())
 
     table.tell(answer)

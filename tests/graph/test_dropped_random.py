@@ -67,7 +67,7 @@ def after_the_end(play: UndoPlay) -> list[str]:
     over = False
     found = []
     for seq, event in enumerate(play.log, 1):
-        over = over or isinstance(event, e.CodeEnded) or (isinstance(event, e.FailureRaised) and not event.taker)
+        over = over or isinstance(event, e.RunEnding) or (isinstance(event, e.FailureRaised) and not event.taker)
         if over and isinstance(event, e.UndoScheduled):
             found.append(places[seq])
     return found

@@ -314,7 +314,7 @@ def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]
 def _ending(events: list[e.AnyEvent]) -> int:
     """Where the log has the end of what the run wanted to do."""
     for place, event in enumerate(events):
-        if isinstance(event, e.CodeEnded) or (isinstance(event, e.FailureRaised) and not event.taker):
+        if isinstance(event, e.RunEnding) or (isinstance(event, e.FailureRaised) and not event.taker):
             return place
     return len(events)
 
@@ -364,7 +364,7 @@ def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
     cancels = sum(isinstance(event, e.CancelRequested) for event in events)
     if cancels > 1:
         yield f"it was told {cancels} times to stop"
-    too_late = any(isinstance(event, e.CodeEnded | e.FailureRaised) for event in events)
+    too_late = any(isinstance(event, e.RunEnding | e.FailureRaised) for event in events)
     if run.id in ledger.acks.get("cancel", {}) and not cancels and not too_late:
         yield "its cancellation was acknowledged and is not there"
     answers = [event for event in events if isinstance(event, e.AskAnswered) and event.by]

@@ -33,7 +33,7 @@ REACHED = (
     "commit accepted", "commit stale_epoch", "commit mail_waiting", "release accepted", "release mail_waiting", "claim",
     "create accepted", "mail accepted", "mail over",
     # What runs do.
-    "run_started", "run_completed", "run_failed", "run_cancelled", "cancel_requested", "run_timed_out", "code_ended",
+    "run_started", "run_completed", "run_failed", "run_cancelled", "cancel_requested", "run_timed_out", "run_ending",
     "run_paused", "run_resumed", "run_retried", "attributes_set", "task_scheduled", "task_succeeded", "task_failed",
     "task_lost", "undo_scheduled", "timer_set", "timer_fired", "message_received", "message_awaited", "messages_taken",
     "wait_timed_out", "ask_opened", "ask_answered", "child_started", "child_ended", "value_recorded", "race_decided",
@@ -49,7 +49,7 @@ REACHED_BY_GRAPHS = (
     "mood throw_after", "mood hang", "mood die_before", "mood die_after", "body of another host's run",
     "commit stale_epoch", "commit mail_waiting", "release accepted", "memory compared with the log",
     "a decision waited for a blob",
-    "run_completed", "run_failed", "run_cancelled", "run_timed_out", "run_paused", "run_retried", "code_ended",
+    "run_completed", "run_failed", "run_cancelled", "run_timed_out", "run_paused", "run_retried", "run_ending",
     "node_routed", "node_failed", "failure_raised", "letter_discarded", "task_failed", "task_lost", "undo_scheduled",
     "timer_fired", "ask_opened", "ask_answered", "child_started", "child_ended", "wait_timed_out", "entry_cancelled",
     "boundary blob.put", "boundary recovery.claimed", "boundary recovery.loaded", "boundary release.before",

@@ -15,7 +15,7 @@ from weft.steps.http.signing import WINDOW_S, Receipt, Webhooks, sign, verify, w
 KEY = "ab" * 32
 NOW_S = 1_800_000_000
 BODY = b'{"success": true, "outputs": {"total": 5}}'
-RECEIPT = Receipt("order/1 ü", "price", "u1/price[2]", 3)
+RECEIPT = Receipt("order/1 ü", "u1", 7, "price", 3)
 WEBHOOKS = Webhooks("https://weft.example/webhook", "a secret of enough bytes")
 
 
@@ -92,9 +92,9 @@ def test_a_webhook_comes_back_to_what_it_is_for() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        Receipt("order-2", "price", "u1/price[2]", 3),
-        Receipt("order/1 ü", "pay", "u1/price[2]", 3),
-        Receipt("order/1 ü", "price", "u1/price[2]", 4),
+        Receipt("order-2", "u1", 7, "price", 3),
+        Receipt("order/1 ü", "u1", 8, "price", 3),
+        Receipt("order/1 ü", "u1", 7, "price", 4),
     ],
 )
 def test_who_was_asked_for_one_thing_cannot_answer_for_another(other: Receipt) -> None:

@@ -24,7 +24,7 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
     """Events in order; with ``follow`` also those to come, until the run is over."""
     out = console()
     async with found(run, url, app) as (door, row):
-        history = History(row.uid)
+        history = History()
         async for stored in door.events(row, follow=follow):
             # Also those before ``after`` are read: they say what the places are called.
             mark = history.add(stored)

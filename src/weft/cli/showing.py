@@ -58,7 +58,7 @@ NODE_ROUTED = b'"kind":"node_routed"'
 
 async def history_of(door: Door, row: RunRow) -> History:
     """The whole log of a run."""
-    history = History(row.uid)
+    history = History()
     async for stored in door.events(row):
         history.add(stored)
     return history

@@ -33,7 +33,7 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
     """Follow a run until it is over or held, and print how it ended; 1 if it did not complete."""
     async with found(run, url, app) as (door, row):
         out = console()
-        history = History(row.uid)
+        history = History()
         await _catch_up(door, row, history)
         # Elsewhere than on a terminal nothing below shows the status again.
         out.print(Text(row.id, style="bold") if out.is_terminal else standing(row, history, door.clock.now_ms()))

@@ -39,6 +39,10 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     """The queue of its steps that name none."""
     words: list[str] = []
     """Arguments that are text as it was typed: whoever takes the run up reads them by their declared types."""
+    root: str = ""
+    """The uid of the run at the root of its tree, if that is another one."""
+    trace: str = ""
+    """The W3C traceparent of whoever starts it."""
     refused: str = ""
     """Why this start cannot be: the run is made all the same, and fails, so that its parent hears of it."""
     refused_as: str = "run.id_taken"
@@ -282,11 +286,9 @@ class ReportWorkAccepted(Command, frozen=True, tag="report_work_accepted"):
 
 
 class AnswerWork(Command, frozen=True, kw_only=True, tag="answer_work"):
-    """The answer of asynchronous work; it names the item, not the hand-out. ``attempt`` 0: the latest."""
+    """The answer of asynchronous work; it names the task, not the hand-out. ``attempt`` 0: the latest."""
 
-    step: str
-    index: int
-    token: str
+    task: EntryId
     output: Raw = NULL
     failure: Failure | None = None
     retryable: bool = False

@@ -52,7 +52,12 @@ FORMAT = 1
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+    """``line``: the first uid of a line of forks. Ids of tokens, frames and work items derive from it, so that the log
+    folds under another uid; keys, child uids and references to blobs derive from the run's own.
+    """
+
     run_id: str
+    line: str = ""
     workflow: str
     input: Raw
     version: str = "1"
@@ -65,6 +70,10 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     """The values, at the start, of the parameters that the input leaves out."""
     queue: str = ""
     """The queue of its steps that name none."""
+    root: str = ""
+    """The uid of the run at the root of its tree, if that is another one."""
+    trace: str = ""
+    """The W3C traceparent of whoever started it."""
 
 
 class RunCompleted(Event, frozen=True, kw_only=True, tag="run_completed"):
@@ -98,7 +107,7 @@ class RunTimedOut(Event, frozen=True, kw_only=True, tag="run_timed_out"):
     """The run's own deadline passed; the code is told like at a cancel, and the run will fail."""
 
 
-class CodeEnded(Event, frozen=True, kw_only=True, tag="code_ended"):
+class RunEnding(Event, frozen=True, kw_only=True, tag="run_ending"):
     """The code is over, and what it left (undos, children to stop) must end before the run does.
 
     ``output``: it returned this, and the run completes when all that was dropped has been undone.
@@ -144,13 +153,16 @@ class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
 
 
 class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
-    """Work for outside: of an entry of code (``at``), or of a token of a graph, at a node."""
+    """Work for outside: of an entry of code (``at``), of a token of a graph at a node, or of an item of a goal's step
+    (``node``).
+    """
 
     step: str
     input: Raw
     at: Path = []
     node: str = ""
     token: str = ""
+    item: int = 0
     digest: str = ""
     add: list[str] = []
     policy: Policy = DEFAULT_POLICY
@@ -270,6 +282,7 @@ class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
     at: Path = []
     node: str = ""
     token: str = ""
+    item: int = 0
     form: dict[str, Any] | None = None
     about: Raw = NULL
     of: list[str] = []
@@ -334,6 +347,7 @@ class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
     at: Path = []
     node: str = ""
     token: str = ""
+    item: int = 0
     digest: str = ""
     style: Style = "code"
     due: int = 0
@@ -457,7 +471,7 @@ AnyEvent = (
     | RunCancelled
     | CancelRequested
     | RunTimedOut
-    | CodeEnded
+    | RunEnding
     | RunPaused
     | RunResumed
     | RunHeld

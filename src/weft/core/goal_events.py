@@ -1,6 +1,7 @@
 """What goal runs record. The words are part of ``weft.core.events`` and asked for there.
 
-The dispatch of a work item is a task_scheduled, child_started or ask_opened with its token. Its outcome is told by the
+The dispatch of a work item is a task_scheduled, child_started or ask_opened with its step (``node``) and its number
+(``item``). Its outcome is told by the
 events of tasks, children and questions.
 """
 
@@ -42,8 +43,7 @@ class WorkSkipped(Event, frozen=True, kw_only=True, tag="work_skipped"):
     """The predicate refuses one item of a fan-out."""
 
     step: str
-    index: int
-    token: str
+    item: int
 
 
 class WorkResumed(Event, frozen=True, kw_only=True, tag="work_resumed"):

@@ -18,11 +18,11 @@ from weft.core.events import (
     AnyEvent,
     CancelRequested,
     ChildStarted,
-    CodeEnded,
     EntryCancelled,
     Parent,
     RunCancelled,
     RunCompleted,
+    RunEnding,
     RunFailed,
     RunPaused,
     RunResumed,
@@ -48,6 +48,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         return ()
     started = RunStarted(
         run_id=command.run_id,
+        line=state.uid,
         workflow=command.workflow,
         input=command.input,
         version=command.version,
@@ -58,6 +59,8 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         scheduled_at=command.scheduled_at,
         defaults=command.defaults,
         queue=command.queue,
+        root=command.root,
+        trace=command.trace,
     )
     if not command.refused:
         return (started,)
@@ -74,7 +77,7 @@ def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:
         return ()
     requested = (CancelRequested(reason=command.reason),) if state.cancelled is None else ()
     if state.status == "held" or command.force:
-        return (*requested, *let_go(state), CodeEnded())
+        return (*requested, *let_go(state), RunEnding())
     return requested
 
 
@@ -113,9 +116,9 @@ def let_go(state: State) -> list[EntryCancelled]:
     return events
 
 
-def code_ended(state: State, failure: Failure | None) -> list[AnyEvent]:
+def end_of_run(state: State, failure: Failure | None) -> list[AnyEvent]:
     """The code is over without a result: what it left open is let go, then the run ends by itself (``follow``)."""
-    return [*let_go(state), CodeEnded(failure=failure)]
+    return [*let_go(state), RunEnding(failure=failure)]
 
 
 def may_undo(state: State) -> bool:
@@ -215,9 +218,10 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
             entry=state.seq,
             run_id=state.run_id,
             facts=facts,
-            root=root_of(state),
             depth=depth_of(state) + 1,
         ),
+        root=root_of(state),
+        trace=state.trace,
         # Who started a run has started what it starts.
         attributes={name: value for name, value in state.attributes.items() if name == STARTED_BY},
     )
@@ -230,6 +234,9 @@ def evolve_started(state: State, event: RunStarted, at: int) -> None:
     """What was asked for, as it was asked."""
     state.started = True
     state.run_id = event.run_id
+    state.line = event.line
+    state.root = event.root
+    state.trace = event.trace
     state.workflow = event.workflow
     state.version = event.version
     state.input = event.input
@@ -243,7 +250,7 @@ def evolve_started(state: State, event: RunStarted, at: int) -> None:
         state.attributes = dict(event.attributes)
 
 
-def evolve_ended(state: State, event: CodeEnded) -> None:
+def evolve_ended(state: State, event: RunEnding) -> None:
     """The code is over: with a result, or with all that was dropped left for the run to undo."""
     state.ended = True
     state.held = None

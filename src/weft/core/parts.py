@@ -62,8 +62,6 @@ class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
     run_id: str = ""
     facts: bool = False
     """Of a goal run the parent wants the facts by name, and nothing else."""
-    root: str = ""
-    """The uid of the run at the root of the tree."""
     depth: int = 2
     """How many runs there are from the root down to the child, both included."""
 

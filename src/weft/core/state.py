@@ -16,7 +16,7 @@ from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Path, Policy,
 from weft.core.ids import EntryId
 from weft.errors import Failure
 
-FOLD = 2
+FOLD = 3
 """The number of the fold. Raise it when ``evolve`` or a state's shape changes: older snapshots are then ignored."""
 
 Status = Literal[
@@ -149,6 +149,11 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     uid: str
     run_id: str = ""
+    line: str = ""
+    """The first uid of its line of forks."""
+    root: str = ""
+    """The uid of the run at the root of its tree, if that is another one."""
+    trace: str = ""
     workflow: str = ""
     version: str = "1"
     input: Raw = NULL

@@ -7,7 +7,7 @@ from weft.core.state import State
 
 def root_of(state: State) -> str:
     """The uid of the run at the root."""
-    return state.parent.root or state.parent.uid if state.parent is not None else state.uid
+    return state.root or state.uid
 
 
 def depth_of(state: State) -> int:

@@ -23,9 +23,9 @@ OVER = ("completed", "failed", "cancelled")
 
 
 class History:
-    """Grows by one event at a time. ``uid``: the run's own, by which the work items of goals are known."""
+    """Grows by one event at a time."""
 
-    def __init__(self, uid: str = "") -> None:
+    def __init__(self) -> None:
         self.marks: dict[int, Mark] = {}
         self.status = "running"
         self.seq = 0
@@ -42,7 +42,6 @@ class History:
         self._newest: dict[str, int] = {}
         self._letters: dict[str, bytes] = {}
         self._visits: dict[str, int] = {}
-        self._uid = uid
         self._goal: GoalMarks | None = None
 
     def current(self) -> list[Mark]:
@@ -57,7 +56,7 @@ class History:
         event = e.decode(stored.body)
         self.seq = stored.seq
         if isinstance(event, e.RunStarted) and event.style == "goal":
-            self._goal = GoalMarks(self._uid, self.marks, self._keep)
+            self._goal = GoalMarks(self.marks, self._keep)
         told = self._goal.take(event, stored) if self._goal is not None else None
         if told is not None:
             return told
@@ -190,7 +189,7 @@ class History:
                 self._over("cancelled", at)
             case e.CancelRequested(reason=reason):
                 self.status, self.reason, self.held = "cancelling", reason, ""
-            case e.CodeEnded(output=output) if not output:
+            case e.RunEnding(output=output) if not output:
                 self.status = "rolling_back"
             case e.RunPaused():
                 self.status = "paused"

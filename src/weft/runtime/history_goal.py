@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from weft.core import events as e
-from weft.core.goal.state import item_token
 from weft.ports.store import StoredEvent
 from weft.runtime.marks import Mark, end, marked
 
@@ -19,14 +18,12 @@ _OPENING = (e.TaskScheduled, e.AskOpened, e.ChildStarted)
 class GoalMarks:
     """Grows with the history that it belongs to. ``keep`` makes a mark the newest of its place."""
 
-    def __init__(self, uid: str, marks: dict[int, Mark], keep: Callable[[Mark], Mark]) -> None:
-        self._uid = uid
+    def __init__(self, marks: dict[int, Mark], keep: Callable[[Mark], Mark]) -> None:
         self._marks = marks
         self._keep = keep
         self._steps: dict[str, Mark] = {}
         self._items: dict[str, list[Mark]] = {}
-        self._tokens: dict[str, tuple[str, int]] = {}
-        """Which work item a token names."""
+        self._started: set[str] = set()
 
     def take(self, event: Any, stored: StoredEvent) -> Mark | None:
         """The mark that an event of a goal run made or changed; None: it is like any other run's event."""
@@ -41,7 +38,7 @@ class GoalMarks:
                 return self._over(step, "failed", stored, failure=failure)
             case e.StepSkipped(step=step, reason=reason):
                 return self._over(step, "skipped", stored, why=reason)
-            case e.WorkSkipped(step=step, index=index):
+            case e.WorkSkipped(step=step, item=index):
                 mark = Mark(stored.seq, f"{step}/{index}", "item", "", stored.at, why="predicate returned false")
                 end(mark, "skipped", stored.at)
                 return self._keep(mark)
@@ -51,15 +48,14 @@ class GoalMarks:
                 return self._noted(number, 0, "")
             case e.WorkRecalled(task=number, run_id=run_id):
                 return self._noted(number, 0, f"as in {run_id}")
-        if isinstance(event, _OPENING) and event.token in self._tokens:
-            return self._item(event, *self._tokens[event.token], stored)
+        if isinstance(event, _OPENING) and event.node:
+            return self._item(event, event.node, event.item, stored)
         return None
 
     def _start(self, event: e.StepStarted, stored: StoredEvent) -> Mark:
         what = f"{event.work_items:,} item{'s' if event.work_items != 1 else ''}" if event.fan_out else event.step
         mark = self._steps[event.step] = self._keep(Mark(stored.seq, event.step, "step", what, stored.at))
-        for index in range(event.work_items):
-            self._tokens[item_token(self._uid, event.step, index)] = (event.step, index)
+        self._started.add(event.step)
         if event.fan_out:
             self._items[event.step] = []
         return mark
@@ -77,7 +73,7 @@ class GoalMarks:
             mark = self._steps.get(step)
             if mark is None:
                 continue
-            if item_token(self._uid, step, 0) in self._tokens:
+            if step in self._started:
                 mark.status, mark.ended, mark.failure, mark.why, mark.attempts = "open", None, None, "", 1
             else:
                 del self._steps[step]

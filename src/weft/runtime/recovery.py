@@ -187,8 +187,8 @@ class Recovery:
     async def _is_cut_off(self, loaded: Loaded) -> bool:
         """Whether this is the start of a run below a root that is cancelled."""
         starts = (c.decode(mail.body) for mail in loaded.inbox if mail.id == START_MAIL)
-        parents = [start.parent for start in starts if isinstance(start, c.StartRun) and start.parent is not None]
-        return any([await self._engine.trees.is_cancelled(parent.root or parent.uid) for parent in parents])
+        roots = [start.root for start in starts if isinstance(start, c.StartRun) and start.root]
+        return any([await self._engine.trees.is_cancelled(root) for root in roots])
 
     async def _fetch_input(self, actor: Actor, loaded: Loaded) -> None:
         """Nobody has checked the input of a run that was started by name: its first decision needs it."""

@@ -7,25 +7,19 @@ or after the item was over, decides nothing and is taken like the first one.
 from __future__ import annotations
 
 import contextlib
-import re
 
 import msgspec
 from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import values
-from weft.core.goal.state import item_token
-from weft.core.ids import RunId
+from weft.core.ids import EntryId, RunId
 from weft.errors import Failure, NotAllowed, NotFound, RunFinished
 from weft.runtime.door import Door
 from weft.steps.failures import failure_of
 from weft.steps.http.envelope import read_outputs
 from weft.steps.http.failures import HttpFailed, NotAnAnswer
 from weft.steps.http.signing import Receipt, Webhooks
-
-_ITEM = re.compile(r"(?P<step>.+?)(?:\[(?P<index>\d{1,5})\])?")
-_TOKEN = re.compile(r"(?P<step>.+)/(?P<token>[0-9a-f]+)(?:~\d+)?")
-"""Where a node of a graph works: its name and its token; a run that is tried again counts its calls anew."""
 
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,44 +42,17 @@ async def take_webhook(door: Door, webhooks: Webhooks, arrived: Arrived) -> str:
     """
     now_s = door.clock.now_ms() // 1000
     receipt = webhooks.open(arrived.token, arrived.body, arrived.signature, now_s=now_s, key=arrived.key)
-    uid, _, place = receipt.key.partition("/")
     try:
         row = await door.row(RunId(receipt.run_id))
     except NotFound:
         row = None
-    item = _item(row.style, uid, receipt.step, place) if row is not None and row.uid == uid else None
-    if row is None or item is None:
+    if row is None or row.uid != receipt.uid:
         raise NotAllowed("The webhook is for another run.", hint="Answer with the address that came with the call.")
     output, failure = await _read(door, receipt, arrived)
-    command = c.AnswerWork(
-        step=item.step,
-        index=item.index,
-        token=item.token,
-        output=output,
-        failure=failure,
-        attempt=receipt.attempt,
-    )
+    command = c.AnswerWork(task=EntryId(receipt.task), output=output, failure=failure, attempt=receipt.attempt)
     with contextlib.suppress(RunFinished):  # it came too late, and changes nothing
         await door.tell(row.id, command)
     return row.id
-
-
-class _Item(msgspec.Struct, frozen=True):
-    step: str
-    index: int
-    token: str
-
-
-def _item(style: str, uid: str, step: str, place: str) -> _Item | None:
-    """What is answered, from where its call was made: an item of a goal's step, or a node of a graph."""
-    if style == "graph":
-        at = _TOKEN.fullmatch(place)
-        return _Item(at["step"], 0, at["token"]) if at is not None else None
-    found = _ITEM.fullmatch(place)
-    if found is None or found["step"] != step:
-        return None
-    index = int(found["index"] or 0)
-    return _Item(step, index, item_token(uid, step, index))
 
 
 async def _read(door: Door, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:

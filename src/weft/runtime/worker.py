@@ -294,6 +294,7 @@ class Worker:
                 attempt=effect.attempt,
                 run_id=flight.run_id,
                 step=effect.step,
+                number=effect.task,
                 away=self._away,
                 beat=partial(self._beat, flight),
                 emit=partial(self._emit, flight),

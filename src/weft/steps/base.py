@@ -20,7 +20,7 @@ CHUNK_BYTES_MAX = 64 * 1024
 class Task:
     """The piece of work that is being done, as seen from inside a step."""
 
-    __slots__ = ("_away", "_beat", "_emit", "attempt", "key", "run_id", "step")
+    __slots__ = ("_away", "_beat", "_emit", "attempt", "key", "number", "run_id", "step")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Task:
         attempt: int,
         run_id: str,
         step: str,
+        number: int = 0,
         beat: Callable[[], bool] | None = None,
         away: Callable[[], AbstractContextManager[None]] = nullcontext,
         emit: Callable[[str, bytes], None] | None = None,
@@ -39,9 +40,16 @@ class Task:
         """1, 2, 3 … counted over failures."""
         self.run_id = run_id
         self.step = step
+        self.number = number
+        """Of the task in the log of its run; 0: it is in none."""
         self._beat = beat
         self._away = away
         self._emit = emit
+
+    @property
+    def uid(self) -> str:
+        """The run itself: ``run_id`` may be used again after the run was deleted."""
+        return self.key.partition("/")[0]
 
     def heartbeat(self) -> bool:
         """Say that the work goes on: the step's timeout counts from here again.

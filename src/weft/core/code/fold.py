@@ -76,7 +76,7 @@ def _run_timed_out(state: CodeState, _: CodeIndex, event: e.RunTimedOut, at: int
     state.facts.append(CANCEL)
 
 
-def _code_ended(state: CodeState, _: CodeIndex, event: e.CodeEnded, at: int) -> None:
+def _run_ending(state: CodeState, _: CodeIndex, event: e.RunEnding, at: int) -> None:
     life.evolve_ended(state, event)
 
 
@@ -371,7 +371,7 @@ EVOLVE: dict[type, Evolve] = {
     e.RunStarted: lambda state, _, event, at: life.evolve_started(state, event, at),
     e.CancelRequested: _cancel_requested,
     e.RunTimedOut: _run_timed_out,
-    e.CodeEnded: _code_ended,
+    e.RunEnding: _run_ending,
     e.RunCompleted: _completed,
     e.RunFailed: _failed,
     e.RunCancelled: _cancelled,

@@ -155,7 +155,7 @@ def _decide_retry(machine: CodeMachine, command: c.RetryRun, _: Env) -> Sequence
 def _decide_complete(machine: CodeMachine, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
     if state.reversals or state.undoing:
-        return (*life.let_go(state), e.CodeEnded(output=command.output))
+        return (*life.let_go(state), e.RunEnding(output=command.output))
     return (e.RunCompleted(output=command.output, not_undone=list(state.not_undone)),)
 
 
@@ -171,7 +171,7 @@ def _decide_fail(machine: CodeMachine, command: c.FailRun, _: Env) -> Sequence[e
         and not state.asks
     ):
         return (e.RunFailed(failure=command.failure),)
-    return life.code_ended(state, command.failure)
+    return life.end_of_run(state, command.failure)
 
 
 def _decide_hold(machine: CodeMachine, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
@@ -213,7 +213,7 @@ _DECIDE: dict[type, _Decide] = {
     c.CancelEntry: _decide_cancel_entry,
     c.CompleteRun: _decide_complete,
     c.FailRun: _decide_fail,
-    c.EndCancelled: lambda m, _, __: life.code_ended(m.state, None),
+    c.EndCancelled: lambda m, _, __: life.end_of_run(m.state, None),
     c.HoldRun: _decide_hold,
 }
 

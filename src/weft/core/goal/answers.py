@@ -18,11 +18,11 @@ from weft.core.goal.definitions import ASYNC_MS
 from weft.core.goal.fold import Fold
 from weft.core.goal.outputs import BadOutput, is_deferred, outputs_of
 from weft.core.goal.reading import GoalProgram
-from weft.core.goal.state import Place, item_token
+from weft.core.goal.state import Place
 from weft.core.ids import EntryId
 from weft.core.retry import backoff_ms
 from weft.core.state import Task
-from weft.errors import Failure, NotFound
+from weft.errors import Failure
 
 RETRY_AFTER = "retry_after_ms"
 """An attribute of a failure: how long the far side wants to be left alone."""
@@ -133,17 +133,8 @@ def accepted(fold: Fold, report: c.ReportWorkAccepted, env: Env) -> Sequence[e.A
 
 
 def answered(fold: Fold, program: GoalProgram, answer: c.AnswerWork, env: Env) -> Sequence[e.AnyEvent]:
-    """A success of any attempt, or a failure of the latest, counts while the item is open.
-
-    Raises:
-        NotFound: the run has no such item.
-    """
-    state = fold.state
-    run = state.steps.get(answer.step)
-    known = answer.token == item_token(state.uid, answer.step, answer.index)
-    if run is None or not known or not 0 <= answer.index < max(1, run.items):
-        raise NotFound(f"{state.run_id} has no work item {answer.step}[{answer.index}] of that token.")
-    number = EntryId(run.open.get(answer.index, 0))
+    """A success of any attempt, or a failure of the latest, counts while the item is open."""
+    state, number = fold.state, answer.task
     task = state.tasks.get(number) or state.parked.get(number)
     if task is None:
         return ()
@@ -193,7 +184,7 @@ def timer(fold: Fold, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
     decided = waits.decide_timer(state, command, env)
     if decided and isinstance(decided[0], e.RunTimedOut):
         late = Failure(type="deadline", message=f"{state.run_id} did not end in its time", code="deadline")
-        return (*decided, e.CodeEnded(failure=late))
+        return (*decided, e.RunEnding(failure=late))
     return _and_step(fold, decided)
 
 

@@ -78,7 +78,7 @@ class Fold(Items):
     def _timed_out(self, event: e.RunTimedOut, at: int) -> None:
         self.state.timed_out = True
 
-    def _code_ended(self, event: e.CodeEnded, at: int) -> None:
+    def _run_ending(self, event: e.RunEnding, at: int) -> None:
         state = self.state
         left = reversals.end_all(state)
         life.evolve_ended(state, event)
@@ -226,7 +226,7 @@ class Fold(Items):
         e.FactsGiven: _given,
         e.CancelRequested: _cancel_requested,
         e.RunTimedOut: _timed_out,
-        e.CodeEnded: _code_ended,
+        e.RunEnding: _run_ending,
         e.RunCompleted: _completed,
         e.RunFailed: _run_failed,
         e.RunCancelled: _cancelled,

@@ -23,10 +23,10 @@ class Items:
         self.state = state
         self.flow: Flow | None = None
 
-    def _begin_item(self, token: str) -> Place:
-        """The item that the next token belongs to: steps hand out their items in order."""
+    def _begin_item(self, event: e.TaskScheduled | e.ChildStarted | e.AskOpened) -> Place:
+        """An item is handed out."""
         state = self.state
-        place = self._next_place(token)
+        place = Place(event.node, event.item)
         run = state.steps[place.step]
         if run.again:
             run.again.pop(0)
@@ -37,17 +37,8 @@ class Items:
         state.places[state.seq] = place
         return place
 
-    def _next_place(self, token: str) -> Place:
-        assert self.flow is not None
-        first = self.flow.first_working()
-        for step in (*([first] if first is not None else []), *self.flow.by_index):
-            index = step.index_next
-            if step.token(self.state.uid, index) == token:
-                return Place(step.id, index)
-        raise AssertionError(token)
-
     def _task_scheduled(self, event: e.TaskScheduled, at: int) -> None:
-        place = self._begin_item(event.token)
+        place = self._begin_item(event)
         self.state.tasks[self.state.seq] = Task(
             step=event.step,
             input=event.input,
@@ -63,7 +54,7 @@ class Items:
 
     def _work_skipped(self, event: e.WorkSkipped, at: int) -> None:
         run = self.state.steps[event.step]
-        run.index_next = event.index + 1
+        run.index_next = event.item + 1
         run.left -= 1
         self._look_again(event.step)
 
@@ -180,7 +171,7 @@ class Items:
         tasks.evolve_undo(self.state, event, at=at)
 
     def _ask_opened(self, event: e.AskOpened, at: int) -> None:
-        self._begin_item(event.token)
+        self._begin_item(event)
         self.state.asks[self.state.seq] = questions.opened(event, at)
 
     def _ask_answered(self, event: e.AskAnswered, at: int) -> None:
@@ -207,7 +198,7 @@ class Items:
             self._lose_item(event.wait)
 
     def _child_started(self, event: e.ChildStarted, at: int) -> None:
-        self._begin_item(event.token)
+        self._begin_item(event)
         self.state.children[self.state.seq] = Child(
             uid=event.uid, run_id=event.run_id, workflow=event.workflow, since=at, due=event.due
         )

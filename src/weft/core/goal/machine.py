@@ -80,7 +80,7 @@ class GoalMachine:
         self.fold.evolve(event, at)
         if self._bound and isinstance(event, e.StepCompleted | e.StepFailed | e.StepSkipped):
             self._bound.pop(event.step, None)
-        elif self._bound and isinstance(event, e.CodeEnded):
+        elif self._bound and isinstance(event, e.RunEnding):
             self._bound.clear()
 
     # --- the world ------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ def _decide_cancel(machine: GoalMachine, command: c.CancelRun, _: Env) -> Sequen
         raise waits.finished(state, "there is nothing to cancel")
     if state.ended or state.cancelled is not None:
         return ()
-    return (e.CancelRequested(reason=command.reason), e.CodeEnded())
+    return (e.CancelRequested(reason=command.reason), e.RunEnding())
 
 
 def _decide_ask(machine: GoalMachine, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:

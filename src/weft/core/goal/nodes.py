@@ -10,7 +10,7 @@ from typing import Literal
 
 from weft.core.goal.outputs import is_deferred
 from weft.core.goal.shape import NeedShape, StepShape
-from weft.core.goal.state import OVER_STEP, StepRun, Value, item_token
+from weft.core.goal.state import OVER_STEP, StepRun, Value
 
 Mode = tuple[bool, bool, bool, bool, bool]
 """Of a step that looks for needs: needed, needed now, one is dead, a gate is open, something required is not met."""
@@ -115,7 +115,6 @@ class StepNode:
     """A planned step with its counts."""
 
     __slots__ = (
-        "_token",
         "changed",
         "closed",
         "dead",
@@ -146,7 +145,6 @@ class StepNode:
         self.gives: list[FactNode] = []
         self.changed: list[NeedNode] = []
         """Needs that are to be looked at anew."""
-        self._token = (-1, "")
         self.open_gates = 0
         self.closed = 0
         self.dead = 0
@@ -198,12 +196,6 @@ class StepNode:
     def is_late(self, index: int) -> bool:
         """Whether an item's result could not be looked at when it came."""
         return is_deferred(self.shape, self.run.results[index])
-
-    def token(self, uid: str, index: int) -> str:
-        """The name of one of its items to the outside."""
-        if self._token[0] != index:
-            self._token = (index, item_token(uid, self.id, index))
-        return self._token[1]
 
     def windows(self) -> Iterator[NeedNode]:
         """Optionals whose deadline is still to be set."""

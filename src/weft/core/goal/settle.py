@@ -42,7 +42,7 @@ def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
     if fallen is not None:  # 1
         return (_consequence(fallen),)
     if flow.goals_failed:
-        return (e.CodeEnded(failure=failure_of_run(turn)),)
+        return (e.RunEnding(failure=failure_of_run(turn)),)
     idle = flow.all_idle()
     if idle:  # 2
         return [e.StepSkipped(step=step.id, reason=NOT_NEEDED) for step in idle]
@@ -107,7 +107,7 @@ def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     if not (state.tasks or state.parked or state.timers or state.asks) and stopping:
         waiting = sorted(step.id for step in turn.flow.by_index if step.run.status not in OVER_STEP)
         message = f"nothing can move: {', '.join(waiting)}"
-        return (e.CodeEnded(failure=Failure(type="deadlock", message=message, code="deadlock")),)
+        return (e.RunEnding(failure=Failure(type="deadlock", message=message, code="deadlock")),)
     return ()
 
 
@@ -194,11 +194,11 @@ def begin(turn: Turn) -> Sequence[e.AnyEvent]:
     try:
         given = given_values(contents([state.input], turn.env)[0])
     except BadValue as error:
-        return (e.CodeEnded(failure=Failure(type="BadValue", message=error.message, code=error.code)),)
+        return (e.RunEnding(failure=Failure(type="BadValue", message=error.message, code=error.code)),)
     wrong = misfit_of_given(turn.flow.plan, given, turn.env)
     if wrong is not None:
         failure = Failure(type="BadValue", message=wrong, code="value.wrong_type")
-        return (e.CodeEnded(failure=failure),)
+        return (e.RunEnding(failure=failure),)
     matched: dict[str, list[str]] = {}
     broken: dict[str, dict[str, str]] = {}
     for name, raw in given.items():

@@ -101,8 +101,7 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             if isinstance(refused, e.StepFailed):
                 return (refused,)
             if refused is not None:
-                token = step.token(turn.state.uid, index)
-                return (e.WorkSkipped(step=step.id, index=index, token=token),)
+                return (e.WorkSkipped(step=step.id, item=index),)
         given = turn.env.keep(encode_json({**inputs, **metadata(step, turn.state, index)}))
     try:
         return (_hand_out(turn, step, index, given),)
@@ -119,7 +118,8 @@ def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
             inputs = decode_json(content(given, turn.env))
             timeout = definition.policy.timeout_ms
             return e.AskOpened(
-                token=step.token(turn.state.uid, index),
+                node=step.id,
+                item=index,
                 title=turn.program.reader.text(ask.title, inputs),
                 about=given,
                 form=ask.form,
@@ -137,7 +137,8 @@ def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
 def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled:
     definition = step.definition
     return e.TaskScheduled(
-        token=step.token(turn.state.uid, index),
+        node=step.id,
+        item=index,
         step=turn.program.body(definition),
         input=given,
         policy=definition.policy,
@@ -157,7 +158,8 @@ def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted
     elif isinstance(way, GoalWay):
         workflow = GOAL
     return e.ChildStarted(
-        token=step.token(state.uid, index),
+        node=step.id,
+        item=index,
         workflow=workflow,
         version=version,
         style=style,  # type: ignore[arg-type]  # one of the styles either way

@@ -12,7 +12,6 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import NULL
-from weft.core.ids import derive
 from weft.core.state import State, Task, Undo
 from weft.errors import Failure
 
@@ -118,8 +117,3 @@ def restore_state(snapshot: bytes) -> GoalState:
 def copied(state: GoalState) -> GoalState:
     """The same state, to be changed without changing this one."""
     return restore_state(encode_state(state))
-
-
-def item_token(uid: str, step: str, index: int) -> str:
-    """The name of a work item to the outside: the same in every attempt."""
-    return derive(uid, step, index)

@@ -29,8 +29,8 @@ def accepted(state: GraphState, report: c.ReportWorkAccepted, now: int) -> Seque
 
 
 def answered(state: GraphState, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
-    """The answer for the token of a node."""
-    number = _task_of(state, answer)
+    """The answer for the task of a node, also if only its outcome matters any more."""
+    number = answer.task
     task = state.parked.get(number) or state.tasks.get(number)
     if task is None:
         return ()
@@ -62,15 +62,6 @@ def unanswered(state: GraphState, number: EntryId, now: int) -> Sequence[e.AnyEv
     )
     report = c.ReportTaskFailed(number, task.attempt, task.delivery, failure, retryable=True)
     return (tasks.attempt_failed(state, task, report, now),)
-
-
-def _task_of(state: GraphState, answer: c.AnswerWork) -> EntryId:
-    token = state.tokens.get(answer.token)
-    if token is not None and token.task and token.node == answer.step:
-        return EntryId(token.task)
-    # Nobody waits for it there any more, but its outcome matters.
-    place = f"{answer.step}/{answer.token}"
-    return EntryId(next((number for number, task in state.parked.items() if task.place == place), 0))
 
 
 def evolve_accepted(state: GraphState, event: e.WorkAccepted) -> None:

@@ -97,7 +97,7 @@ def _timed_out(_: Graph, state: GraphState, event: e.RunTimedOut, at: int) -> No
     state.timed_out = True
 
 
-def _code_ended(_: Graph, state: GraphState, event: e.CodeEnded, at: int) -> None:
+def _run_ending(_: Graph, state: GraphState, event: e.RunEnding, at: int) -> None:
     life.evolve_ended(state, event)
 
 
@@ -148,7 +148,7 @@ def _routed(graph: Graph, state: GraphState, event: e.NodeRouted, at: int) -> No
     if not event.token:
         state.begun = True
         state.input = event.output or state.input
-        origin = Token(id=derive(state.uid, "start"), node=START, path=[], value=state.input)
+        origin = Token(id=derive(state.line, "start"), node=START, path=[], value=state.input)
         game.emit(origin, None, event.taken, state.input, skips=event.skips)
         game.settle()
         return
@@ -200,7 +200,7 @@ def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) ->
         game.take_failure(state.frames[event.taker], index, raised)
         game.settle()
         return
-    life.evolve_ended(state, e.CodeEnded(failure=raised))
+    life.evolve_ended(state, e.RunEnding(failure=raised))
     for other in list(state.tokens.values()):
         game.let_go(other)
     game.stop_waiting()
@@ -405,7 +405,7 @@ EVOLVE: dict[type, Evolve] = {
     e.RunStarted: _started,
     e.CancelRequested: _cancel_requested,
     e.RunTimedOut: _timed_out,
-    e.CodeEnded: _code_ended,
+    e.RunEnding: _run_ending,
     e.RunCompleted: _completed,
     e.RunFailed: _run_failed,
     e.RunCancelled: _cancelled,

@@ -114,7 +114,7 @@ class GraphMachine:
             waits = state.tasks or state.parked or reversals.pending(state)
             return () if waits else self._complete(env)
         if not (state.tasks or state.timers or state.asks or state.children or state.waits):
-            return life.code_ended(state, self._deadlock())
+            return life.end_of_run(state, self._deadlock())
         return ()
 
     def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
@@ -123,7 +123,7 @@ class GraphMachine:
         if wrong is not None:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             failure = Failure(type="BadValue", message=message, code="bad_input")
-            return life.code_ended(self.state, life.never_began(failure, self.state.run_id))
+            return life.end_of_run(self.state, life.never_began(failure, self.state.run_id))
         return (e.NodeRouted(taken=[e.Taken(name) for name in self.graph.start], output=filled),)
 
     def _with_defaults(self, env: Env) -> Raw:
@@ -159,7 +159,7 @@ class GraphMachine:
         begun = starting.start(self.program, self.view(token, token.value, env, error=token.error))
         passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
-        return begun if limit is None else life.code_ended(self.state, limit)
+        return begun if limit is None else life.end_of_run(self.state, limit)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         work = self.graph.nodes[token.node].work
@@ -175,7 +175,7 @@ class GraphMachine:
             return (failed,)
         limit = self._limit(found.taken)
         if limit is not None:
-            return life.code_ended(self.state, limit)
+            return life.end_of_run(self.state, limit)
         event = e.NodeRouted(
             node=token.node,
             token=token.id,
@@ -281,11 +281,11 @@ class GraphMachine:
             raw = self._result(env)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code)
-            return life.code_ended(self.state, failure)
+            return life.end_of_run(self.state, failure)
         wrong = self._misfit(self.graph.result, Raw(raw), env)
         if wrong is not None:
             message = f"the output of {self.graph.name} does not fit: {wrong}"
-            return life.code_ended(self.state, Failure(type="BadValue", message=message, code="bad_output"))
+            return life.end_of_run(self.state, Failure(type="BadValue", message=message, code="bad_output"))
         return (e.RunCompleted(output=env.keep(raw), not_undone=list(self.state.not_undone)),)
 
     def _result(self, env: Env) -> bytes:
@@ -392,7 +392,7 @@ def _ask_named(machine: GraphMachine, name: str) -> int | None:
 def _decide_cancel(machine: GraphMachine, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
     decided = life.decide_cancel(machine.state, command)
     if len(decided) == 1:
-        return (*decided, *life.let_go(machine.state), e.CodeEnded())
+        return (*decided, *life.let_go(machine.state), e.RunEnding())
     return decided
 
 
@@ -451,7 +451,7 @@ def _decide_timer(machine: GraphMachine, command: c.FireTimer, env: Env) -> Sequ
     decided = waits.decide_timer(machine.state, command, env)
     if decided and isinstance(decided[0], e.RunTimedOut):
         late = Failure(type="deadline", message=f"{machine.state.run_id} did not end in its time", code="deadline")
-        return (*decided, *life.code_ended(machine.state, late))
+        return (*decided, *life.end_of_run(machine.state, late))
     return decided
 
 
@@ -547,7 +547,7 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
     e.FailureRaised: _dropped,
     e.RunResumed: lambda m, _: m.outstanding(),
     e.CancelRequested: lambda m, _: m.outstanding(),
-    e.CodeEnded: lambda m, _: m.outstanding(),
+    e.RunEnding: lambda m, _: m.outstanding(),
     e.RunRetried: lambda m, _: (DisarmTimer(CANCEL), *m.outstanding()),
     e.AskEscalated: lambda m, event: questions.armed_again(m.state, event),
     e.AskReminded: lambda m, event: questions.armed_again(m.state, event),

@@ -48,7 +48,7 @@ async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]
 
 
 async def _history(door: Door, row: RunRow) -> History:
-    history = History(row.uid)
+    history = History()
     async for stored in door.events(row):
         history.add(stored)
         if not stored.seq % EVENTS_PER_TURN:

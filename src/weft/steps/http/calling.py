@@ -54,7 +54,7 @@ def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = Fa
             "answer: later needs an engine that can be answered.",
             hint="Set WEFT_WEBHOOK_URL (where others reach it) and WEFT_WEBHOOK_SECRET, and run `weft serve`.",
         )
-    token = webhooks.token(Receipt(task.run_id, task.step, task.key, task.attempt, by_url, bare))
+    token = webhooks.token(Receipt(task.run_id, task.uid, task.number, task.step, task.attempt, by_url, bare))
     return Later(token, webhooks.url(token, with_key=by_url), webhooks.key(token))
 
 

@@ -35,9 +35,11 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
     """What an answer is for."""
 
     run_id: str
+    uid: str
+    """The run itself: an id may be used again."""
+    task: int
+    """The task's number in the log, the same in every attempt."""
     step: str
-    key: str
-    """The task's, the same in every attempt."""
     attempt: int
     by_url: bool = False
     """The key in the address is proof enough."""
