@@ -26,6 +26,7 @@ from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
 from weft.ports.boundary import ProcessDied, set_hook
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
+from weft.runtime.requests import send_request
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
@@ -74,6 +75,8 @@ class Cluster:
         self.specs: dict[str, tuple[str, dict[str, Any]]] = {}
         self.results: list[tuple[str, Any]] = []
         """What those who waited for a run were told."""
+        self.answers: list[tuple[str, Any]] = []
+        """What those who sent a request were told."""
         self.users: list[asyncio.Task[None]] = []
         self.named: dict[str, str] = {}
         """Which name each message has."""
@@ -249,6 +252,8 @@ class Cluster:
             self.user(self._again("start", run_id, lambda door: self._start(door, start)))
         for number in range(r.randint(0, 4) if kind.messages else 0):
             self.user(self._message(run_id, r.choice(kind.messages), f"{run_id}/{number}"))
+        for number in range(r.randint(1, 4) if kind.requests else 0):
+            self.user(self._request(run_id, r.choice(kind.requests), f"{run_id}/{number}"))
         if kind.asks and plans[1] < 0.8:
             self.user(self._answer(run_id))
         if plans[2] < 0.15:
@@ -269,7 +274,7 @@ class Cluster:
         started = await door.start(start, chosen=True, delay_ms=PUT_OFF_MS)
         if started.created and door.engine is not None:
             self.ledger.reached["begun before its time"] += 1
-            door.engine.aside(self._take_new(door.engine, started.uid))
+            door.engine.aside(self._take_new(door.engine, started.uid), may_fail=True)
 
     async def _take_new(self, engine: Engine, uid: RunUid) -> None:
         await asyncio.sleep(random.Random(f"calm-{uid}").uniform(0, 6))
@@ -289,6 +294,22 @@ class Cluster:
             taken = await self.give("reuse", token, lambda door: self.handle(door, run_id).send(name, other, key=token))
             if taken and known:
                 self.ledger.breach(f"the key {token} was accepted for two commands")
+
+    async def _request(self, run_id: str, name: str, token: str) -> None:
+        """Send a request until somebody takes it, then ask for its answer until there is one, or can be none."""
+        await asyncio.sleep(self.random.uniform(0, 6))
+        body = {"token": token}
+
+        async def send(door: Door) -> None:
+            await send_request(door, RunId(run_id), name, msgspec.json.encode(body), key=token)
+
+        async def ask(door: Door) -> None:
+            self.answers.append((token, await self.handle(door, run_id).request(name, body, key=token)))
+
+        if await self.give("request", token, send):
+            await self.give("answered", token, ask)
+            if self.random.random() < 0.4:
+                await self._again("answered", token, ask)
 
     async def _answer(self, run_id: str) -> None:
         await asyncio.sleep(self.random.uniform(0, 7))

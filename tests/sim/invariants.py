@@ -33,7 +33,7 @@ def breaches(cluster: Cluster) -> list[str]:
     found += _lost(cluster)
     for run in cluster.store.content.runs.values():
         events = [e.decode(stored.body) for stored in run.events]
-        for check in (_log, _fold, _board, _times, _replay, _result, _children, _undo, _losers, _commands):
+        for check in (_log, _fold, _board, _times, _replay, _result, _children, _undo, _losers, _commands, _answers):
             found += [f"{run.id} ({check.__name__[1:]}): {text}" for text in check(cluster, run, events)]
     return found
 
@@ -236,7 +236,7 @@ def _result(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
             yield f"it failed with {last.failure}"
     elif (kind.fails and not kind.letters) or not _is_given(told, gives):
         yield f"it gave {str(told)[:200]} instead of {str(gives)[:200]}"
-    if kind.messages and isinstance(last, e.RunCompleted):
+    if (kind.messages or kind.requests) and isinstance(last, e.RunCompleted):
         yield from _consumed(told, events)
 
 
@@ -375,3 +375,31 @@ def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
             yield f"{what} was acknowledged and is not there"
     if run.id in ledger.refused.get("answer", {}) and answers and f"answer {run.id}" not in ledger.unknown:
         yield "an answer was refused and is there"
+
+
+def _answers(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+    """A request that was taken is in the log, and is answered once, with what everybody is told who asks."""
+    ledger = cluster.ledger
+    requests = {
+        msgspec.json.decode(event.body)["token"]: event.id
+        for event in events
+        if isinstance(event, e.MessageReceived) and event.answer
+    }
+    answered = [event for event in events if isinstance(event, e.MessageAnswered) and not event.repeated]
+    given = {event.message: event for event in answered}
+    if len(given) != len(answered):
+        yield "a request was answered twice"
+    mine = [token for token in ledger.acks.get("request", {}) if token.rpartition("/")[0] == run.id]
+    for token in mine:
+        if token not in requests:
+            yield f"request {token} was acknowledged and is not there"
+    for token, told in cluster.answers:
+        answer = given.get(requests.get(token, "")) if token.rpartition("/")[0] == run.id else None
+        if token in mine and (answer is None or _read(cluster, bytes(answer.output)) != told):
+            yield f"the sender of {token} was told {str(told)[:100]}, and the log has {str(answer)[:100]}"
+    for token, why in ledger.refused.get("answered", {}).items():
+        if requests.get(token, "") in given and token in mine:
+            yield f"the sender of {token} was refused ({why}), and the log has an answer"
+    taken = {name for event in events if isinstance(event, e.MessagesTaken) for name in event.ids}
+    if run.status == "completed" and not taken & set(requests.values()) <= given.keys():
+        yield f"it completed, and owes answers: {taken - given.keys()}"

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from tests.sim.requests import REQUESTS
 from tests.sim.workflows import Cast
 from weft.core import commands as c
+from weft.core import events as e
 from weft.core import life, reversals, waits
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
@@ -205,6 +207,21 @@ def a_cancelled_task_is_not_waited_for() -> Iterator[None]:
 
 
 # --- mail and time -----------------------------------------------------------------------------------------------
+
+
+@mutant
+def an_answer_is_not_found_by_its_request() -> Iterator[None]:
+    index = actor.Actor._index
+
+    def forgetful(self: actor.Actor, draft: Any, event: Any) -> None:
+        if not isinstance(event, e.MessageAnswered):
+            index(self, draft, event)
+
+    with swap(actor.Actor, "_index", forgetful):
+        yield
+
+
+PLAYED_BY["an_answer_is_not_found_by_its_request"] = REQUESTS
 
 
 @mutant

@@ -14,6 +14,7 @@ from tests.scale import first
 from tests.sim.goals import GOALS
 from tests.sim.graphs import GRAPHS
 from tests.sim.judge import CASTS, digest, failures, judge, regressions
+from tests.sim.requests import REQUESTS
 from tests.sim.workflows import CODE, Cast
 
 SEEDS = 2_000
@@ -61,7 +62,7 @@ def shown(found: list[object]) -> str:
 
 
 @pytest.mark.parametrize("chunk", first(4, range(SEEDS // PER_CHUNK)))
-@pytest.mark.parametrize("cast", [CODE, GRAPHS, GOALS], ids=lambda cast: cast.name)
+@pytest.mark.parametrize("cast", [CODE, GRAPHS, GOALS, REQUESTS], ids=lambda cast: cast.name)
 def test_no_world_breaks_a_promise(cast: Cast, chunk: int) -> None:
     found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK), cast)
 
@@ -82,12 +83,19 @@ REACHED_BY_GOALS = (
     "step_failed", "step_skipped", "attribute_set", "work_resumed", "task_failed", "task_lost", "undo_scheduled",
     "child_started", "child_ended", "boundary blob.put", "boundary recovery.claimed",
 )  # fmt: skip
+REACHED_BY_REQUESTS = (
+    "acked start", "acked cancel", "acked request", "acked answered", "acked answered again", "refused request",
+    "refused answered", "unknown request", "unknown answered", "fault kill", "fault freeze", "fault after",
+    "fault late", "fault boundary", "commit stale_epoch", "commit mail_waiting", "mail over", "message_received",
+    "messages_taken", "message_answered", "wait_timed_out", "run_completed", "run_failed", "run_cancelled",
+    "boundary blob.put", "boundary recovery.loaded", "boundary release.before",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("cast", "wanted"),
-    [(CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS), (GOALS, REACHED_BY_GOALS)],
-    ids=["code", "graphs", "goals"],
+    [(CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS), (GOALS, REACHED_BY_GOALS), (REQUESTS, REACHED_BY_REQUESTS)],
+    ids=["code", "graphs", "goals", "requests"],
 )
 def test_everything_that_can_happen_has_happened(cast: Cast, wanted: tuple[str, ...]) -> None:
     """A world in which nothing goes wrong proves nothing."""

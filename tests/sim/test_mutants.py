@@ -27,6 +27,7 @@ CAUGHT_BY = {
     "mail_by_high_water_mark": 1,
     "mail_is_taken_whenever_it_is_read": 3_121,
     "a_key_that_came_by_mail_is_forgotten": 1,
+    "an_answer_is_not_found_by_its_request": 0,
     "timer_before_the_inbox": 1,
     "an_early_timer_is_believed": 340,
     "rest_without_a_time_to_wake": 11,

@@ -292,6 +292,8 @@ class Kind:
     draw: Callable[[Any], dict[str, Any]]
     gives: Callable[[dict[str, Any]], Any]
     messages: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    """Messages whose senders wait for an answer."""
     asks: bool = False
     letters: bool = False
     """What fails in it can be mended and tried again."""
