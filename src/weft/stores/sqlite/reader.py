@@ -15,6 +15,7 @@ import apsw
 
 from weft.stores.sqlite.connection import speaking_of
 from weft.stores.sqlite.lane import Lane
+from weft.stores.sqlite.same_file import SameFile
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
@@ -23,8 +24,9 @@ Work = Callable[[apsw.Connection], T]
 class Reader:
     """Runs reads, each over one unchanging state of the file."""
 
-    def __init__(self, path: Path, near: apsw.Connection, far: apsw.Connection) -> None:
+    def __init__(self, path: Path, near: apsw.Connection, far: apsw.Connection, file: SameFile) -> None:
         self._path = path
+        self._file = file
         self._near, self._near_lock = near, threading.Lock()
         self._far, self._far_lock = far, threading.Lock()
         self._lane = Lane("weft-sqlite-reader")
@@ -51,6 +53,8 @@ class Reader:
             return self._read(self._far, work)
 
     def _read(self, connection: apsw.Connection, work: Work[T]) -> T:
+        if self._file.gone:
+            self._file.check()
         with speaking_of(self._path, connection):
             connection.execute("BEGIN")
             try:

@@ -22,6 +22,7 @@ from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.log import SqliteLog
 from weft.stores.sqlite.memos import SqliteMemos
 from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.same_file import SameFile
 from weft.stores.sqlite.schema import migrate
 from weft.stores.sqlite.streams import SqliteStreams
 from weft.stores.sqlite.tasks import SqliteTasks
@@ -57,14 +58,15 @@ class SqliteStore:
             return
         path = path_of(self.url)
         connection = connect(path, self._synchronous)
+        file = SameFile(path, each_time=self._synchronous == "full")
         try:
             with speaking_of(path, connection):
                 migrate(connection, path)
-            reader = Reader(path, self._connect(path), self._connect(path))
+            reader = Reader(path, self._connect(path), self._connect(path), file)
         except BaseException:
             connection.close()
             raise
-        writer = Writer(path, connection)
+        writer = Writer(path, connection, file)
         checkpointer = Checkpointer(lambda: self._connect(path), connection, writer.lock)
         locks = LockFiles(path)
         self._parts = (checkpointer, writer, reader, locks)

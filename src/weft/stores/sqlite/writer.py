@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from weft.errors import Unavailable
 from weft.stores.sqlite.connection import BUSY_MS, meaning
 from weft.stores.sqlite.lane import Lane
+from weft.stores.sqlite.same_file import SameFile
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
@@ -27,26 +27,14 @@ PACE_S_MAX = 0.001
 SAMPLE_S_MAX = 0.004
 """One slow commit (a checkpoint, a busy disk) must not count for more than a few."""
 PACE_SHARE = 1 / 8
-LOOK_S = 0.05
-"""How often to look whether the file is still the one that was opened."""
-
-
-def identity_of(path: Path) -> tuple[int, int] | None:
-    """Which file this is, whatever its name; None: there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 class Writer:
     """Runs write transactions, on the caller's thread or on its own."""
 
-    def __init__(self, path: Path, connection: apsw.Connection) -> None:
+    def __init__(self, path: Path, connection: apsw.Connection, file: SameFile) -> None:
         self._path = path
-        self._identity = identity_of(path)
-        self._looked_at = 0.0
+        self._file = file
         self._connection = connection
         self._lane = Lane("weft-sqlite-writer")
         self.lock = threading.Lock()
@@ -72,11 +60,9 @@ class Writer:
         """Take the lock to write on this thread, if commits are quick and nobody has it. The caller releases it."""
         if self._pace_s >= PACE_S_MAX or not self.lock.acquire(blocking=False):
             return False
-        try:
-            self._look_at_file()
-        except BaseException:
+        if self._file.gone:
             self.lock.release()
-            raise
+            return False
         self._wait_ms(0)
         return True
 
@@ -93,6 +79,7 @@ class Writer:
                 return 0
             raise self._undone(error) from error
         self._note(time.perf_counter() - began)
+        self._file.check()
         return self._connection.changes()
 
     async def large(self, work: Work[T]) -> T:
@@ -103,7 +90,7 @@ class Writer:
         """Read what only this connection can tell, outside of a transaction."""
         if self.lock.acquire(blocking=False):
             try:
-                self._look_at_file()
+                self._file.check()
                 return self._translated(work)
             finally:
                 self.lock.release()
@@ -116,25 +103,13 @@ class Writer:
 
     def _locked(self, how: Callable[[Work[T]], T], work: Work[T]) -> T:
         with self.lock:
-            self._look_at_file()
+            if self._file.gone:
+                self._file.check()
             self._wait_ms(BUSY_MS)
             try:
                 return how(work)
             except apsw.BusyError as error:
                 raise meaning(error, self._path) from error
-
-    def _look_at_file(self) -> None:
-        """Raise Unavailable if the file has gone: a file without a name takes every write, and nobody ever reads it."""
-        now = time.monotonic()
-        if now - self._looked_at < LOOK_S:
-            return
-        if identity_of(self._path) != self._identity:
-            raise Unavailable(
-                f"{self._path} was deleted or replaced while this process had it open; nothing more is written to it.",
-                hint="Put the right file in its place and restart.",
-                code="store.file_gone",
-            )
-        self._looked_at = now
 
     def _wait_ms(self, busy_ms: int) -> None:
         if self._busy_ms != busy_ms:
@@ -163,9 +138,11 @@ class Writer:
         try:
             result = work(connection)
             execute("COMMIT")
-            return result
         except BaseException as error:
             raise self._undone(error) from error
+        # Before it is acknowledged: it may be in a file without a name.
+        self._file.check()
+        return result
 
     def _undone(self, error: BaseException) -> BaseException:
         """Leave the connection as if the transaction had not been; what its end means."""
