@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
+import weft
+from tests.server.kit import serving
 from tests.server.test_serve import Process, serve
+from weft.runtime.keeper import Keeper
+from weft.stores.memory.log import MemoryLog
 
 APP = """
 import sys, weft
@@ -46,6 +55,7 @@ async def well(ctx: weft.Context) -> str:
 """
 BROKEN = """
 from weft.runtime.keeper import Keeper
+from weft.stores.memory.log import MemoryLog
 
 class Odd(BaseException):
     pass
@@ -93,3 +103,47 @@ def test_a_host_whose_own_loop_keeps_ending_says_so_and_ends(folder: Path) -> No
     assert server.running.returncode == 1
     assert "this host stops" in said
     assert "The engine stopped: Odd: broken on purpose." in said
+
+
+@pytest.fixture
+def terminated() -> Iterator[threading.Event]:
+    """Set when this process is told to end; it does not."""
+    heard = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.set())
+    yield heard
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize(("owner", "name"), [(Keeper, "look"), (MemoryLog, "commit")])
+def test_a_server_whose_engine_died_is_not_healthy_and_its_process_is_told_to_end(
+    owner: type, name: str, terminated: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Odd(BaseException):
+        pass
+
+    async def broken(*_: Any, **__: Any) -> NoReturn:
+        raise Odd("broken on purpose")
+
+    app = weft.App("memory://")
+    gate = asyncio.Event()
+
+    @app.step
+    async def wait() -> None:
+        await gate.wait()
+
+    @app.workflow
+    async def busy(ctx: weft.Context) -> None:
+        await wait()
+
+    with pytest.raises(weft.WeftError, match="The engine stopped: Odd: broken on purpose"), serving(app) as server:
+        server.start("busy", "b")
+        assert server.get("/healthz").status == 200
+        monkeypatch.setattr(owner, name, broken)
+        server.loop.call_soon_threadsafe(gate.set)
+        assert terminated.wait(60)
+        answer = server.get("/healthz")
+        assert (answer.status, answer.json["status"]) == (503, "failed")
+        assert "broken on purpose" in answer.raw.decode()
+        assert server.get("/readyz").status == 503
+        answer = server.post("/api/v1/runs", {"workflow": "busy", "id": "late"})
+        assert answer.status == 503

@@ -144,8 +144,8 @@ class Committer:
         except Exception as error:  # noqa: BLE001 - any error out of a commit is "unknown"
             self._lost(batch, error)
             return
-        except asyncio.CancelledError:
-            if self._loop.wanted:  # user code cancelled what is not its own
+        except BaseException:
+            if self._loop.wanted:  # user code cancelled what is not its own, or this loop dies and is started again
                 self._lost(batch, Unavailable("the commit was interrupted"))
             raise
         boundary("commit.after")

@@ -180,8 +180,8 @@ class Engine:
         await self.store.hosts.leave(self.host)
 
     async def settle(self) -> None:
-        """Wait until everything decided is committed."""
-        while any(not actor.is_idle() and actor.ready for actor in self.actors.values()):  # noqa: ASYNC110 - at shutdown only
+        """Wait until everything decided is committed, or cannot be here any more."""
+        while self.failure is None and any(not actor.is_idle() and actor.ready for actor in self.actors.values()):  # noqa: ASYNC110 - at shutdown only
             await asyncio.sleep(0.001)
 
     async def kill(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from weft.errors import NotRunning
@@ -71,7 +72,11 @@ class Services:
 
     def engine_failure(self) -> BaseException | None:
         """Why the engine that ran here can no longer work."""
-        return self._engine.failure if self._engine is not None else None
+        engine = self._engine
+        if engine is None:
+            with contextlib.suppress(NotRunning):
+                engine = self.door.engine
+        return engine.failure if engine is not None else None
 
     async def is_open(self) -> bool:
         """Whether everybody on this machine may do everything."""
