@@ -1,4 +1,7 @@
-"""A store that takes nothing for a while: new starts hear of it, and what was accepted goes on by itself afterwards."""
+"""A store that takes nothing for a while: new starts and commands hear of it.
+
+What was accepted goes on by itself afterwards.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ import contextlib
 import logging
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 import pytest
@@ -17,7 +21,7 @@ import pytest
 import weft
 from tests.server.kit import serving
 from tests.servers import Cluster, own_cluster  # noqa: F401  # a fixture
-from weft.errors import Full, StoreError, Unavailable
+from weft.errors import Full, RunFinished, StoreError, Unavailable
 
 LINES_MAX = 30
 """Of the log, for all that goes wrong in one of these tests."""
@@ -66,6 +70,10 @@ def shop(url: str) -> tuple[weft.App, asyncio.Event]:
     async def order(ctx: weft.Context, number: int) -> int:
         return await hold(await hold(number))
 
+    @app.workflow
+    async def talk(ctx: weft.Context) -> list[str]:
+        return [await ctx.receive("note", str), await ctx.receive("note", str)]
+
     return app, gate
 
 
@@ -74,13 +82,51 @@ async def play(url: str, trouble: Callable[[], AbstractAsyncContextManager[None]
     app, gate = shop(url)
     async with app:
         accepted = [await app.start("order", {"number": n}, id=f"a{n}") for n in range(20)]
+        talks = {name: await app.start("talk", id=name) for name in ("sent", "paused", "cancelled", "asked")}
         async with trouble():
             gate.set()
+            await _all_refused(talks)
             for n in range(3):
                 with pytest.raises(told):
                     await app.start("order", {"number": n}, id=f"refused-{n}")
+            await _all_refused(talks)
+        for again in (
+            lambda: talks["sent"].send("note", "a", key="one"),
+            lambda: talks["sent"].send("note", "b", key="two"),
+            talks["paused"].pause,
+            talks["paused"].resume,
+            talks["cancelled"].cancel,
+        ):
+            await _until_told(again)
+        assert await talks["sent"].result(timeout="60s") == ["a", "b"]
+        with pytest.raises(weft.RunCancelled):
+            await talks["cancelled"].result(timeout="60s")
+        assert await talks["paused"].status() == "running"
         assert [await handle.result(timeout="60s") for handle in accepted] == list(range(20))
         assert await (await _until_taken(app)).result(timeout="60s") == 7
+
+
+async def _all_refused(talks: dict[str, weft.Handle[Any]]) -> None:
+    """Commands hear of it soon, and do not wait until the store is mended."""
+    told = await asyncio.gather(
+        talks["sent"].send("note", "a", key="one"),
+        talks["sent"].send("note", "b", key="two"),
+        talks["paused"].pause(),
+        talks["cancelled"].cancel(),
+        talks["asked"].request("note", "c", key="three"),
+        return_exceptions=True,
+    )
+    assert [error for error in told if not isinstance(error, Unavailable | Full)] == []
+
+
+async def _until_told(command: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        try:
+            return await command()
+        except StoreError:
+            await asyncio.sleep(0.05)
+        except RunFinished:
+            return None  # the cancel whose fate was not known had been taken
 
 
 async def _until_taken(app: weft.App) -> weft.Handle[int]:
@@ -108,10 +154,20 @@ def test_a_server_on_a_full_disk_says_so_and_is_ready_again_by_itself(small_disk
     with serving(app) as server:
         server.loop.call_soon_threadsafe(gate.set)
         assert server.result(server.start("order", "first", number=1))["output"] == 1
+        server.start("talk", "talk")
         with filled(small_disk):
             for n in range(3):
                 answer = server.post("/api/v1/runs", {"workflow": "order", "id": f"r{n}", "input": {"number": n}})
                 assert (answer.status, answer.code) == (503, "store.full")
+                assert answer.headers["retry-after"]
+            for path, body in (
+                ("messages", {"name": "note", "body": "a"}),
+                ("requests", {"name": "note", "body": "a"}),
+                ("pause", {}),
+                ("cancel", {}),
+            ):
+                answer = server.post(f"/api/v1/runs/talk/{path}", body)
+                assert (answer.status, answer.code) == (503, "store.full"), path
                 assert answer.headers["retry-after"]
             assert server.get("/readyz").status == 503
             assert server.get("/healthz").status == 200

@@ -4,12 +4,21 @@ import asyncio
 import gc
 import time
 import weakref
+from typing import Any
 
+import msgspec
 import pytest
 
 import weft
 from tests.code.timeless import TimelessLoop, play
+from weft.authoring.handles import Handle
+from weft.core import commands as c
+from weft.core.ids import RunId
+from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.door import Door
 from weft.runtime.patience import AGAIN_SECONDS, START_SECONDS, Patience
+from weft.steps.codec import Codec
+from weft.stores.memory import MemoryStore
 
 
 def test_a_store_that_answers_nobody_is_given_up() -> None:
@@ -115,3 +124,37 @@ def test_a_workflow_that_blocks_the_loop_is_not_taken_for_a_store_that_is_away()
             return await (await app.start(blocking())).result()
 
     assert asyncio.run(scene()) == 3
+
+
+@pytest.mark.parametrize("command", ["send", "cancel", "request"])
+def test_a_command_through_a_store_that_is_silent_is_given_up_and_its_key_makes_it_count_once(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> list[object]:
+        store = MemoryStore()
+        await store.open()
+        door = Door(store, SystemClock(), TimeIds())
+        await door.start(c.StartRun(run_id="run", workflow="flow", input=msgspec.Raw(b"{}")), chosen=True)
+        handle = Handle(door, RunId("run"), Codec.of(Any))
+        with monkeypatch.context() as silent:
+            for name in ("send", "claim"):
+                silent.setattr(store.log, name, lambda *_, **__: asyncio.sleep(1_000))
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(weft.Unavailable, match="may have got this, or not"):
+                await told(handle)
+            assert asyncio.get_running_loop().time() - began < 5
+        if command == "send":
+            await told(handle)
+            await told(handle)
+        return [mail.key for mail in await store.log.inbox((await door.row(RunId("run"))).uid)]
+
+    async def told(handle: Handle[Any]) -> None:
+        match command:
+            case "send":
+                await handle.send("note", 1, key="one")
+            case "request":
+                await handle.request("note", 1)
+            case _:
+                await handle.cancel()
+
+    assert play(scene()).count("one") == (command == "send")

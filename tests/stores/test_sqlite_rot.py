@@ -225,7 +225,7 @@ def test_a_commit_into_a_file_that_was_deleted_is_not_acknowledged(store: Sqlite
     with pytest.raises(Unavailable, match="deleted or replaced") as caught:
         commit(store, append())
     assert caught.value.code == "store.file_gone"
-    for ask in (lambda: store.hosts.changed(), lambda: store.directory.row(RUN), lambda: store.log.send([mail()])):
+    for ask in (store.hosts.changed, lambda: store.directory.row(RUN), lambda: store.log.send([mail()])):
         with pytest.raises(Unavailable, match="deleted or replaced"):
             go(ask())
 

@@ -20,6 +20,7 @@ from weft.core.state import Entry
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
 from weft.runtime.code_driver import current_scope
 from weft.runtime.door import Door
+from weft.runtime.insist import insist
 from weft.runtime.scopes import Scope
 from weft.steps.base import task
 from weft.steps.codec import Codec
@@ -144,7 +145,11 @@ async def send(door: Door, sender: str, to: str, message: tuple[str, Any]) -> Re
     raw = await door.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
     key = task().key
     try:
-        await door.tell(target, c.DeliverMessage(key, name, Raw(raw), sender), key=key)
+        command = c.DeliverMessage(key, name, Raw(raw), sender)
+        if door.engine is None:
+            await door.tell(target, command, key=key)
+        else:
+            await insist(door.engine, lambda: door.tell(target, command, key=key))
     except (NotFound, RunFinished) as error:
         return Refusal(error.code, error.message, error.hint)
     return None

@@ -350,7 +350,8 @@ PAGES: dict[str, Page] = {
     ),
     "store.file_gone": Page(
         "The database file was deleted or replaced while a host had it open.",
-        "What the host writes would go into a file without a name, which nobody can ever read. So it writes nothing.",
+        "What the host writes would go into a file without a name, which nobody can ever read. So it writes nothing "
+        'and acknowledges nothing. With durability="fast" it looks every 50 ms; what it accepted in between is lost.',
         "Put the right file in its place (a backup, or the one that was moved away) and restart the host.",
     ),
     "store.full": Page(

@@ -592,8 +592,8 @@ class Actor:
         return found + list(self.mailbox)
 
     def leave_behind(self) -> list[Posted]:
-        """What nobody here will take in any more; mail waits in the store and is not named."""
-        left = [posted for posted in self.unanswered() if not posted.mail_id]
+        """What nobody here will take in any more and somebody waits for; mail waits in the store."""
+        left = [posted for posted in self.unanswered() if not posted.mail_id and not posted.abandoned]
         self.flying = None
         self.drafts.clear()
         self.mailbox.clear()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -22,7 +22,17 @@ from weft.core.goal.plan import decode_plan
 from weft.core.graph.tokens import GraphState, Letter
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.state import FOLD, OVER, State
-from weft.errors import BadValue, IdTaken, KeyReused, NotFound, Refused, RunFinished, Unavailable, UsageError
+from weft.errors import (
+    BadValue,
+    IdTaken,
+    KeyReused,
+    NotFound,
+    Refused,
+    RunFinished,
+    StoreError,
+    Unavailable,
+    UsageError,
+)
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     OVER_STATUSES,
@@ -55,8 +65,12 @@ if TYPE_CHECKING:
     from weft.runtime.actor import Actor
     from weft.runtime.engine import Engine
 
+T = TypeVar("T")
+
 EVENTS_PER_PAGE = 500
 POLL_SECONDS = 0.05
+AGAIN = "Look at the run, or send it again: with the same key it counts once."
+"""What to do when nobody knows whether a command was taken."""
 
 
 class Started(msgspec.Struct, frozen=True):
@@ -77,26 +91,40 @@ class Door:
         self.engine = engine
         self._creator = Creator(store.log)
         self._patience = Patience(self._answered_at)
+        self._told_at = 0.0
+        """When a command was last written here, by the loop's clock."""
+        self._claiming: dict[RunUid, asyncio.Task[Any]] = {}
 
     # --- starting -------------------------------------------------------------------------------------------------
 
     async def start(self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0) -> Started:
         """As ``_start``. Raises Unavailable or Full, soon, while the store takes nothing."""
-        trouble = self.engine.committer.trouble() if self.engine is not None else None
+        work = self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
+        unknown = f"{start.run_id} may have been started, or not"
+        return await self.soon(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
+
+    async def soon(self, work: Coroutine[Any, Any, T], unknown: str, *, hint: str = "", run_id: str = "") -> T:
+        """Wait for something that writes. ``unknown``: what nobody knows if the store does not answer.
+
+        Raises Unavailable or Full: at once while the store takes nothing, else when it has answered nobody for a while.
+        """
+        trouble = self._trouble()
         if trouble is not None:
+            work.close()
             raise trouble
         try:
-            work = self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
             return await self._patience.wait_for(work)
         except TimeoutError:
-            raise Unavailable(
-                f"The store does not answer: {start.run_id} may have been started, or not.",
-                hint="Start it again under the same id.",
-                run_id=start.run_id,
+            trouble = self._trouble() or Unavailable("")
+            raise type(trouble)(
+                f"The store does not answer: {unknown}.", hint=hint, code=trouble.code, run_id=run_id
             ) from None
 
+    def _trouble(self) -> StoreError | None:
+        return self.engine.committer.trouble() if self.engine is not None else None
+
     def _answered_at(self) -> float:
-        there = self._creator.answered_at
+        there = max(self._creator.answered_at, self._told_at)
         return there if self.engine is None else max(there, self.engine.committer.answered_at)
 
     async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> Started:
@@ -202,7 +230,13 @@ class Door:
     # --- commands -------------------------------------------------------------------------------------------------
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
-        """Give a run a command. Durable when it returns; the same key twice changes nothing."""
+        """Give a run a command. Durable when it returns; the same key twice changes nothing.
+
+        Raises Unavailable or Full, soon, while the store takes nothing.
+        """
+        await self.soon(self._tell(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
+
+    async def _tell(self, run_id: RunId, command: c.Mailed, key: str | None) -> None:
         row = await self.row(run_id)
         token = _token(row, command, key)
         if token is not None and await self._is_known(row, token):
@@ -226,6 +260,7 @@ class Door:
             urgent=isinstance(command, c.CancelRun),
         )
         (sent,) = await self.store.log.send([mail])
+        self._told_at = asyncio.get_running_loop().time()
         if sent is Sent.OVER:
             raise finished(await self.row(run_id), command, self.clock.now_ms())
         if sent is Sent.KEY_REUSED:
@@ -249,9 +284,17 @@ class Door:
         asleep = row.status not in OVER and row.fault is None and row.seq > 0
         if actor is None and asleep and (row.workflow, row.version) in engine.catalogue.programs():
             if row.owner is None or await self._is_dead(row.owner):
-                await engine.recovery.take([row])
+                await self._claim(engine, row)
             actor = engine.actors.get(row.uid)
         return actor
+
+    async def _claim(self, engine: Engine, row: RunRow) -> None:
+        """Take a run up. Who asked for it may give up; a run that is claimed is read to the end all the same."""
+        task = self._claiming.get(row.uid)
+        if task is None:
+            task = self._claiming[row.uid] = engine.aside(engine.recovery.take([row]), may_fail=True)
+            task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
+        await asyncio.shield(task)
 
     async def _is_dead(self, host: HostId) -> bool:
         return host in await self.store.hosts.dead(monotonic=self.clock.monotonic())
@@ -273,8 +316,13 @@ class Door:
     ) -> None:
         """Change a run that is over. Nobody owns it, so whoever asks writes it, for a host to take up.
 
-        The same key twice changes nothing.
+        The same key twice changes nothing. Raises Unavailable or Full, soon, while the store takes nothing.
         """
+        await self.soon(self._change(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
+
+    async def _change(
+        self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, key: str | None
+    ) -> None:
         row = await self.row(run_id)
         token = _token(row, command, key)
         if token is not None and await self._is_known(row, token):
@@ -301,6 +349,7 @@ class Door:
             await self.store.log.send([mail])
         else:
             await self._reopen(machine, decided, row, now, [token] if token is not None else [])
+        self._told_at = asyncio.get_running_loop().time()
         if self.engine is not None:
             self.engine.keeper.nudge()
 
@@ -343,7 +392,10 @@ class Door:
         return await self.store.directory.find(run_id)
 
     async def by_prefix(self, prefix: str) -> RunRow:
-        """The run of this id, or the only one whose id begins so. Raises NotFound, UsageError."""
+        """The run of this id, or the only one whose id begins so. Raises NotFound, UsageError, Unavailable."""
+        return await self.soon(self._by_prefix(prefix), f"whether there is a run {prefix!r} is not known")
+
+    async def _by_prefix(self, prefix: str) -> RunRow:
         found = await self._row_or_none(RunId(prefix))
         if found is not None:
             return found
@@ -470,7 +522,8 @@ class Door:
         sealed = values.seal(raw)
         if len(sealed) <= values.INLINE_BYTES_MAX:
             return sealed
-        return values.ref_for(await self.store.blobs.put(raw), len(raw))
+        digest = await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
+        return values.ref_for(digest, len(raw))
 
     async def load(self, raw: bytes) -> bytes:
         """The JSON that a value in the log stands for."""
@@ -488,6 +541,10 @@ def finished(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
     )
     when = ago(now - (row.ended_at or now))
     return RunFinished(f"{row.id} {row.status} {when}; {what}.", run_id=row.id)
+
+
+def _unknown(run_id: RunId) -> str:
+    return f"{run_id} may have got this, or not"
 
 
 def ago(ms: int) -> str:

@@ -31,7 +31,7 @@ class Posted(msgspec.Struct, eq=False):
     key: KeyRow | None = None
     flight: Flight | None = None
     abandoned: bool = False
-    """Of a start: whoever wanted it was told that it may not have happened, so it is not tried again."""
+    """Whoever wanted it was told that it may not have happened, so it is not tried again."""
 
 
 class Draft:

@@ -207,16 +207,18 @@ class Engine:
             log.critical("weft: %s failed; this host stops", what, exc_info=loggable(error))
             self.on_failure()
 
-    def soon(self, callback: Callable[..., None], *args: Any) -> None:
+    def soon(self, callback: Callable[..., object], *args: Any) -> None:
         """At the next turn of the process's own loop, also when it is the code of a run that asks."""
         self._loop.call_soon(callback, *args)
 
-    def aside(self, coro: Any, of: Actor | None = None, *, may_fail: bool = False) -> None:
+    def aside(self, coro: Any, of: Actor | None = None, *, may_fail: bool = False) -> asyncio.Task[Any]:
         """Do something that takes its time, beside the turns of runs. If it fails, its run (``of``) or the host stops.
 
         ``may_fail``: somebody does it again, or nobody misses it.
         """
-        self._asides.begin(self._loop.create_task(coro), of, may_fail=may_fail)
+        task = self._loop.create_task(coro)
+        self._asides.begin(task, of, may_fail=may_fail)
+        return task
 
     # --- the door -------------------------------------------------------------------------------------------------
 
@@ -279,7 +281,11 @@ class Engine:
         item = posted or Posted(command)
         item.reply = resolve(done)
         actor.post(item)
-        await done
+        try:
+            await done
+        except asyncio.CancelledError:
+            item.abandoned = True
+            raise
 
     async def deliver(self, uid: RunUid, posted: Posted) -> None:
         """Give a command to a run wherever it is: in memory here, or by mail."""

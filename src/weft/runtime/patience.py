@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 START_SECONDS = 3.5
-"""A start is in doubt when the store has answered nobody for this long, and gives up a moment later."""
+"""A start or a command is in doubt when the store has answered nobody for this long, and gives up a moment later."""
 LATE_SECONDS = 0.1
 """A look that comes later than this: the loop was busy, and answers may wait to be heard."""
 AGAIN_SECONDS = 0.5
 
 
 class Patience:
-    """Ends waits for a store that answers nobody. One timer serves all of them: every start waits here."""
+    """Ends waits for a store that answers nobody. One timer serves all of them: every start and command waits here."""
 
     def __init__(self, answered_at: Callable[[], float]) -> None:
         """``answered_at``: when the store last answered anybody, by the loop's clock."""
@@ -34,6 +34,8 @@ class Patience:
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
+        if task in self._waiting:
+            return await work  # part of something that is waited for already
         since = self._waiting[task] = loop.time()
         if self._timed_by is not loop:
             self._look_at(loop, since + START_SECONDS)

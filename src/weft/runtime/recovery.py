@@ -227,7 +227,7 @@ class Recovery:
             actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
             self._again.setdefault(actor.uid, []).append(call_shown(task.step, bytes(task.input)))
         # Mail was accepted before anything that was posted here and is not in the log.
-        posted = list(actor.mailbox)
+        posted = [one for one in actor.mailbox if not one.abandoned]
         actor.mailbox.clear()
         for mail in loaded.inbox:
             actor.post(posted_mail(mail))

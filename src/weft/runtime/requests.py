@@ -25,7 +25,7 @@ POLL_SECONDS_MAX = 1.0
 
 async def send_request(door: Door, run_id: RunId, name: str, body: bytes, *, key: str | None = None) -> str:
     """Send a message whose sender waits for an answer. Returns the request's id, the same for the same key."""
-    row = await door.row(run_id)
+    row = await door.soon(door.row(run_id), f"whether there is a run {run_id!r} is not known")
     request = door.ids.new() if key is None else blake2b(f"{row.uid}/{key}".encode(), digest_size=16).hexdigest()
     message = c.DeliverMessage(request, name, Raw(body), answer=True)
     try:
@@ -41,25 +41,29 @@ async def answer_of(door: Door, run_id: RunId, request: str, *, timeout: float |
     Raises TimeoutError, NotFound for a request that was never made, RunFinished if the run ended without an answer,
     BadValue if it refused the message.
     """
-    row = await door.row(run_id)
-    if await door.store.directory.key(row.uid, request_key(request)) is None:
-        raise NotFound(f"{row.id} knows no request {request!r}.")
+    async with asyncio.timeout(timeout):
+        row = await door.row(run_id)
+        if await door.store.directory.key(row.uid, request_key(request)) is None:
+            raise NotFound(f"{row.id} knows no request {request!r}.")
+        return await _awaited(door, row, request)
+
+
+async def _awaited(door: Door, row: RunRow, request: str) -> bytes:
     engine = door.engine
     pause = POLL_SECONDS_FIRST
-    async with asyncio.timeout(timeout):
-        with engine.changes.of(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
-            while True:
-                changed.clear()
-                now = await door.store.directory.row(row.uid)
-                found = await door.store.directory.key(row.uid, answer_key(request))
-                if found is not None and found.seq:
-                    return await _read(door, row, found.seq)
-                if now is None or now.ended_at is not None:
-                    raise RunFinished(f"{row.id} ended without an answer to this request.", run_id=row.id)
-                try:
-                    await asyncio.wait_for(changed.wait(), pause)
-                except TimeoutError:
-                    pause = min(pause * 2, POLL_SECONDS_MAX)
+    with engine.changes.of(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
+        while True:
+            changed.clear()
+            now = await door.store.directory.row(row.uid)
+            found = await door.store.directory.key(row.uid, answer_key(request))
+            if found is not None and found.seq:
+                return await _read(door, row, found.seq)
+            if now is None or now.ended_at is not None:
+                raise RunFinished(f"{row.id} ended without an answer to this request.", run_id=row.id)
+            try:
+                await asyncio.wait_for(changed.wait(), pause)
+            except TimeoutError:
+                pause = min(pause * 2, POLL_SECONDS_MAX)
 
 
 async def _read(door: Door, row: RunRow, seq: Seq) -> bytes:

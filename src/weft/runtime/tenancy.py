@@ -81,13 +81,13 @@ class TenantDoor(Door):
         return Started(started.uid, self.own(started.id), started.created)
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
-        await self.row(run_id)
+        await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
         await self._door.tell(self.full(run_id), command, key=key)
 
     async def reopen(
         self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, *, key: str | None = None
     ) -> None:
-        await self.row(run_id)
+        await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
         await self._door.reopen(self.full(run_id), command, key=key)
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:

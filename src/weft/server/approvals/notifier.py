@@ -21,6 +21,7 @@ from weft.core.ids import RunUid, tenant_prefix
 from weft.core.questions import is_group
 from weft.errors import Refused, WeftError
 from weft.runtime.background import BackgroundLoop
+from weft.runtime.insist import insist
 from weft.runtime.questions import OpenQuestion, open_in, runs_that_ask
 from weft.server.approvals.clicking import LinkPair, pair
 from weft.server.approvals.inbox import approval_view
@@ -189,7 +190,11 @@ class Notifier:
         try:
             await self._send(key, await self._word(door, item, key, now_ms), now_ms)
             with contextlib.suppress(Refused):
-                await door.tell(item.row.id, c.NoteTold(item.number, item.notice))
+                note = c.NoteTold(item.number, item.notice)
+                if engine is None:
+                    await door.tell(item.row.id, note)
+                else:
+                    await insist(engine, lambda: door.tell(item.row.id, note))
         except WeftError as error:
             seconds = min(PAUSE_SECONDS_MAX, pause.seconds * 2) if pause is not None else 1.0
             self._pauses[key] = _Pause(seconds, now + seconds)

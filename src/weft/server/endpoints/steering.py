@@ -10,6 +10,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RunId
+from weft.errors import StoreError
 from weft.runtime.explain import force_hint
 from weft.runtime.requests import answer_of, send_request
 from weft.server import views
@@ -31,7 +32,11 @@ async def request(call: Call) -> Reply:
     door = call.door
     run_id = RunId(call.parameters["id"])
     raw = await door.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
-    return await _answered(call, run_id, await send_request(door, run_id, message.name, raw, key=call.key))
+    sent = await send_request(door, run_id, message.name, raw, key=call.key)
+    try:
+        return await _answered(call, run_id, sent)
+    except StoreError:  # it was delivered, and must not be sent again
+        return _waiting(run_id, sent)
 
 
 async def answer(call: Call) -> Reply:
@@ -44,9 +49,13 @@ async def _answered(call: Call, run_id: RunId, request: str) -> Reply:
     try:
         raw = await answer_of(call.door, run_id, request, timeout=max(wait, 0.1))
     except TimeoutError:
-        place = f"{API}/runs/{quote(run_id, safe='')}/requests/{quote(request, safe='')}"
-        return Reply(views.Request(id=request, status="waiting"), 202, {"location": place})
+        return _waiting(run_id, request)
     return Reply(views.Request(id=request, status="answered", answer=msgspec.Raw(raw)))
+
+
+def _waiting(run_id: RunId, request: str) -> Reply:
+    place = f"{API}/runs/{quote(run_id, safe='')}/requests/{quote(request, safe='')}"
+    return Reply(views.Request(id=request, status="waiting"), 202, {"location": place})
 
 
 async def cancel(call: Call) -> views.Accepted:
@@ -56,7 +65,10 @@ async def cancel(call: Call) -> views.Accepted:
     accepted = await _tell(call, c.CancelRun(given.reason, given.force))
     if accepted.status != "cancelling":
         return accepted
-    state = await call.door.state(await call.door.row(RunId(accepted.id)))
+    try:
+        state = await call.door.state(await call.door.row(RunId(accepted.id)))
+    except StoreError:  # it was accepted all the same
+        return accepted
     return msgspec.structs.replace(accepted, hint=force_hint(state, call.door.clock.now_ms()))
 
 
