@@ -233,7 +233,7 @@ def events(
 
 @verb(LOOKING)
 def watch(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
-    """Follow a run live until it is over, then print its result; with --json its log, line by line."""
+    """Follow a run live until it is over or held, then print its result; with --json its log, line by line."""
     if json:
         from weft.cli.logbook import print_events
 

@@ -181,6 +181,7 @@ def refuse_retry(state: State, wish: str = "tried again", *, held: bool = False)
         raise Refused(f"{state.run_id} never began, so there is nothing to try again: {why}.", hint=start_anew(state))
     if state.status == "failed" or (held and state.status == "held"):
         return
+    refuse_unless(state.status != "held", state, wish)
     hint = start_anew(state) if state.over else f"What it waits for: weft explain {state.run_id}"
     raise Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)
 
