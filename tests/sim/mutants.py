@@ -12,7 +12,7 @@ from tests.sim.requests import REQUESTS
 from tests.sim.workflows import Cast
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, reversals, waits
+from weft.core import life, reversals, tasks, waits
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.ports.store import Outcome, StoredEvent
@@ -43,6 +43,20 @@ def swap(owner: Any, name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
+
+
+@contextlib.contextmanager
+def reports_come_twice() -> Iterator[None]:
+    """No bug: a worker may report a result again. The worlds are the same, and so is every promise."""
+    reported = engine.Engine._reported
+
+    def twice(self: engine.Engine, flight: Any, report: Any) -> None:
+        reported(self, flight, report)
+        if flight.offer is None:
+            self.soon(reported, self, flight, report)
+
+    with swap(engine.Engine, "_reported", twice):
+        yield
 
 
 # --- commit ------------------------------------------------------------------------------------------------------
@@ -203,6 +217,27 @@ def a_cancelled_task_is_not_waited_for() -> Iterator[None]:
         return any(table.pop(event.entry, None) is not None for table in tables)
 
     with swap(life, "evolve_cancelled_entry", dropped):
+        yield
+
+
+@mutant
+def a_second_success_is_accepted() -> Iterator[None]:
+    """The fence of results is down, in worlds whose results come twice: the log takes the second one too."""
+    decide, evolve = tasks.decide_succeeded, tasks.evolve_succeeded
+    ended: dict[tuple[str, int], Any] = {}
+
+    def trusting(state: Any, report: Any) -> Any:
+        if report.task not in state.tasks and (state.uid, report.task) in ended and not state.over:
+            return (e.TaskSucceeded(task=report.task, output=report.output, attempt=report.attempt),)
+        return decide(state, report)
+
+    def again(state: Any, event: Any, location: str) -> Any:
+        if event.task not in state.tasks:
+            state.tasks[event.task] = ended[state.uid, event.task]
+        ended[state.uid, event.task] = state.tasks[event.task]
+        return evolve(state, event, location)
+
+    with reports_come_twice(), swap(tasks, "decide_succeeded", trusting), swap(tasks, "evolve_succeeded", again):
         yield
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.scale import first
 from tests.sim.graph_mutants import MUTANTS
-from tests.sim.judge import judge
-from tests.sim.mutants import PLAYED_BY
+from tests.sim.judge import failures, judge
+from tests.sim.mutants import PLAYED_BY, reports_come_twice
 from tests.sim.workflows import CODE
 
 SEEDS_MAX = 2_000
@@ -27,6 +27,7 @@ CAUGHT_BY = {
     "mail_by_high_water_mark": 1,
     "mail_is_taken_whenever_it_is_read": 3_121,
     "a_key_that_came_by_mail_is_forgotten": 1,
+    "a_second_success_is_accepted": 0,
     "an_answer_is_not_found_by_its_request": 0,
     "timer_before_the_inbox": 1,
     "an_early_timer_is_believed": 340,
@@ -69,3 +70,9 @@ def test_a_planted_bug_is_caught(name: str) -> None:
 
     assert seed is not None, f"{name}: {SEEDS_MAX} worlds saw nothing wrong"
     print(f"{name} is caught by seed {seed}")
+
+
+def test_a_result_that_is_reported_twice_changes_nothing() -> None:
+    """The fence of results: the first success is recorded, a second one is not."""
+    with reports_come_twice():
+        assert [str(verdict) for verdict in failures(range(10))] == []
