@@ -9,6 +9,8 @@ import pytest
 import weft
 from tests.code.desk import Desk
 from tests.code.timeless import calm
+from weft.core.ids import Millis, RunId, RunUid
+from weft.ports.store import NewRun
 
 
 def desk_of(app: weft.App, **limits: int) -> Desk:
@@ -103,6 +105,49 @@ def test_a_refusal_is_recorded_and_replayed() -> None:
     desk.settings = msgspec.structs.replace(desk.settings, tree_depth_max=32)
     assert desk.play(end) == "refused"
     assert performed == [1]
+
+
+def test_open_runs_of_other_hosts_count_also_where_this_host_has_few() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def child(ctx: weft.Context) -> None:
+        await ctx.receive("never")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> int:
+        for started in range(15):
+            try:
+                await ctx.spawn(child())
+            except weft.LimitExceeded:
+                return started
+            await ctx.sleep("1s")
+        return 15
+
+    desk = desk_of(app, tree_runs_max=40)
+
+    async def scene() -> int:
+        handle = await app.start(flow(), id="run")
+        await calm()
+        root = await desk.store.directory.find(RunId("run"))
+        assert root is not None
+        await desk.store.log.create([elsewhere(n, root.uid) for n in range(36)])
+        return await handle.result()
+
+    assert desk.play(scene) < 7  # of 4 that fit, and a twentieth of the limit
+
+
+def elsewhere(n: int, parent: RunUid) -> NewRun:
+    """A child that another host made."""
+    return NewRun(
+        uid=RunUid(f"u{n}"),
+        id=RunId(f"e{n}"),
+        workflow="far",
+        version="1",
+        style="code",
+        created_at=Millis(0),
+        parent=parent,
+    )
 
 
 def test_open_runs_that_this_host_has_not_seen_count_too() -> None:

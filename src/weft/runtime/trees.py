@@ -1,8 +1,9 @@
 """How deep and how large a tree of runs may grow, as one host sees it.
 
 A host knows the open runs that it started, loaded or saw ending, by their root. What it cannot know (runs of other
-hosts, runs at rest) it asks the store for: once for a tree that began elsewhere, and again while a tree is more than
-half full. So a child start costs a look into memory, and never a count.
+hosts, runs at rest) it asks the store for: once for a tree that began elsewhere, and again whenever a twentieth of the
+limit was started here. So a child start costs a look into memory and no count, and several hosts together exceed the
+limit by a twentieth for each of them, and by what they start while they are counting.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Trees:
         if tree.open + 1 >= settings.tree_runs_max:
             self._count(root, tree)
             raise _too_many(state, settings.tree_runs_max)
-        if tree.open - tree.counted_at > settings.tree_runs_max // 20 and tree.open * 2 > settings.tree_runs_max:
+        if tree.open - tree.counted_at > settings.tree_runs_max // 20:
             self._count(root, tree)
 
     async def is_cancelled(self, root: str) -> bool:
