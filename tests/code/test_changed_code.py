@@ -315,6 +315,17 @@ def grouped(name: str, how: str, step: str = "charge") -> Build:
     return code(body)
 
 
+def mapped(*items: int, after: str = "") -> Build:
+    async def body(ctx: weft.Context, s: Any) -> Any:
+        await ctx.map("pages", s.charge, items)
+        if after:
+            await getattr(s, after)()
+        await ctx.receive("go")
+        await s.ship()
+
+    return code(body)
+
+
 def joined(*branches: str) -> Build:
     async def body(ctx: weft.Context, s: Any) -> Any:
         await ctx.join("both", {branch: s.look() for branch in branches})
@@ -463,6 +474,20 @@ ROWS: dict[str, tuple[Build, Build, str, list[str]]] = {
     "rename a pure step": (code(_pure, **PURE), code(_renamed_pure, **PURE), "completed", ["charge_card"]),
     "rename a child workflow": (child("inner"), child("other"), "held", []),
     "rename a `join`, `race`, `map` or `loop`": (grouped("both", "join"), grouped("pair", "join"), "held", []),
+    "add an item to a `map`; no recorded step comes after it": (
+        mapped(1, 2),
+        mapped(1, 2, 3),
+        "completed",
+        ["charge", "ship"],
+    ),
+    "add an item to a `map` with a recorded step after it": (
+        mapped(1, 2, after="look"),
+        mapped(1, 2, 3, after="look"),
+        "held",
+        [],
+    ),
+    "remove an item of a `map` that has a recorded step": (mapped(1, 2), mapped(1), "held", []),
+    "replace an item of a `map`": (mapped(1, 2), mapped(1, 3), "held", []),
     "rename a branch of a `join` or `race`": (grouped("both", "join"), grouped("both", "branches"), "held", []),
     "add a branch to a `join` with a recorded step after it": (
         joined("a", "b"),
@@ -531,6 +556,21 @@ def test_renaming_any_operation_is_noticed(how: str) -> None:
     run = Changed(grouped("both", how), grouped("pair", how))
     assert (run.outcome, run.anew) == ("held", [])
     assert f'ctx.removed("both", "{how}")' in run.held()
+
+
+@pytest.mark.parametrize("items", [(1,), (1, 2, 3), ()])
+def test_another_number_of_items_is_blamed_on_the_map(items: tuple[int, ...]) -> None:
+    run = Changed(mapped(1, 2, after="look"), mapped(*items, after="look"))
+
+    assert run.outcome == "held"
+    assert f"at `pages` it has a map over 2 items, the code now asks for one over {len(items)}" in run.held()
+
+
+def test_another_item_is_blamed_on_the_map() -> None:
+    run = Changed(mapped(1, 2), mapped(1, 3))
+
+    assert run.outcome == "held"
+    assert "item 1 of the map `pages`, which may go over other items now" in run.held()
 
 
 def test_a_renamed_loop_is_noticed() -> None:

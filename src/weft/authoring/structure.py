@@ -212,6 +212,8 @@ async def map_items(
     if entry is None:
         # So that whoever looks at the run knows how far it is.
         scope.driver.ask(c.RecordValue(scope.prefix, name, n, "map", msgspec.Raw(b"%d" % len(todo))))
+    else:
+        inner.driver.compare_items(inner, entry, len(todo))
     results: list[Any] = [None] * len(todo)
     running: dict[ScopedTask, int] = {}
     following = 0

@@ -377,6 +377,18 @@ class CodeDriver:
         )
         return entry
 
+    def compare_items(self, inner: Scope, entry: Entry, items: int) -> None:
+        """More items are more work, fewer are less; but not if others act already where that work would be."""
+        recorded = int(bytes(entry.output))
+        if items == recorded or self.outside.tolerant:
+            return
+        if items > recorded:
+            changed = self._unreached.missed(inner, self.machine.state) is not None
+        else:
+            changed = self._unreached.has_items(inner, items)
+        if changed:
+            self.diverge(entry.key, f"a map over {recorded} items", f"one over {items}")
+
     def diverge(self, location: str, recorded: str, asked: str) -> None:
         """The code asks for what the log does not hold: stop for a person."""
         self._stop = diverged(self.machine.state.run_id, location, recorded, asked)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from weft.core import commands as c
 from weft.core import events as e
+from weft.core.code.machine import CodeMachine
 from weft.core.decider import Letter
 from weft.core.ids import EntryId, RunId, RunUid, Seq
 from weft.core.trees import root_of
@@ -44,6 +45,19 @@ def enclose(actor: Actor, draft: Draft, letter: Letter) -> None:
     draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=actor.now_ms))
 
 
+def _item_of_a_map(actor: Actor, location: str) -> str:
+    """If the place is in an item of a map, say so: it may be the items that have changed."""
+    machine = actor.machine
+    assert isinstance(machine, CodeMachine), "only code asks with arguments"
+    parts = location.split("/")
+    for place in range(len(parts) - 1, 0, -1):
+        around = "/".join(parts[:place])
+        entry = machine.lookup(around) if parts[place].startswith("~") else None
+        if entry is not None and entry.kind == "map":
+            return f" (item {parts[place][1:]} of the map `{around}`, which may go over other items now)"
+    return ""
+
+
 async def hold_other_input(actor: Actor, location: str, entry: EntryId, asked: bytes) -> None:
     """Hold a run whose code asks with other arguments than the log has: both are named."""
     log = actor.engine.store.log
@@ -51,5 +65,5 @@ async def hold_other_input(actor: Actor, location: str, entry: EntryId, asked: b
     recorded = getattr(e.decode(stored.body), "input", e.NULL)
     there = f"a recorded result for {call_shown('', bytes(recorded))}"
     new = ", ".join(added_arguments(bytes(recorded), asked))
-    error = diverged(actor.id, location, there, call_shown("", asked), new)
+    error = diverged(actor.id, location, there, f"{call_shown('', asked)}{_item_of_a_map(actor, location)}", new)
     actor.post(Posted(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]

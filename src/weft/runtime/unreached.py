@@ -78,6 +78,16 @@ class Unreached:
                 at = at.outer
         return None
 
+    def has_items(self, inner: Scope, count: int) -> bool:
+        """Whether something acted in an item of a map that comes after so many."""
+        prefix = f"{inner.prefix}~"
+        numbers = (
+            entry.key[len(prefix) :].partition("/")[0]
+            for entry in self.entries.values()
+            if entry.kind in _ACTS and entry.key.startswith(prefix)
+        )
+        return any(int(number) >= count for number in numbers)
+
     def report(self, state: CodeState) -> None:
         """The run ends: say what replay never reached."""
         gone = [entry.key for number, entry in self.entries.items() if number in state.entries and not entry.optional]
