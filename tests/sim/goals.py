@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -137,6 +138,35 @@ async def tell(tried: list[dict[str, int]], one: int) -> int:
 mended = app.goal("mended", tell)
 
 
+@app.step(retries=PATIENT, timeout="2s", gives="room")
+async def hold_left(n: int) -> str:
+    return f"left {n}"
+
+
+@hold_left.undo
+async def free_left(n: int, result: str | None) -> None: ...
+
+
+@app.step(retries=PATIENT, timeout="2s", gives="room")
+async def hold_right(n: int) -> str:
+    """Takes its time, so that it often loses after it has begun."""
+    await asyncio.sleep(0.3)
+    return f"right {n}"
+
+
+@hold_right.undo
+async def free_right(n: int, result: str | None) -> None: ...
+
+
+@app.step(retries=PATIENT, gives="key")
+async def hand_over(room: str) -> str:
+    return f"key of {room}"
+
+
+hedged = app.goal("hedged", hand_over)
+"""What the loser has done is undone before the run completes."""
+
+
 # --- inputs that are made when a step starts -------------------------------------------------------------------------
 
 
@@ -239,6 +269,13 @@ def _one_bill(given: dict[str, Any]) -> Any:
     )
 
 
+def _one_key(given: dict[str, Any]) -> Any:
+    possible = {f"left {given['n']}", f"right {given['n']}"}
+    return lambda told: (
+        told["facts"].get("room") in possible and told["facts"]["key"] == f"key of {told['facts']['room']}"
+    )
+
+
 def _given_or_not(given: dict[str, Any]) -> Any:
     return lambda told: told["facts"].get("gift") == given["n"] if given["n"] > 50 else told["skipped"] == ["give"]
 
@@ -250,6 +287,7 @@ GOALS = Cast(
         Kind(line, _n, _facts(lambda a: {"three": a["n"] + 3}), weight=3),
         Kind(spread, _items, _facts(lambda a: {"sum": sum(i * i for i in a["items"])}), weight=4),
         Kind(rivals, _n, _one_bill, weight=4),
+        Kind(hedged, _n, _one_key, weight=4),
         Kind(gated, _n, _facts(lambda a: {"word": f"{a['n']} is {'odd' if a['n'] % 2 else 'even'}"}), weight=3),
         Kind(chosen, _n, _given_or_not, weight=2),
         Kind(undone, _n, lambda a: ANY, fails="goal_failed", weight=4),

@@ -329,6 +329,8 @@ def _losers(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
     for seq, task in undos.items():
         if seq not in ended:
             yield f"it completed before {task} was undone"
+    if run.new.workflow == "hedged":
+        yield from _rivals(cluster, run, events, scheduled)
     if run.new.workflow != "betting":
         return
     completed = _end(events)
@@ -344,6 +346,25 @@ def _losers(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
             final = [event for event in events if isinstance(event, e.TaskFailed) and event.task == task]
             if not final:
                 yield f"{key} was performed, and never undone"
+
+
+def _rivals(
+    cluster: Cluster, run: Run, events: list[e.AnyEvent], scheduled: dict[int, e.TaskScheduled]
+) -> Iterator[str]:
+    """Two steps gave one fact: what the one performed whose value was not taken is undone, once."""
+    completed = _end(events)
+    assert isinstance(completed, e.RunCompleted)
+    winner = "hold_" + _read(cluster, bytes(completed.output))["facts"]["room"].partition(" ")[0]
+    done = [event.task for event in events if isinstance(event, e.TaskSucceeded) and event.task in scheduled]
+    lost = [task for task in done if scheduled[task].step != winner]
+    undos = [event.of for event in events if isinstance(event, e.UndoScheduled)]
+    if sorted(task for task in undos if task in done) != sorted(lost):
+        yield f"{winner} won, its rival completed {lost}, and it undid {undos}"
+    given_up = {event.task for event in events if isinstance(event, e.TaskFailed) and not event.retry_at}
+    for key, (uid, task) in cluster.ledger.returned.items():
+        mine = uid == run.new.uid and task in scheduled and scheduled[task].step != winner
+        if mine and task not in undos and task not in given_up:
+            yield f"{key} was performed, and never undone"
 
 
 def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
