@@ -9,6 +9,7 @@ import jsonschema_rs
 import msgspec
 import pytest
 
+import weft
 from weft.server.openapi import document
 from weft.server.table import ROUTES
 
@@ -73,3 +74,11 @@ def test_unknown_fields_are_refused_by_every_body() -> None:
     for route in ROUTES:
         if route.body not in (None, msgspec.Raw):
             assert schemas[route.body.__name__]["additionalProperties"] is False, route.name
+
+
+def test_the_body_of_new_steps_has_an_example_that_can_be_registered() -> None:
+    schemas = document(ROUTES)["components"]["schemas"]
+    (example,) = schemas["StepsDocument"]["properties"]["document"]["examples"]
+
+    assert schemas["StepsDocument"]["required"] == ["document"]
+    assert weft.App("memory://").steps(example) == ["rate"]

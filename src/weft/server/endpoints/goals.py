@@ -38,7 +38,18 @@ class StepViews(msgspec.Struct, frozen=True):
 class StepsDocument(Form, frozen=True, kw_only=True):
     """Steps as a file would have them (``weft: steps/1``)."""
 
-    document: dict[str, Any]
+    document: Annotated[
+        dict[str, Any],
+        Meta(
+            description="The content of a file of steps, as JSON.",
+            examples=[
+                {
+                    "weft": "steps/1",
+                    "steps": {"rate": {"http": {"url": "https://rates.example.com"}, "gives": ["rate"]}},
+                }
+            ],
+        ),
+    ]
 
 
 class Changed(msgspec.Struct, frozen=True):
