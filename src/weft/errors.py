@@ -2,7 +2,7 @@
 
     WeftError                     message, hint, code (`weft help CODE`), context
     ├── UsageError                the caller is wrong; trying again changes nothing
-    │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport
+    │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport  MissingExtra
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
     │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadStep
     │   └── ForeignAwait
@@ -149,6 +149,12 @@ class RunAtImport(UsageError):
     """A module runs its app while it is being imported."""
 
     code = "usage.run_at_import"
+
+
+class MissingExtra(UsageError):
+    """A part of Weft needs packages that are not installed; the hint has the command."""
+
+    code = "usage.missing_extra"
 
 
 class NameTaken(UsageError):

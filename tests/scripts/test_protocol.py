@@ -331,5 +331,6 @@ except UsageError as error:
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
 
-    assert ran.stdout.splitlines() == ["{'result': 2}", "Scripts in Lua need an extra. pip install 'weft[lua]'"]
+    said = 'A script in Lua needs packages that are not installed: lupa. Install them: pip install "weft[lua]"'
+    assert ran.stdout.splitlines() == ["{'result': 2}", said]
     assert issubclass(BadScript, UsageError)

@@ -38,6 +38,7 @@ from weft.core.goal.types import Type
 from weft.core.graph.starting import GOAL
 from weft.core.ids import Millis, RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError, WeftError
+from weft.extras import require
 from weft.ports.store import Definition, RunQuery, Store
 from weft.runtime.about import this_process
 from weft.runtime.catalogue import Callee
@@ -221,7 +222,7 @@ class App(Group):
     def router(self) -> Api:
         """The HTTP API as an ASGI application: ``api.mount("/weft", app.router)``."""
         if self._router is None:
-            # Only those who serve pay for the server.
+            require("server", "The HTTP API")
             from weft.authoring.serving import Served  # noqa: PLC0415
             from weft.server.api import Api  # noqa: PLC0415
 

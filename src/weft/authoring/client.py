@@ -19,6 +19,7 @@ from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
+from weft.extras import require
 from weft.ports.store import Definition, RunQuery
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
@@ -48,7 +49,8 @@ class Client:
 
     async def __aenter__(self) -> Self:
         if self._is_server:
-            from weft.authoring.remote import Remote  # noqa: PLC0415 - aiohttp: only for those who ask a server
+            require("http", "A client of a server")
+            from weft.authoring.remote import Remote  # noqa: PLC0415
 
             self._remote = Remote(self.url, self._key)
             return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.cli.entry import say
 from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.errors import UsageError
+from weft.extras import require
 
 
 async def migrate_store(*, dry_run: bool, url: str | None, app: str | None) -> None:
@@ -38,8 +39,7 @@ async def _pending(address: str) -> list[tuple[str, str]]:
         return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending(path)]
     if not address.startswith(("postgresql://", "postgres://")):
         raise UsageError(f"{address} has no schema.", hint="Name a store: --url postgresql://user@host/database")
-    try:
-        from weft.stores.postgres import pending as pending_there
-    except ModuleNotFoundError:
-        raise UsageError("Runs in Postgres need asyncpg.", hint='Install it: pip install "weft[postgres]"') from None
+    require("postgres", "A store in Postgres")
+    from weft.stores.postgres import pending as pending_there
+
     return [(f"{one.number:03}_{one.name}.sql", one.sql) for one in await pending_there(address)]

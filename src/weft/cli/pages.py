@@ -66,6 +66,12 @@ PAGES: dict[str, Page] = {
         "The command needs the definitions in the file, not a run of it.",
         'Put the call under: if __name__ == "__main__":',
     ),
+    "usage.missing_extra": Page(
+        "A part of Weft needs packages that are not installed.",
+        "`pip install weft` brings SQLite, code, graphs, goals and the command line. "
+        "The server, the HTTP client, Postgres, S3, Lua and the Python sandbox are extras.",
+        'Run the command that the message names, for example: pip install "weft[server]"',
+    ),
     "usage.name_taken": Page(
         "Two different steps or workflows have the same name.",
         "Names identify recorded results: a run that comes back must find the right function.",

@@ -21,6 +21,7 @@ from weft.cli.entry import say
 from weft.cli.loading import load_app
 from weft.cli.place import project_settings
 from weft.errors import NotAllowed, Unavailable, UsageError
+from weft.extras import require
 from weft.server.access.settings import jwt_settings_here
 from weft.server.identity import is_loopback
 from weft.server.logs import log_to
@@ -39,6 +40,7 @@ CLOSED_NOTICE = "every request needs a key: weft keys"
 
 def serve(files: Sequence[str], *, host: str, port: int, queues: Sequence[str], url: str | None) -> None:
     """Host the apps and answer requests until a signal comes."""
+    require("server", "weft serve")
     app = hosted_app(files, url, "weft serve")
     if queues:
         app.host_only(partial(QueueCatalogue, queues=list(queues)))

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from weft.conditions.budget import Fault
 from weft.conditions.cel.survey import Path
 from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
-from weft.errors import UsageError
+from weft.extras import require
 
 CODE_CHARS_MAX: Final = 65_536
 TIME_MS_MAX: Final = 1_000
@@ -51,12 +51,9 @@ def enable_python_sandbox() -> None:
     """Allow conditions in Python from now on, in this process.
 
     Raises:
-        UsageError: the sandbox is not installed.
+        MissingExtra: the sandbox is not installed.
     """
-    try:
-        import pydantic_monty  # noqa: F401, PLC0415  # an extra
-    except ImportError:
-        raise UsageError("The Python sandbox is not installed.", hint="pip install 'weft[sandbox]'") from None
+    require("sandbox", "A condition in Python")
     _Switch.enabled = True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import UsageError
+from weft.extras import require
 from weft.ports.store import Store
 from weft.stores.memory import MemoryStore
 from weft.stores.urls import blobs_url, shown_url
@@ -41,12 +42,8 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None) 
 
 
 def _postgres(url: str, durability: str, blobs: str | None) -> Store:
-    try:
-        # An extra: those who keep a file do not need it.
-        from weft.stores.blobs import open_content  # noqa: PLC0415
-        from weft.stores.postgres import PostgresStore  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "asyncpg":
-            raise
-        raise UsageError("Runs in Postgres need asyncpg.", hint='Install it: pip install "weft[postgres]"') from None
+    require("postgres", "A store in Postgres")
+    from weft.stores.blobs import open_content  # noqa: PLC0415
+    from weft.stores.postgres import PostgresStore  # noqa: PLC0415
+
     return PostgresStore(url, durability=durability, content=None if blobs is None else open_content(blobs))

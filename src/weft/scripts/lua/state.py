@@ -15,7 +15,7 @@ from importlib import resources
 from time import thread_time
 from typing import Any, Final, NamedTuple
 
-from weft.errors import UsageError
+from weft.extras import require
 from weft.scripts import limits
 
 STATES_MAX: Final = 10
@@ -164,10 +164,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _lua() -> Any:
-    try:
-        from lupa import lua54  # type: ignore[import-untyped]  # noqa: PLC0415  # an extra
-    except ImportError:
-        raise UsageError("Scripts in Lua need an extra.", hint="pip install 'weft[lua]'") from None
+    require("lua", "A script in Lua")
+    from lupa import lua54  # type: ignore[import-untyped]  # noqa: PLC0415
+
     return lua54
 
 

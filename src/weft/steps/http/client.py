@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.extras import require
 from weft.steps.http.addresses import Allowed, allowed_here
 from weft.steps.http.exchange import Answer, Limits, Request
 
@@ -38,6 +39,7 @@ class HttpClient:
         return await self._wire.send(request)
 
     def _open(self) -> Wire:
+        require("http", "An HTTP request")
         from weft.steps.http.guard import Guard, system_lookup  # noqa: PLC0415 - aiohttp: not before the first call
         from weft.steps.http.wire import Wire  # noqa: PLC0415
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from weft.errors import UsageError
+from weft.extras import require
 from weft.stores.blobs.content import Content
 from weft.stores.blobs.directory import DirectoryContent
 from weft.stores.blobs.indexed import Index, IndexedBlobs
@@ -29,11 +30,7 @@ def open_content(url: str) -> Content:
 
 
 def _s3(url: str) -> Content:
-    try:
-        # An extra: those who keep blobs elsewhere do not need it.
-        from weft.stores.blobs.s3 import S3Content  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "obstore":
-            raise
-        raise UsageError("Blobs in S3 need obstore.", hint='Install it: pip install "weft[s3]"') from None
+    require("s3", "A place for blobs in S3")
+    from weft.stores.blobs.s3 import S3Content  # noqa: PLC0415
+
     return S3Content(url)
