@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tests.sim.full import FullStore
 from tests.sim.hosts import HOUR, Complaints, Host
 from tests.sim.ledger import Ledger, ObservedLog
 from tests.sim.swarm import Swarm, draw
@@ -31,7 +32,6 @@ from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
 from weft.testing.fakes import WatchedEngine
-from weft.testing.faults import FaultyStore
 from weft.testing.loop import PROCESS, Process, make_loop
 
 TURNS_MAX = 200_000
@@ -65,7 +65,7 @@ class Cluster:
         self.hosts = [Host(self, index) for index in range(self.swarm.hosts)]
         self.new_client()
         self.client_door = Door(
-            FaultyStore(self.share(), self.loop, self.swarm),
+            FullStore(self.share(), self.loop, self.swarm),
             SimClock(self.loop),
             self.ids,
         )

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from tests.sim.full import FullStore
 from tests.sim.ledger import Ledger
 from weft.authoring.app import App, AppCatalogue
 from weft.core.decider import Wanting
@@ -24,7 +25,6 @@ from weft.runtime.worker import Flight
 from weft.steps.base import Executor, StepBody
 from weft.testing.clock import InlineExecutor, SimClock
 from weft.testing.fakes import WatchedEngine
-from weft.testing.faults import FaultyStore
 from weft.testing.loop import Process
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Host:
 
     def _open(self) -> None:
         cluster = self.cluster
-        store = FaultyStore(cluster.share(), cluster.loop, cluster.swarm)
+        store = FullStore(cluster.share(), cluster.loop, cluster.swarm)
         surroundings = Surroundings(
             store=store, clock=self.clock, ids=cluster.ids, executor=InlineExecutor(), settings=cluster.swarm.settings
         )

@@ -94,4 +94,5 @@ REQUESTS = Cast(
     ),
     lacks=(("count",), ("book", "unbook")),
     runs=(3, 6),
+    fills_up=True,
 )

@@ -64,6 +64,12 @@ class Swarm:
     """How long things go wrong."""
     settings: Settings = field(default_factory=Settings)
 
+    full: tuple[tuple[float, float], ...] = ()
+    """When the store has no room, and takes nothing: from, to."""
+
+    def is_full(self, now: float) -> bool:
+        return any(begin <= now < end for begin, end in self.full)
+
     def jump_ms(self, luck: Random) -> int:
         """By how much a clock is set wrong this time: mostly little, sometimes by an hour."""
         return luck.choice((-1, 1)) * luck.choice((1_000, 1_000, 5_000, 60_000, 60_000, 3_600_000))
@@ -72,6 +78,7 @@ class Swarm:
         self.rates = Rates()
         self.moods = Moods()
         self.boundary = 0.0
+        self.full = ()
 
 
 def draw(seed: int, cast: Cast = CODE) -> Swarm:
@@ -112,4 +119,14 @@ def draw(seed: int, cast: Cast = CODE) -> Swarm:
     )
     if cast.cache_bytes and r.random() < 0.5:
         swarm.settings = msgspec.structs.replace(swarm.settings, blob_cache_bytes=cast.cache_bytes)
+    if cast.fills_up:
+        swarm.full = _full(Random(f"full-{seed}"), swarm.seconds)
     return swarm
+
+
+def _full(r: Random, seconds: float) -> tuple[tuple[float, float], ...]:
+    """In half of the worlds the store is full once or twice, for a moment or for longer than a lease."""
+    if r.random() < 0.5:
+        return ()
+    begins = [r.uniform(0, seconds) for _ in range(r.randint(1, 2))]
+    return tuple((begin, begin + r.choice((0.3, 2.0, 9.0))) for begin in begins)

@@ -86,7 +86,8 @@ REACHED_BY_GOALS = (
 REACHED_BY_REQUESTS = (
     "acked start", "acked cancel", "acked request", "acked answered", "acked answered again", "refused request",
     "refused answered", "unknown request", "unknown answered", "fault kill", "fault freeze", "fault after",
-    "fault late", "fault boundary", "commit stale_epoch", "commit mail_waiting", "mail over", "message_received",
+    "fault late", "fault boundary", "fault full", "commit stale_epoch", "commit mail_waiting", "mail over",
+    "message_received",
     "messages_taken", "message_answered", "wait_timed_out", "run_completed", "run_failed", "run_cancelled",
     "boundary blob.put", "boundary recovery.loaded", "boundary release.before",
 )  # fmt: skip

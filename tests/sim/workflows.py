@@ -313,6 +313,7 @@ class Cast:
         lacks: Sequence[tuple[str, ...]],
         runs: tuple[int, int],
         cache_bytes: int = 0,
+        fills_up: bool = False,
     ) -> None:
         self.name = name
         self.app = app
@@ -323,6 +324,8 @@ class Cast:
         self.lacks = lacks
         self.cache_bytes = cache_bytes
         """In half of the worlds, how little of the blobs stays in memory."""
+        self.fills_up = fills_up
+        """In half of the worlds, the store has no room for a while."""
 
 
 ANY = object()
