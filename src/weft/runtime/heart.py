@@ -10,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from weft.core.ids import HostId
 from weft.errors import StoreError
 from weft.runtime.background import BackgroundLoop
+from weft.runtime.code_driver import CodeDriver
 from weft.runtime.insist import insist
 from weft.runtime.worker import Flight
+from weft.steps.frames import is_users
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -47,13 +51,16 @@ class Heartbeat:
         self._loop = BackgroundLoop("the heartbeat", self._run, engine.fail)
         self._apart: _Apart | None = None
         self._loop_here: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._warned_for = -1.0
+        self._warn_after = 0.0
 
     def start(self) -> None:
         if not self._engine.settings.heart_apart:
             self._loop.start()
             return
         self._turn()
+        self._thread = threading.get_ident()
         self._engine.worker.guard = self
         loop = self._loop_here = asyncio.get_running_loop()
         self._apart = _Apart(self._beat_apart, partial(_report, loop, self._engine))
@@ -115,23 +122,35 @@ class Heartbeat:
             await heart.close()
 
     def _warn_of_blocking(self) -> None:
-        """Name the step that keeps the loop from turning, once for each standstill. Called on the heart's thread."""
-        if self._warned_for == self._turned_at or self._loop_here is None:
-            return
-        self._warned_for = self._turned_at
+        """Name the code that keeps the loop from turning, again with growing gaps. Called on the heart's thread."""
         seconds = self._engine.clock.monotonic() - self._turned_at
+        if self._warned_for != self._turned_at:
+            self._warned_for, self._warn_after = self._turned_at, 0.0
+        if seconds < self._warn_after or self._loop_here is None:
+            return
+        self._warn_after = 2 * seconds
+        run, line = _where_it_stands(self._thread)
         running = asyncio.current_task(self._loop_here)
         flight = next((one for one in self._engine.worker.begun() if one.running is running), None)
-        if running is None or flight is None:
-            log.warning("weft: the event loop of this host has been blocked for %.1f s", seconds)
-            return
-        log.warning(
-            "weft: the step %s (run %s) has blocked the event loop for %.1f s: other hosts may perform it too. "
-            "Make it a plain `def`, which runs in a thread, or await what takes long.",
-            flight.effect.step,
-            flight.run_id,
-            seconds,
-        )
+        if run:
+            log.warning(
+                "weft: the workflow code of %s has blocked the event loop for %.1f s%s: nothing else goes on in this "
+                "host, and other hosts may take the run over. Computing and I/O belong in a step.",
+                run,
+                seconds,
+                line,
+            )
+        elif running is not None and flight is not None:
+            log.warning(
+                "weft: the step %s (run %s) has blocked the event loop for %.1f s%s: other hosts may perform it too. "
+                "Make it a plain `def`, which runs in a thread, or await what takes long.",
+                flight.effect.step,
+                flight.run_id,
+                seconds,
+                line,
+            )
+        else:
+            log.warning("weft: the event loop of this host has been blocked for %.1f s%s", seconds, line)
 
     async def _beat(self, beat: Beat) -> bool:
         """Whether the store has it."""
@@ -145,6 +164,19 @@ class Heartbeat:
         else:
             return True
         return False
+
+
+def _where_it_stands(thread: int) -> tuple[str, str]:
+    """The run whose code this thread is in, if any, and the innermost line of the user: " at app.py:12"."""
+    line = ""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - the only way to look at another thread
+    while frame is not None:
+        if not line and is_users(frame.f_code.co_filename):
+            line = f" at {PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"
+        if frame.f_code is CodeDriver.advance.__code__:
+            return frame.f_locals["self"].machine.state.run_id, line
+        frame = frame.f_back
+    return "", line
 
 
 def _report(loop: asyncio.AbstractEventLoop, engine: Engine, error: BaseException) -> None:
