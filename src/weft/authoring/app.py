@@ -198,6 +198,9 @@ class App(Group):
         engine, self._engine, self._door = self._engine, None, None
         try:
             await engine.stop()
+        except BaseException:
+            await engine.kill()  # before the store is closed: its loops would ask it for ever
+            raise
         finally:
             self._restore_gc()
             await engine.store.close()
@@ -272,6 +275,8 @@ class App(Group):
         except SystemExit:
             notices.interrupted()
             raise
+        except asyncio.CancelledError:
+            raise cancelled_by_others() from None
 
     async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
         async with self:
@@ -564,3 +569,11 @@ def _refuse_import_time(call: Any) -> None:
             f"{os.environ['WEFT_IMPORTING']} calls app.run() while it is being imported.",
             hint='Put it under: if __name__ == "__main__":',
         )
+
+
+def cancelled_by_others() -> WeftError:
+    """Nobody asked this host to end: code in its process has cancelled its main task."""
+    return WeftError(
+        "The task that hosts the engine was cancelled, so this host stopped.",
+        hint="Does a step cancel tasks that are not its own? Start this again: runs go on where they were.",
+    )

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from weft.authoring.app import App
+from weft.authoring.app import App, cancelled_by_others
 from weft.authoring.serving import QueueCatalogue, WorkerCatalogue
 from weft.cli.entry import say
 from weft.cli.loading import load_app
@@ -96,13 +96,16 @@ def _bind(host: str, port: int) -> socket.socket:
 def _run(main: Any) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     # The loop that servers of this kind use; asyncio's own where there is none.
-    try:
+    factory: Any = None
+    with contextlib.suppress(ImportError):
         import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        try:
             runner.run(main)
+        except asyncio.CancelledError:
+            raise cancelled_by_others() from None
 
 
 async def _refuse_open(url: str, host: str) -> None:

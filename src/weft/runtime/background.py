@@ -57,8 +57,8 @@ class BackgroundLoop:
         if not self.wanted:
             return
         error: BaseException
-        if task.cancelled() and self._host is not None and (self._host.done() or self._host.cancelling()):
-            return
+        if task.cancelled() and self._host is not None and self._host.done():
+            return  # the loop of the process ends; a host that is only being cancelled still drains, and needs this
         if task.cancelled():
             error = asyncio.CancelledError(f"somebody cancelled {self._name}")
         else:

@@ -180,8 +180,12 @@ class Engine:
         await self.store.hosts.leave(self.host)
 
     async def settle(self) -> None:
-        """Wait until everything decided is committed, or cannot be here any more."""
-        while self.failure is None and any(not actor.is_idle() and actor.ready for actor in self.actors.values()):  # noqa: ASYNC110 - at shutdown only
+        """Wait until everything decided is committed, or cannot be here any more, as long as a drain may take."""
+        ends = self._loop.time() + self.settings.drain_seconds
+        while self.failure is None and any(not actor.is_idle() and actor.ready for actor in self.actors.values()):
+            if self._loop.time() > ends:
+                log.warning("weft: not everything could be committed in time; whoever goes on decides it again")
+                return
             await asyncio.sleep(0.001)
 
     async def kill(self) -> None:
