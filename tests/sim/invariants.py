@@ -301,12 +301,15 @@ def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]
     if own != [task for task in reversed(done) if task not in dropped] or len(undos) != len(set(undos)):
         yield f"it completed {done} and undid {undos}, {len(dropped)} of them while it went on"
     final = {event.task for event in events if isinstance(event, e.TaskFailed) and not event.retry_at}
+    given_up = cluster.ledger.shadows[run.new.uid].given_up
+    if cluster.swarm.skew_ms or cluster.swarm.jumps:
+        # By a clock that was ahead, or went back, a retry may have begun that the log still sees in the future.
+        final |= given_up.keys()
+        given_up = {}
     for key, (uid, task) in cluster.ledger.returned.items():
         if uid == run.new.uid and task in scheduled and task not in undos and task not in final:
             yield f"{key} was performed, and never undone"
-    if cluster.swarm.skew_ms or cluster.swarm.jumps:
-        return  # a host whose clock was ahead may have begun what others still saw in the future
-    for task, hand_out in cluster.ledger.shadows[run.new.uid].given_up.items():
+    for task, hand_out in given_up.items():
         if task in scheduled and task not in undos and cluster.ledger.last_begun.get((run.new.uid, task)) == hand_out:
             yield f"task {task} was given up while it was performed, and never undone"
 
