@@ -1,6 +1,7 @@
 """Limits of a tree of runs: how deep it is, how many are open, and that nothing starts below a cancelled root."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import msgspec
@@ -227,6 +228,46 @@ def test_nothing_starts_below_a_cancelled_root() -> None:
     before, after = desk.play(scene)
     assert before == after
     assert all(run.status in ("cancelled", "failed") for run in desk.store.content.runs.values())
+
+
+def test_nothing_starts_below_a_root_that_failed() -> None:
+    """It has told its children to stop. They start others below them meanwhile, faster than they can be told."""
+    app = weft.App("memory://")
+
+    @app.step
+    async def work() -> None:
+        await asyncio.sleep(1)
+
+    @app.workflow
+    async def stubborn(ctx: weft.Context) -> None:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await work()
+                await ctx.spawn(child())
+
+    @app.workflow
+    async def child(ctx: weft.Context) -> None:
+        await ctx.receive("never")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        await ctx.spawn(stubborn())
+        await ctx.receive("fail")
+        raise RuntimeError("no")
+
+    desk = desk_of(app)
+
+    async def scene() -> list[int]:
+        run = await app.start(flow(), id="run")
+        await asyncio.sleep(5.5)
+        before = rows(desk)
+        await run.send("fail")
+        await asyncio.sleep(60)
+        assert await run.status() in ("rolling_back", "failed")
+        return [before, rows(desk)]
+
+    before, after = desk.play(scene)
+    assert before == after > 5
 
 
 def test_the_limits_are_options_of_the_app() -> None:

@@ -6,10 +6,13 @@ import asyncio
 from collections import deque
 from typing import Any
 
+import pytest
+
 from tests.code.timeless import calm, play
 from tests.runtime.flaky import FlakyStore, Script
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.store import NewRun, Outcome
+from weft.runtime import committer as committing
 from weft.runtime.committer import Committer
 from weft.runtime.draft import Draft
 
@@ -219,3 +222,24 @@ def test_nothing_is_committed_after_stopping() -> None:
         assert script.batches == []
 
     with_committer(scene)
+
+
+def test_a_run_whose_name_comes_last_is_not_behind_others_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committing, "APPENDS_PER_BATCH_MAX", 2)
+
+    order: list[str] = []
+
+    class Noted(Run):
+        def committed(self, draft: Draft, outcome: Outcome) -> None:
+            order.append(self.uid)
+            super().committed(draft, outcome)
+
+    async def scene(committer: Committer, *_: object) -> None:
+        for run in [Noted(name, committer) for name in "zabcd"]:
+            for _ in range(20):
+                run.write()
+        await calm()
+
+    with_committer(scene)
+    assert "z" in order[:5]
+    assert len(order) == 100

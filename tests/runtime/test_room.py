@@ -15,6 +15,7 @@ from weft.runtime.door import Door
 from weft.runtime.engine import Engine, World
 from weft.runtime.executor import PoolExecutor
 from weft.runtime.settings import Settings
+from weft.runtime.turns import TAKEN_UP_AT_ONCE
 from weft.stores import open_store
 
 RESIDENT_MAX = 20
@@ -100,6 +101,32 @@ def test_only_a_host_that_goes_on_complains_of_a_store_that_is_away(caplog: pyte
             assert ("an internal task failed" in caplog.text) is running
             caplog.clear()
         engine.running = True
+        await engine.stop()
+
+    asyncio.run(scenario())
+
+
+def test_the_children_of_one_run_leave_room_for_others() -> None:
+    """They wait at rest for idle runs to leave memory, and a new run is not behind them."""
+
+    async def scenario() -> None:
+        app, begun = crowd()
+
+        @app.workflow
+        async def family(ctx: weft.Context, count: int) -> int:
+            children = [await ctx.spawn("wait", {"n": n}, id=f"c{n}") for n in range(count)]
+            return len([await child.result() for child in children])
+
+        engine, _ = await hosted(app)
+        count = 10 * RESIDENT_MAX
+        parent = await app.start("family", {"count": count}, id="family")
+        while len(begun) < count:
+            assert len(engine.actors) <= RESIDENT_MAX + TAKEN_UP_AT_ONCE
+            await asyncio.sleep(0)
+        for n in range(count):
+            await app.get(f"c{n}").send("go", "now")
+        assert await parent.result(timeout="60s") == count
+        assert set(begun) == {f"c{n}" for n in range(count)}
         await engine.stop()
 
     asyncio.run(scenario())

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Protocol
 
 from weft.core.ids import HostId, RunUid
@@ -20,6 +21,7 @@ from weft.ports.store import Blobs, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.complaints import Complaints
 from weft.runtime.draft import Draft
+from weft.runtime.turns import SHARE_SECONDS
 
 log = logging.getLogger("weft")
 
@@ -95,6 +97,11 @@ class Committer:
             return None
         return type(error)(error.message, hint=error.hint, code=error.code)
 
+    @property
+    def waiting(self) -> int:
+        """The number of runs that have something for the next commit."""
+        return len(self._dirty)
+
     def submit(self, writer: Writer) -> None:
         """This run has something to commit."""
         self._dirty[writer.uid] = writer
@@ -122,7 +129,8 @@ class Committer:
         most = 1 if self._solo else APPENDS_PER_BATCH_MAX
         self._solo = max(0, self._solo - 1)
         batch: list[tuple[Writer, Draft]] = []
-        for uid in sorted(self._dirty)[:most]:
+        # Whoever has waited longest is in it, whatever its name.
+        for uid in sorted(islice(self._dirty, most)):
             writer = self._dirty.pop(uid)
             draft = writer.take_draft()
             if draft is not None:
@@ -155,8 +163,22 @@ class Committer:
             self.measured([draft for _, draft in batch], time.perf_counter() - began)
         self.batches += 1
         self.appends += len(batch)
+        await self._tell(batch, outcomes)
+
+    async def _tell(self, batch: Sequence[tuple[Writer, Draft]], outcomes: Sequence[Outcome]) -> None:
+        """Tell each run how its draft was judged; others have their turn in between."""
+        cancelled: asyncio.CancelledError | None = None
+        since = self._now()
         for (writer, draft), outcome in zip(batch, outcomes, strict=True):
             writer.committed(draft, outcome)
+            if self._now() - since > SHARE_SECONDS and cancelled is None:
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError as error:
+                    cancelled = error  # all of them are committed, and must know
+                since = self._now()
+        if cancelled is not None:
+            raise cancelled
 
     def _lost(self, batch: Sequence[tuple[Writer, Draft]], error: Exception) -> None:
         passing = not isinstance(error, NAMING_DATA)

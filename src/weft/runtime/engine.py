@@ -60,6 +60,7 @@ from weft.runtime.shared import SharedWork
 from weft.runtime.step_keeper import StepKeeper
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
+from weft.runtime.turns import Newborn, Turns
 from weft.runtime.worker import Flight, Report, Worker
 from weft.steps.base import Executor, StepBody
 from weft.steps.tracebacks import loggable
@@ -131,6 +132,8 @@ class Engine:
         self.shared = SharedWork(self)
         self.recovery = Recovery(self)
         self.trees = Trees(self)
+        self.turns = Turns(self)
+        self.newborn = Newborn(self)
         self.keeper = Keeper(self)
         self.heart = Heartbeat(self)
         self._about = world.about
@@ -173,7 +176,8 @@ class Engine:
         left = await self.worker.drain(self.settings.drain_seconds)
         if left:
             log.warning("weft: %d steps did not end in time; whoever goes on performs them again", left)
-        await self.settle()
+        # Runs that never come to rest are cut off: what they have not committed is decided again.
+        await asyncio.wait([self.aside(self.settle(), may_fail=True)], timeout=self.settings.drain_seconds)
         await self.emitter.drain(self.settings.drain_seconds)
         await self.keeper.release(list(self.actors.values()))
         await self.kill()
@@ -556,7 +560,7 @@ class Engine:
         Ours from birth, or for whoever has its workflow.
         """
         if child.owner == self.host:
-            self.aside(self.take_up(child.uid), may_fail=True)  # else ``reconcile`` finds it
+            self.newborn.add(child.uid)
         else:
             self.keeper.nudge()
 

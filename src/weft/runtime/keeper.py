@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("weft")
 
-RELEASES_PER_ROUND = 500
+RELEASES_PER_ROUND = 50
 MAIL_PER_ROUND = 1_000
 SNAPSHOT_BYTES_MIN = 4 * 1024
 WAKE_SECONDS_MIN = 0.05
@@ -130,7 +130,11 @@ class Keeper:
 
     async def _read_mail(self) -> None:
         engine = self._engine
-        for uid in await engine.store.directory.with_mail(engine.host, limit=MAIL_PER_ROUND):
+        newborn = engine.newborn.waiting
+        for uid in await engine.store.directory.with_mail(engine.host, limit=MAIL_PER_ROUND + len(newborn)):
+            if uid in newborn:
+                continue
+            await engine.turns.share()
             actor = engine.actors.get(uid)
             if actor is None and not engine.recovery.is_taking(uid):
                 await engine.take_up(uid)
@@ -153,7 +157,7 @@ class Keeper:
     async def _rest(self, now: float) -> None:
         """Runs idle for long leave memory; above the limit, those idle longest leave at once."""
         engine = self._engine
-        wanted = engine.recovery.backlog
+        wanted = engine.recovery.backlog + len(engine.newborn.waiting)
         surplus = len(engine.actors) - engine.settings.resident_max + wanted
         limit = now - engine.settings.idle_seconds
         if surplus <= 0 and (not engine.actors or next(iter(engine.actors.values())).idle_since > limit):

@@ -185,10 +185,10 @@ class Recovery:
         return None
 
     async def _is_cut_off(self, loaded: Loaded) -> bool:
-        """Whether this is the start of a run below a root that is cancelled."""
+        """Whether this is the start of a run below a root that is cancelled or rolls back."""
         starts = (c.decode(mail.body) for mail in loaded.inbox if mail.id == START_MAIL)
         roots = [start.root for start in starts if isinstance(start, c.StartRun) and start.root]
-        return any([await self._engine.trees.is_cancelled(root) for root in roots])
+        return any([await self._engine.trees.is_stopped(root) for root in roots])
 
     async def _fetch_input(self, actor: Actor, loaded: Loaded) -> None:
         """Nobody has checked the input of a run that was started by name: its first decision needs it."""
@@ -277,7 +277,8 @@ class Recovery:
             if here and owned.get(actor.uid) != actor.epoch:
                 engine.aside(self.reload(actor, None, Outcome.STALE_EPOCH))
         for uid in owned:
-            if uid not in engine.actors and uid not in self._taking:
+            await engine.turns.share()
+            if uid not in engine.actors and uid not in self._taking and uid not in engine.newborn.waiting:
                 await engine.take_up(uid)
 
     # --- mail -----------------------------------------------------------------------------------------------------

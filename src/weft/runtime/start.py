@@ -12,6 +12,7 @@ from weft.errors import RunCancelled, UnknownWorkflow
 from weft.ports.store import Resolved
 from weft.runtime.draft import Draft
 from weft.runtime.programs import NOT_CODE
+from weft.runtime.trees import STOPPED_TEXT
 from weft.runtime.words import read_words
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def complete_start(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
         taken = f"{start.run_id} exists already"
         start = msgspec.structs.replace(start, run_id=actor.id, refused=taken)
     if actor.cut_off:
-        reason = "the run at the root of its tree is cancelled"
+        reason = f"the run at the root of its tree {STOPPED_TEXT}"
         start = msgspec.structs.replace(start, refused=reason, refused_as=RunCancelled.code)
     start = start if start.style else _resolved(actor, start, draft)
     return _with_defaults(actor, _with_words_read(actor, start) if start.words else start)

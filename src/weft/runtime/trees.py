@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from weft.runtime.actor import Actor
     from weft.runtime.engine import Engine
 
-CANCELLED = ("cancelling", "cancelled")
+STOPPED = ("cancelling", "rolling_back", "cancelled")
+"""A root like this has told its children to stop, and they have told theirs; all of them are still being told."""
+STOPPED_TEXT = "is cancelled or has failed"
 
 
 class Tree:
     """The open runs below one root."""
 
-    __slots__ = ("cancelled", "counted", "counted_at", "seen", "unseen")
+    __slots__ = ("counted", "counted_at", "seen", "stopped", "unseen")
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -36,7 +38,7 @@ class Tree:
         """How many were open when the store was last asked."""
         self.counted = False
         """Whether the store was asked, or need not be."""
-        self.cancelled = False
+        self.stopped = False
 
     @property
     def open(self) -> int:
@@ -80,9 +82,10 @@ class Trees:
         settings = self._engine.settings
         root = root_of(state)
         tree = self._tree(root)
-        if self._is_cancelled(root, tree):
+        if self._is_stopped(root, tree):
             raise RunCancelled(
-                f"{state.run_id} cannot start a run: the run at the root of its tree is cancelled.", run_id=state.run_id
+                f"{state.run_id} cannot start a run: the run at the root of its tree {STOPPED_TEXT}.",
+                run_id=state.run_id,
             )
         if depth_of(state) >= settings.tree_depth_max:
             raise _too_deep(state, settings.tree_depth_max)
@@ -93,13 +96,13 @@ class Trees:
         if tree.open - tree.counted_at > settings.tree_runs_max // 20:
             self._count(root, tree)
 
-    async def is_cancelled(self, root: str) -> bool:
-        """Whether the run at the root is cancelled, also if another host has it."""
+    async def is_stopped(self, root: str) -> bool:
+        """Whether the run at the root is cancelled or rolls back, also if another host has it."""
         state = self._engine.state_of(RunUid(root))
         if state is not None:
-            return state.cancelled is not None
+            return _is_stopped(state)
         row = await insist(self._engine, lambda: self._engine.store.directory.row(RunUid(root)))
-        return row is not None and row.status in CANCELLED
+        return row is not None and row.status in STOPPED
 
     def _tree(self, root: str) -> Tree:
         tree = self._trees.setdefault(root, Tree())
@@ -113,9 +116,9 @@ class Trees:
         actor: Actor | None = self._engine.actors.get(RunUid(root))
         return actor is not None and actor.epoch == 1
 
-    def _is_cancelled(self, root: str, tree: Tree) -> bool:
+    def _is_stopped(self, root: str, tree: Tree) -> bool:
         state = self._engine.state_of(RunUid(root))
-        return tree.cancelled if state is None else state.cancelled is not None
+        return tree.stopped if state is None else _is_stopped(state)
 
     def _count(self, root: str, tree: Tree) -> None:
         tree.counted_at = tree.open
@@ -128,7 +131,11 @@ class Trees:
         tree.unseen = found - len(tree.seen)
         tree.counted_at = tree.open
         row = await directory.row(RunUid(root))
-        tree.cancelled = row is not None and row.status in CANCELLED
+        tree.stopped = row is not None and row.status in STOPPED
+
+
+def _is_stopped(state: State) -> bool:
+    return state.cancelled is not None or state.status in STOPPED
 
 
 def _too_deep(state: State, limit: int) -> LimitExceeded:
