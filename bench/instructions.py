@@ -22,42 +22,71 @@ class Counted(NamedTuple):
     module: str
     task: str
     sizes: tuple[int, int]
+    resumes: bool = False
+    """It goes on with what a killed process of the same tree left behind."""
 
 
 COUNTED = {
     "W1": Counted("weft_code", "W1", (50, 250)),
     "W2": Counted("weft_code", "W2", (20, 100)),
     "W3": Counted("weft_code", "W3", (50, 250)),
+    "W4": Counted("weft_code", "W4-resume", (200, 1200), resumes=True),
     "W5": Counted("weft_code", "W5", (20, 100)),
+    "W6": Counted("weft_code", "W6", (2000, 4000)),
+    "W7": Counted("weft_code", "W7", (100, 500)),
     "G2": Counted("weft_graph", "G2", (20, 100)),
+    "G3": Counted("weft_graph", "G3", (50, 250)),
+    "G8": Counted("weft_graph", "G8", (400, 600)),
     "A2": Counted("weft_goal", "A2", (20, 100)),
+    "A2-frozen": Counted("weft_goal", "A2-frozen", (20, 100)),
+    "A8": Counted("weft_goal", "A8", (400, 600)),
 }
+
+SLOWER = 50
+"""Callgrind makes everything so much slower; what is measured in milliseconds gets as much more of them."""
+RUN = f"""
+import runpy
+import sys
+from weft.runtime import private_loop
+private_loop.SLICE_SECONDS = 0.005 * {SLOWER}
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+RECORD = """
+import sys
+from pathlib import Path
+from bench.kill import record_then_kill
+record_then_kill(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
+"""
 
 
 # Compiled files are kept and hashes are fixed, or starting a process would cost more or less from one time to the next.
 ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
 
 
-def counted(tree: Path, module: str, task: str, n: int) -> int:
+def counted(tree: Path, workload: Counted, n: int) -> int:
     """The instructions of one process."""
     scratch = tempfile.mkdtemp(prefix="weft-instructions-")
-    command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={scratch}/out", str(tree / ".venv/bin/python")]
+    python, module = str(tree / ".venv/bin/python"), f"bench.workloads.{workload.module}"
+    callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={scratch}/out"]
     try:
+        if workload.resumes:
+            subprocess.run([python, "-c", RECORD, module, str(n), scratch], cwd=tree, env=ENVIRONMENT, check=True)
         ran = subprocess.run(
-            [*command, "-m", f"bench.workloads.{module}", task, str(n), scratch],
+            [*callgrind, python, "-c", RUN, module, workload.task, str(n), scratch],
             cwd=tree, env=ENVIRONMENT, capture_output=True, text=True, check=False,
         )  # fmt: skip
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     found = re.search(r"Collected : (\d+)", ran.stderr)
     if ran.returncode or found is None:
-        sys.exit(f"{module} {task} {n} in {tree} failed:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
+        sys.exit(f"{workload} {n} in {tree} failed:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
     return int(found[1])
 
 
 def each(tree: Path, workload: Counted) -> float:
-    """Instructions per unit of a workload: a step, or a run."""
-    few, many = (counted(tree, workload.module, workload.task, n) for n in workload.sizes)
+    """Instructions per unit of a workload: a step, a run, or several runs of as many steps."""
+    few, many = (counted(tree, workload, n) for n in workload.sizes)
     return (many - few) / (workload.sizes[1] - workload.sizes[0])
 
 

@@ -43,9 +43,9 @@ class Server:
 
 
 @contextmanager
-def serving(directory: Path) -> Iterator[Server]:
+def serving(directory: Path, app: str = "bench/workloads/weft_served.py") -> Iterator[Server]:
     (port,) = free_ports(1)
-    command = [str(Path(sys.executable).parent / "weft"), "serve", "bench/workloads/weft_served.py"]
+    command = [str(Path(sys.executable).parent / "weft"), "serve", app]
     env = os.environ | {"BENCH_SERVED": f"sqlite:///{directory}/weft.db", "PYTHONPATH": str(ROOT)}
     began = time.perf_counter()
     with (directory / "server.log").open("wb") as log:
@@ -100,14 +100,14 @@ def live(n: int, directory: Path) -> Iterable[Sample]:
             load = pour(server.runs, RUN, RUNS_HEARD, 16)
             heard = listeners.heard()
             return [
-                Sample("live", "rss_mb_most", _rss_mb_most(server.pid), n),
+                Sample("live", "rss_mb_most", rss_mb_most(server.pid), n),
                 Sample("live", "seconds", heard.seconds, n),
                 Sample("live", "events_missing", heard.missing, n),
                 Sample("live", "accepted_per_s", RUNS_HEARD / load.seconds, n),
             ]
 
 
-def _rss_mb_most(pid: int) -> float:
+def rss_mb_most(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024 / 1e6
 
