@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -101,15 +103,11 @@ def _shown(span: Span) -> str:
 
 async def judge(findings: Findings, url: str, folder: Path, wanted: int) -> None:
     """Compare what was acknowledged, recorded and done."""
-    connection = await asyncpg.connect(url, server_settings={"search_path": "weft"})
-    try:
-        runs = await connection.fetch(_RUNS)
-        logs: dict[int, list[Mapping[str, Any]]] = {}
-        for row in await connection.fetch(_EVENTS):
-            event = {**json.loads(row["body"]), "seq": row["seq"], "at_ms": row["at"]}
-            logs.setdefault(row["run"], []).append(event)
-    finally:
-        await connection.close()
+    runs, rows = _of_file(url) if url.startswith("sqlite:") else await _of_server(url)
+    logs: dict[int, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        event = {**json.loads(row["body"]), "seq": row["seq"], "at_ms": row["at"]}
+        logs.setdefault(row["run"], []).append(event)
     findings.runs = len(runs)
     findings.events = sum(map(len, logs.values()))
     _judge_runs(findings, runs, wanted)
@@ -117,6 +115,21 @@ async def judge(findings: Findings, url: str, folder: Path, wanted: int) -> None
         _judge_log(findings, row["id"], logs.get(row["num"], []))
     _judge_effects(findings, logs, _effects(folder))
     findings.broken += _errors(folder)
+
+
+async def _of_server(url: str) -> tuple[Sequence[Any], Sequence[Any]]:
+    connection = await asyncpg.connect(url, server_settings={"search_path": "weft"})
+    try:
+        return await connection.fetch(_RUNS), await connection.fetch(_EVENTS)
+    finally:
+        await connection.close()
+
+
+def _of_file(url: str) -> tuple[Sequence[Any], Sequence[Any]]:
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.row_factory = sqlite3.Row
+        assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+        return connection.execute(_RUNS).fetchall(), connection.execute(_EVENTS).fetchall()
 
 
 def _judge_runs(findings: Findings, runs: Sequence[Any], wanted: int) -> None:
