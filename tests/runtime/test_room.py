@@ -98,7 +98,7 @@ def test_only_a_host_that_goes_on_complains_of_a_store_that_is_away(caplog: pyte
             engine.aside(away())
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            assert ("an internal task failed" in caplog.text) is running
+            assert ("a task of the engine failed" in caplog.text) is running
             caplog.clear()
         engine.running = True
         await engine.stop()
