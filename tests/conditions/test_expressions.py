@@ -171,6 +171,8 @@ def test_a_missing_field_is_an_error_that_names_the_path_and_what_there_is() -> 
         ("!output.score", "output.score", "`!` takes a bool"),
         ("output.score && true", "", "`&&` takes bools"),
         ("output.score ? 1 : 2", "", "asks for a bool"),
+        ("[1].all(x, x)", "", "`all` asks for a bool, not int"),
+        ("[1].filter(x, x)", "", "`filter` asks for a bool, not int"),
         ("output.name.all(x, true)", "", "a loop takes a list or a map"),
         ("int(output.name)", "output.name", '"Ann" is no int'),
         ("timestamp(output.name)", "output.name", '"Ann" is no timestamp'),
