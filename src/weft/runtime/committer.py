@@ -26,6 +26,8 @@ from weft.runtime.turns import SHARE_SECONDS
 log = logging.getLogger("weft")
 
 APPENDS_PER_BATCH_MAX = 1_000
+TOLD_PER_LOOK = 8
+"""After so many runs were told, look at the clock."""
 SOLO_ROUNDS = 50
 PAUSE_SECONDS_FIRST = 0.05
 PAUSE_SECONDS_MAX = 2.0
@@ -169,9 +171,9 @@ class Committer:
         """Tell each run how its draft was judged; others have their turn in between."""
         cancelled: asyncio.CancelledError | None = None
         since = self._now()
-        for (writer, draft), outcome in zip(batch, outcomes, strict=True):
+        for number, ((writer, draft), outcome) in enumerate(zip(batch, outcomes, strict=True), 1):
             writer.committed(draft, outcome)
-            if self._now() - since > SHARE_SECONDS and cancelled is None:
+            if not number % TOLD_PER_LOOK and cancelled is None and self._now() - since > SHARE_SECONDS:
                 try:
                     await asyncio.sleep(0)
                 except asyncio.CancelledError as error:
