@@ -111,6 +111,8 @@ async def judge(findings: Findings, url: str, folder: Path, wanted: int) -> None
     findings.runs = len(runs)
     findings.events = sum(map(len, logs.values()))
     _judge_runs(findings, runs, wanted)
+    reasons = {row["id"]: _reason(logs.get(row["num"], [])) for row in runs}
+    findings.stuck += [f"{row['id']} is {row['status']}{reasons[row['id']]}" for row in runs if _is_stuck(row)]
     for row in runs:
         _judge_log(findings, row["id"], logs.get(row["num"], []))
     _judge_effects(findings, logs, _effects(folder))
@@ -134,12 +136,19 @@ def _of_file(url: str) -> tuple[Sequence[Any], Sequence[Any]]:
 
 def _judge_runs(findings: Findings, runs: Sequence[Any], wanted: int) -> None:
     """Every start that was acknowledged is there and has come to its end."""
-    known = {row["id"]: row["status"] for row in runs}
+    known = {row["id"] for row in runs}
     for n in range(wanted):
         run = f"{('order', 'packing', 'shipping')[n % 3]}-{n}"
         if run not in known:
             findings.lost.append(f"{run} was acknowledged and is not there")
-    findings.stuck += [f"{run} is {status}" for run, status in known.items() if status != "completed"]
+
+
+def _is_stuck(row: Any) -> bool:
+    return bool(row["status"] != "completed")
+
+
+def _reason(log: Sequence[Mapping[str, Any]]) -> str:
+    return "".join(f": {event['failure'].get('message')}" for event in log if event["kind"] == "run_failed")
 
 
 def _judge_log(findings: Findings, run: str, log: Sequence[Mapping[str, Any]]) -> None:
