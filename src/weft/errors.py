@@ -20,7 +20,7 @@
     ├── StoreError                the store said no, or nothing
     │   ├── Conflict  Fenced      somebody else has written
     │   ├── Unavailable  Full     the outcome is unknown; nothing can be written
-    │   └── Corrupt  NewerSchema  what is stored cannot be read
+    │   └── Corrupt (RunUnreadable)  NewerSchema  what is stored cannot be read
     ├── HttpFailed                an HTTP call was answered with a no; .status
     │   ├── HttpUnavailable       no answer, or "not now"
     │   └── NotAnAnswer           an answer that cannot be read as outputs
@@ -427,6 +427,12 @@ class Corrupt(StoreError):
     """What is stored cannot be read back."""
 
     code = "store.corrupt"
+
+
+class RunUnreadable(Corrupt):
+    """Something stored of a run cannot be read, so the run stands still and takes no commands."""
+
+    code = "run.unreadable"
 
 
 def unreadable(what: str, error: Exception) -> Corrupt:

@@ -229,7 +229,7 @@ def test_1_a_run_that_the_store_chokes_on_is_set_aside_and_the_others_go_on() ->
     assert desk.play(scene) == [[f"{name} first", 1, f"{name} second"] for name in "ac"]
     run = desk.store.content.runs[desk.store.content.ids["b"]]  # type: ignore[index]
     assert run.fault is not None
-    assert run.status == "running"
+    assert run.status == "held"
 
 
 def test_2_every_answer_waits_until_what_it_was_decided_on_is_durable() -> None:
@@ -494,7 +494,7 @@ def test_27_a_log_that_cannot_be_read_is_marked_on_the_row_and_harms_no_other() 
     del broken.events[1]
     assert desk.play(end) == ["b first", 1, "b second"]
     assert broken.fault is not None
-    assert broken.status == "running"
+    assert broken.status == "held"
 
 
 def _two_waiting(desk: Desk, app: weft.App) -> Any:
@@ -543,7 +543,7 @@ def test_mail_that_cannot_be_read_stops_its_own_run_only(body: bytes, found: str
         broken.inbox["bad"] = Mail(id="bad", to=broken.new.uid, body=body, at=Millis(1))
         broken.mail += 1
     assert desk.play(end) == 1
-    assert broken.status == "running"
+    assert broken.status == "held"
     assert broken.fault is not None
     assert "cannot be read" in broken.fault
 

@@ -208,7 +208,7 @@ def test_a_code_run_whose_large_value_is_gone_is_set_aside_and_others_go_on() ->
     desk.store.content.blobs.clear()
     assert desk.play(after) == BIG + 2
     run = desk.store.content.runs[desk.store.content.ids["run"]]  # type: ignore[index]
-    assert (run.status, run.fault is not None) == ("running", True)
+    assert (run.status, run.fault is not None) == ("held", True)
 
 
 # --- versions ----------------------------------------------------------------------------------------------------

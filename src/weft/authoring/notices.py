@@ -17,9 +17,10 @@ from weft.core.state import Held, State
 from weft.core.visible import visible_line
 from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.ports.store import RunRow
-from weft.runtime.door import Door, ago
+from weft.runtime.door import Door
 from weft.runtime.engine import Engine
 from weft.runtime.explain import resume_hint
+from weft.runtime.finished import ago
 
 _UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."
 

@@ -323,6 +323,8 @@ class RemoteHandle(Handle[R]):
                 page = await self._remote.look(f"{self._path}/events", views.Events, query)
                 for event in page.events:
                     yield _event(event)
+                if page.problem is not None:
+                    raise _error(page.problem.status, msgspec.json.encode(page.problem), self._remote.url)
                 if page.after is None:
                     return
                 seq = page.after
@@ -331,6 +333,8 @@ class RemoteHandle(Handle[R]):
                 async for kind, data in self._remote.follow(f"{self._path}/live", seq):
                     if kind == "end":
                         return
+                    if kind == "problem":
+                        raise _error(409, data, self._remote.url)
                     event = msgspec.json.decode(data, type=views.Event)
                     seq, losses = event.seq, 0
                     yield _event(event)

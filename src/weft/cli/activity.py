@@ -9,6 +9,7 @@ import msgspec
 from weft.cli.history import History
 from weft.cli.output import age
 from weft.core.decider import Machine
+from weft.errors import RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.explain import waiting_of
@@ -30,7 +31,10 @@ async def activity_of(door: Door, row: RunRow) -> Activity:
     """Read the state of a run and look who works on it."""
     if row.ended_at is not None or row.fault is not None:
         return Activity()
-    machine = await door.machine(row) if row.seq else None
+    try:
+        machine = await door.machine(row) if row.seq else None
+    except RunUnreadable:
+        return Activity()
     hosting = await hosting_of(door, row, machine)
     return Activity(hosting, progress_of(machine) if machine is not None else [])
 

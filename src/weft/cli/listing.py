@@ -12,7 +12,7 @@ from weft.cli.output import age, console, print_json, print_table, run_document,
 from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
-from weft.errors import BadDuration, StoreError, UsageError
+from weft.errors import BadDuration, RunUnreadable, StoreError, UsageError
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
 from weft.runtime.door import Door
@@ -27,6 +27,7 @@ EVENTS_READ_MAX = 50_000
 """What a run with a longer log waits for is not looked up for a list."""
 PAGE_MAX = 1_000
 PROGRESS_MAX = 2
+UNREADABLE = "its log cannot be read"
 UNKNOWN = Hosting(is_owned=True, is_offered=True)
 """Who works on each run is not looked up for a list."""
 
@@ -133,7 +134,7 @@ def _nothing(wanted: Wanted, address: str, *, is_new: bool) -> str:
 async def _standing(door: Door, row: RunRow) -> tuple[str, list[Progress]]:
     """What a run waits for, and how far it is."""
     if row.fault is not None:
-        return "its log cannot be read", []
+        return UNREADABLE if row.ended_at is None else "", []
     if row.ended_at is not None or row.seq > EVENTS_READ_MAX:
         return "", []
     if not row.seq:
@@ -142,6 +143,8 @@ async def _standing(door: Door, row: RunRow) -> tuple[str, list[Progress]]:
         return f"you: weft explain {row.id}", []
     try:
         machine = await door.machine(row)
+    except RunUnreadable:
+        return UNREADABLE, []
     except StoreError:
         return "", []
     found = waiting_of(machine, door.clock.now_ms(), UNKNOWN)

@@ -349,6 +349,13 @@ PAGES: dict[str, Page] = {
         "A row is not what Weft wrote: a damaged disk, or another program. Only the run it belongs to is stopped.",
         "Restore the file from a backup, or look at the run: weft events RUN",
     ),
+    "run.unreadable": Page(
+        "Something that is stored of a run cannot be read.",
+        "An event or a piece of mail is damaged, or was written by a newer Weft. The run stands still (held) and takes "
+        "no commands, because nobody could act on them. Other runs are not concerned.",
+        "Restore the store from a backup, or update Weft; then: weft resume RUN. "
+        "To end the run without undoing anything: weft cancel RUN --force",
+    ),
     "store.newer_schema": Page(
         "The store was written by a newer version of Weft.",
         "An older version could misread what a newer one wrote, so it does not try.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from textwrap import indent
 from typing import Any
 
@@ -46,10 +47,11 @@ from weft.core.goal.machine import GoalMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
 from weft.core.life import NEVER_BEGAN, UNDONE
-from weft.errors import Failure, NotAllowed
+from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.explain import Explanation, explain, held_hint
+from weft.runtime.unreadable import NOT_UNDONE, problem_of
 
 DEPTH_MAX = 20
 PICTURE_WIDTH = 100
@@ -57,10 +59,11 @@ NODE_ROUTED = b'"kind":"node_routed"'
 
 
 async def history_of(door: Door, row: RunRow) -> History:
-    """The whole log of a run."""
+    """The whole log of a run, as far as it can be read."""
     history = History()
-    async for stored in door.events(row):
-        history.add(stored)
+    with contextlib.suppress(RunUnreadable):
+        async for stored in door.events(row):
+            history.add(stored)
     return history
 
 
@@ -109,8 +112,10 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         for part in activity.progress:
             out.print(Text(str(part), style="cyan"))
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
-        picture = await picture_of(door, row) if not children and row.style == "graph" else None
-        if row.style == "goal" and row.seq and not children:
+        problem = await problem_of(door, row)
+        is_whole = problem is None and not children
+        picture = await picture_of(door, row) if is_whole and row.style == "graph" else None
+        if row.style == "goal" and row.seq and is_whole:
             await _print_goal(out, door, row, history)
         elif picture is not None:
             width = out.width if out.is_terminal else PICTURE_WIDTH
@@ -146,13 +151,23 @@ async def print_header(out: Console, door: Door, row: RunRow, history: History) 
     if parent is not None:
         facts.append(f"child of {parent.id}")
     out.print(Text(f"{', '.join(facts)}. Store: {described(door.store.url)}.", style="dim"))
-    given = history.input if history.seq else bytes((await door.started_with(row)).input)
+    given = await _given(door, row, history)
     if given not in (b"null", b"{}"):
         out.print(Text(f"input   {value(given, chars_max=200)}"))
     for name, part in sorted(row.attributes.items()):
         if name.startswith("weft."):
             continue
         out.print(Text(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
+
+
+async def _given(door: Door, row: RunRow, history: History) -> bytes:
+    """The input of a run; null if it cannot be read."""
+    if history.seq:
+        return history.input
+    try:
+        return bytes((await door.started_with(row)).input)
+    except RunUnreadable:
+        return b"null"
 
 
 def standing(row: RunRow, history: History, now: int) -> Text:
@@ -176,8 +191,12 @@ def after_failure(row: RunRow, history: History) -> str:
 async def print_end(out: Console, door: Door, row: RunRow, history: History, activity: Activity) -> None:
     """How it ended, or what to ask next."""
     out.print()
-    if row.fault is not None:
-        out.print(Text(f"its log cannot be read: {row.fault}", style="red"))
+    problem = await problem_of(door, row)
+    if problem is not None:
+        if row.status == "cancelled":
+            out.print(Text(f"cancelled. {NOT_UNDONE}", style="yellow"))
+        out.print(Text(problem.message, style="red"))
+        out.print(Text(problem.hint, style="dim"))
     elif history.status == "completed":
         result = pretty(await _result(door, row, history)).replace("\n", "\n  ")
         out.print(lines(f"→ {result}", style="green"))
@@ -240,7 +259,8 @@ async def _children(door: Door, history: History, depth: int) -> dict[str, Histo
 
 
 async def _run_document(door: Door, row: RunRow, history: History, depth: int) -> dict[str, Any]:
-    given = history.input if history.seq else bytes((await door.started_with(row)).input)
+    given = await _given(door, row, history)
+    problem = await problem_of(door, row)
     entries = [mark_document(mark) for mark in history.current()]
     if depth:
         for entry in entries:
@@ -256,6 +276,7 @@ async def _run_document(door: Door, row: RunRow, history: History, depth: int) -
         "failure": msgspec.to_builtins(history.failure) if history.status == "failed" else None,
         "reason": history.reason or None,
         "held": history.held or None,
+        "problem": {"code": problem.code, "message": problem.message, "hint": problem.hint} if problem else None,
         "progress": msgspec.to_builtins((await activity_of(door, row)).progress),
         "entries": entries,
     }
@@ -340,4 +361,5 @@ def _explained(explanation: Explanation) -> dict[str, Any]:
         "joins": explanation.joins,
         "path": explanation.path,
         "skipped": explanation.skipped,
+        "code": explanation.code or None,
     }

@@ -18,6 +18,7 @@ from weft.core.ids import RunId
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.explain import force_hint
+from weft.runtime.unreadable import NOT_UNDONE
 from weft.runtime.words import plain
 from weft.steps.codec import Codec
 
@@ -45,6 +46,9 @@ async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app
         await reached(door, row).cancel(reason, force=force)
         told = "ended without asking its code" if force else "told to stop"
         await report(door, row, f"{row.id} is {told}", f"{row.id} will be {told}")
+        now = await door.row(row.id)
+        if now.status == "cancelled" and now.fault is not None:
+            say(NOT_UNDONE)
         if row.status == "cancelling" and not force:
             hint = force_hint(await door.state(row), door.clock.now_ms())
             if hint:

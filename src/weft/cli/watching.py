@@ -16,11 +16,11 @@ from weft.cli.output import Text, age, console, failure_text, moment, status_tex
 from weft.cli.place import found
 from weft.cli.showing import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
-from weft.core.ids import Seq
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.door import Door
 from weft.runtime.explain import explain
 from weft.runtime.hosting import NOT_HOSTED
+from weft.runtime.unreadable import readable
 
 LOOK_SECONDS = 0.1
 HOSTS_SECONDS = 2.0
@@ -49,13 +49,20 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
 
 
 async def _catch_up(door: Door, row: RunRow, history: History) -> list[tuple[StoredEvent, Mark | None]]:
-    """Take in what was committed since the last look."""
+    """Take in what was committed since the last look. An event that cannot be read is the last one."""
     news: list[tuple[StoredEvent, Mark | None]] = []
     while True:
-        page = await door.store.log.events(row.uid, after=Seq(history.seq), limit=PAGE)
+        page, _ = await readable(door, row, after=history.seq, limit=PAGE)
         news += [(stored, history.add(stored)) for stored in page]
         if len(page) < PAGE:
             return news
+
+
+async def _is_stuck(door: Door, row: RunRow, history: History) -> bool:
+    """Whether there is nothing more to see, because the run cannot be read."""
+    if row.fault is not None:
+        return True
+    return history.seq < row.seq and (await readable(door, row, after=history.seq, limit=1))[1] is not None
 
 
 async def _draw(out: Console, door: Door, row: RunRow, history: History) -> None:
@@ -70,7 +77,7 @@ async def _draw(out: Console, door: Door, row: RunRow, history: History) -> None
                 live.update(drawn(history, row.id, door.clock.now_ms()))
                 return
             live.update(look.picture(out, now, history, spinner))
-            if now.fault is not None or await _is_held(door, now):
+            if await _is_stuck(door, now, history) or await _is_held(door, now):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -142,7 +149,7 @@ async def _report(out: Console, door: Door, row: RunRow, history: History) -> No
             for line in _changes(stored, changed, row.id, history):
                 out.print(line)
         now = await door.row(row.id)
-        if now.fault is not None or await _is_held(door, now):
+        if await _is_stuck(door, now, history) or await _is_held(door, now):
             return
         await look.again(now, history)
         before, quiet = quiet, await look.silence(now)

@@ -287,8 +287,11 @@ class RunLog(Protocol):
         """The mail that waits for a run, in order of arrival."""
         ...
 
-    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
-        """Note on the row that its log cannot be read (or, None, that it can again)."""
+    async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
+        """Note on the row that its log cannot be read (or, None, that it can again).
+
+        ``status``: what the row says of an open run from now on; None: what it said.
+        """
         ...
 
 

@@ -29,6 +29,7 @@ from weft.errors import (
     NotFound,
     Refused,
     RunFinished,
+    RunUnreadable,
     StoreError,
     Unavailable,
     UsageError,
@@ -54,11 +55,14 @@ from weft.runtime.clock import StoreClock
 from weft.runtime.creating import Creator
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
+from weft.runtime.finished import finished
 from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
+from weft.runtime.unreadable import Readability, readable, reading, unreadable
 from weft.runtime.words import read_alike
+from weft.steps.failures import text_of
 from weft.steps.signature import other_facts, same_inputs
 
 if TYPE_CHECKING:
@@ -94,6 +98,7 @@ class Door:
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
         self._claiming: dict[RunUid, asyncio.Task[Any]] = {}
+        self._readability = Readability(self)
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -216,15 +221,18 @@ class Door:
 
     async def started_with(self, row: RunRow) -> c.StartRun | e.RunStarted:
         """How the run was started: its first event, or the mail that waits to become it."""
-        events = await self.store.log.events(row.uid, after=Seq(0), limit=1)
-        if events:
-            first = e.decode(events[0].body)
-            assert isinstance(first, e.RunStarted)
-            return first
-        for mail in await self.store.log.inbox(row.uid):
-            command = c.decode(mail.body)
-            if isinstance(command, c.StartRun):
-                return command
+        with reading(row):
+            events = await self.store.log.events(row.uid, after=Seq(0), limit=1)
+            if events:
+                first = e.decode(events[0].body)
+                assert isinstance(first, e.RunStarted)
+                return first
+            if row.seq:
+                raise unreadable(row, "Event 1 is missing.")
+            for mail in await self.store.log.inbox(row.uid):
+                command = c.decode(mail.body)
+                if isinstance(command, c.StartRun):
+                    return command
         return await self.started_with(await self.row(row.id))
 
     # --- commands -------------------------------------------------------------------------------------------------
@@ -247,6 +255,8 @@ class Door:
             return
         if row.status in OVER:
             raise finished(row, command, self.clock.now_ms())
+        if await self._readability.is_done(row, command):
+            return
         if row.status == PENDING and isinstance(command, c.CancelRun) and await cancel(self, row, command.reason):
             return
         await self._check(row, command)
@@ -283,7 +293,7 @@ class Door:
         actor = engine.actors.get(row.uid)
         asleep = row.status not in OVER and row.fault is None and row.seq > 0
         if actor is None and asleep and (row.workflow, row.version) in engine.catalogue.programs():
-            if row.owner is None or await self._is_dead(row.owner):
+            if row.owner is None or await self.is_dead(row.owner):
                 await self._claim(engine, row)
             actor = engine.actors.get(row.uid)
         return actor
@@ -296,7 +306,8 @@ class Door:
             task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
         await asyncio.shield(task)
 
-    async def _is_dead(self, host: HostId) -> bool:
+    async def is_dead(self, host: HostId) -> bool:
+        """Whether nobody hosts runs under this name any more."""
         return host in await self.store.hosts.dead(monotonic=self.clock.monotonic())
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
@@ -335,6 +346,9 @@ class Door:
             row = await self.row(run_id)
         if row.status == PENDING:
             raise Refused(f"{run_id} is pending: no host has taken it up, so there is nothing to try again.")
+        problem = await self._readability.problem(row)
+        if problem is not None:
+            raise problem
         machine = await self.machine(row)
         now = Millis(max(self.clock.now_ms(), machine.state.at))
         decided = machine.decide(command, _env(now))
@@ -413,14 +427,23 @@ class Door:
         return await self.store.directory.search(query)
 
     async def machine(self, row: RunRow) -> Machine:
-        """The run as its committed log says it is: a copy to look at. Raises NotFound, UnknownWorkflow."""
-        loaded = await self.store.log.load(row.uid, fold=FOLD)
-        if loaded is None:
-            raise NotFound(f"No run {row.id!r} in {self.store.url}.")
-        program = await self.program(row)
-        machine = new_machine(row.style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
+        """The run as its committed log says it is: a copy to look at.
+
+        Raises NotFound, UnknownWorkflow, RunUnreadable.
+        """
+        with reading(row):
+            loaded = await self.store.log.load(row.uid, fold=FOLD)
+            if loaded is None:
+                raise NotFound(f"No run {row.id!r} in {self.store.url}.")
+            for mail in loaded.inbox:
+                c.decode(mail.body)
+            program = await self.program(row)
+            machine = new_machine(row.style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
         for stored in loaded.events:
-            machine.evolve(e.decode(stored.body), at=stored.at)
+            try:
+                machine.evolve(e.decode(stored.body), at=stored.at)
+            except Exception as error:
+                raise unreadable(row, f"Event {stored.seq}: {text_of(error)}") from error
         if not machine.state.started:
             machine.state.run_id = row.id
         return machine
@@ -446,7 +469,10 @@ class Door:
         while True:
             page = await self.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=run_id, after=after))
             for row in page.rows:
-                state = await self.state(row)
+                try:
+                    state = await self.state(row)
+                except RunUnreadable:
+                    continue  # one run hides its own letters, not those of others
                 if isinstance(state, GraphState):
                     for token, letter in state.letters.items():
                         yield row, token, letter
@@ -455,13 +481,18 @@ class Door:
                 return
 
     async def events(self, row: RunRow, *, after: int = 0, follow: bool = False) -> AsyncIterator[StoredEvent]:
-        """Committed events in order; with ``follow`` also those to come, until the run is over."""
+        """Committed events in order; with ``follow`` also those to come, until the run is over.
+
+        Raises RunUnreadable at the first that cannot be read.
+        """
         seq = Seq(after)
         while True:
-            page = await self.store.log.events(row.uid, after=seq, limit=EVENTS_PER_PAGE)
+            page, problem = await readable(self, row, after=seq, limit=EVENTS_PER_PAGE)
             for event in page:
                 yield event
                 seq = event.seq
+            if problem is not None:
+                raise problem
             if len(page) == EVENTS_PER_PAGE:
                 continue
             if not follow:
@@ -498,8 +529,10 @@ class Door:
         """The last event of a run, but for dead letters that were discarded since."""
         seq = row.seq
         while True:
-            (stored,) = await self.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
-            event = e.decode(stored.body)
+            found, problem = await readable(self, row, after=Seq(seq - 1), limit=1)
+            if not found:
+                raise problem or unreadable(row, f"Event {seq} is missing.")
+            event = e.decode(found[0].body)
             if not isinstance(event, e.LetterDiscarded):
                 return event
             seq = Seq(seq - 1)
@@ -532,29 +565,8 @@ class Door:
         return values.unseal(raw)
 
 
-def finished(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
-    """The refusal of a command to a run that is over, in words."""
-    what = (
-        f'the message "{command.name}" was not delivered'
-        if isinstance(command, c.DeliverMessage)
-        else "nothing was changed"
-    )
-    when = ago(now - (row.ended_at or now))
-    return RunFinished(f"{row.id} {row.status} {when}; {what}.", run_id=row.id)
-
-
 def _unknown(run_id: RunId) -> str:
     return f"{run_id} may have got this, or not"
-
-
-def ago(ms: int) -> str:
-    """How long ago, for people."""
-    seconds = max(0, ms // 1000)
-    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
-        if seconds >= size:
-            count = seconds // size
-            return f"{count} {name}{'s' if count > 1 else ''} ago"
-    return "just now"
 
 
 def _goals(start: c.StartGoal) -> list[str]:

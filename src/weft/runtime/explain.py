@@ -21,6 +21,7 @@ from weft.runtime.explain_goal import tell_goal, waiting_for
 from weft.runtime.explain_graph import Told, tell
 from weft.runtime.hosting import Hosting, hosting_of
 from weft.runtime.progress import Progress, progress_of
+from weft.runtime.unreadable import NOT_UNDONE, problem_of
 from weft.runtime.waiting import Waiting, time_of
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     style: str = "code"
     progress: list[Progress] = []
     """How far it is with maps, fan-outs and work items."""
+    code: str = ""
+    """Of the error that keeps it from being read, if that is so: ``weft help CODE``."""
 
     def __str__(self) -> str:
         lines = [f"{self.run} ({self.workflow}) is {self.status}: {self.summary}"]
@@ -68,8 +71,11 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 async def explain(door: Door, row: RunRow) -> Explanation:
     """Explain a run by its committed log."""
-    if row.fault is not None:
-        return Explanation(row.id, row.workflow, "held", f"its log cannot be read: {row.fault}", [], 0)
+    problem = await problem_of(door, row)
+    if problem is not None:
+        summary = f"it was cancelled. {NOT_UNDONE} {row.fault}" if row.status == "cancelled" else problem.message
+        hint = problem.hint
+        return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint, style=row.style, code=problem.code)
     if not row.seq:
         why = _not_begun(row, await hosting_of(door, row, None), door.clock.now_ms())
         return Explanation(row.id, row.workflow, row.status, *why)

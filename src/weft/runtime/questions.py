@@ -4,7 +4,6 @@ open, not what exists.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import AsyncIterator
 
 import msgspec
@@ -12,10 +11,11 @@ import msgspec
 from weft.core import questions
 from weft.core.ids import EntryId
 from weft.core.state import Question
-from weft.errors import Corrupt, NotFound, UnknownWorkflow
+from weft.errors import NotFound, RunUnreadable, UnknownWorkflow
 from weft.ports.store import Page, RunQuery, RunRow
 from weft.runtime.actor import ASKING
 from weft.runtime.door import Door
+from weft.runtime.unreadable import unreadable
 
 RUNS_PER_PAGE = 200
 
@@ -54,16 +54,27 @@ async def runs_that_ask(door: Door, *, after: str | None = None, limit: int = RU
 
 
 async def open_in(door: Door, row: RunRow) -> list[OpenQuestion]:
-    """The questions of a run. A log that cannot be read hides its own questions, not those of others."""
-    if not row.seq or row.fault is not None:
+    """The questions of a run. Raises RunUnreadable."""
+    if row.fault is not None:
+        raise unreadable(row, row.fault)
+    if not row.seq:
         return []
-    with contextlib.suppress(Corrupt, NotFound, UnknownWorkflow):
+    try:
         machine = await door.machine(row)
-        return [
-            OpenQuestion(row, EntryId(number), machine.location(number), question)
-            for number, question in machine.state.asks.items()
-        ]
-    return []
+    except (NotFound, UnknownWorkflow):
+        return []
+    return [
+        OpenQuestion(row, EntryId(number), machine.location(number), question)
+        for number, question in machine.state.asks.items()
+    ]
+
+
+async def listed_in(door: Door, row: RunRow) -> list[OpenQuestion]:
+    """The questions of one run among many: if it cannot be read, that hides its own questions and no others."""
+    try:
+        return await open_in(door, row)
+    except RunUnreadable:
+        return []
 
 
 async def all_open(door: Door) -> AsyncIterator[OpenQuestion]:
@@ -72,7 +83,7 @@ async def all_open(door: Door) -> AsyncIterator[OpenQuestion]:
     while True:
         page = await runs_that_ask(door, after=after)
         for row in page.rows:
-            for found in await open_in(door, row):
+            for found in await listed_in(door, row):
                 yield found
         after = page.cursor
         if after is None:

@@ -40,6 +40,8 @@ SHARE_MIN = 20
 """So few runs are not worth sharing."""
 PAUSE_SECONDS_FIRST = 0.1
 PAUSE_SECONDS_MAX = 2.0
+HELD = "held"
+"""The status of a run that stands still until somebody looks after it."""
 UNCLAIMED = Epoch(0)
 """Of a run that was made for nobody."""
 
@@ -149,9 +151,9 @@ class Recovery:
         try:
             machine = engine.machine(style, row.workflow, version, row.uid)
         except Corrupt as error:
-            reason = str(error)
+            reason = error.message
             log.error("weft: %s is set aside: %s", row.id, reason)  # noqa: TRY400 - there is nothing more to see
-            await insist(engine, lambda: engine.store.log.mark_fault(row.uid, reason))
+            await insist(engine, lambda: engine.store.log.mark_fault(row.uid, reason, status=HELD))
             return None
         actor = Actor(engine, row.uid, row.id, row.epoch, machine)
         actor.callee = callee
@@ -396,7 +398,7 @@ class Recovery:
         pending = actor.unanswered()
         engine.forget(actor)
         engine.worker.stop_all(actor.uid)
-        await insist(engine, lambda: engine.store.log.mark_fault(actor.uid, str(reason)))
+        await insist(engine, lambda: engine.store.log.mark_fault(actor.uid, reason.message, status=HELD))
         for posted in pending:
             if posted.reply is not None:
                 posted.reply(reason)

@@ -18,6 +18,7 @@ from weft.core.ids import RunId, Seq, answer_key, request_key
 from weft.errors import BadValue, KeyReused, NotFound, RunFinished
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
+from weft.runtime.unreadable import unreadable
 
 POLL_SECONDS_FIRST = 0.05
 POLL_SECONDS_MAX = 1.0
@@ -60,6 +61,8 @@ async def _awaited(door: Door, row: RunRow, request: str) -> bytes:
                 return await _read(door, row, found.seq)
             if now is None or now.ended_at is not None:
                 raise RunFinished(f"{row.id} ended without an answer to this request.", run_id=row.id)
+            if now.fault is not None:
+                raise unreadable(now, now.fault)
             try:
                 await asyncio.wait_for(changed.wait(), pause)
             except TimeoutError:

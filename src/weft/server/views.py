@@ -15,6 +15,7 @@ from weft.core.state import Status
 from weft.errors import Failure
 from weft.ports.store import RunRow
 from weft.runtime.progress import Progress
+from weft.server.problems import Problem
 from weft.server.request import Form
 
 ATTEMPT_SECONDS_MAX = 3_600.0
@@ -95,6 +96,8 @@ class RunDetail(Run, frozen=True, kw_only=True):
     steps_done: int
     progress: list[Progress] = []
     """How far it is with maps, fan-outs and work items."""
+    problem: Problem | None = None
+    """Why it cannot be read and what to do, if that is so. What is not known then is null."""
 
 
 class NewRun(Form, frozen=True, kw_only=True):
@@ -149,10 +152,14 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Events(msgspec.Struct, frozen=True):
-    """A page of a log, oldest first. ``after`` for the next page; none: that was the last event."""
+    """A page of a log, oldest first. ``after`` for the next page; none: that was the last event.
+
+    ``problem``: the event after these cannot be read.
+    """
 
     events: list[Event]
     after: int | None
+    problem: Problem | None = None
 
 
 class ResultQuery(Form, frozen=True, kw_only=True):

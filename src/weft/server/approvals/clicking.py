@@ -11,7 +11,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.ids import RunUid
 from weft.core.questions import is_group
-from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, Refused, RunFinished
+from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, Refused, RunFinished, RunUnreadable
 from weft.runtime.questions import OpenQuestion, open_in
 from weft.server import views
 from weft.server.access.keys import check_name
@@ -99,6 +99,8 @@ async def _answered(call: Call, answer: LinkAnswer | None) -> Reply:
         item = await _item(call, claim)
     except NotFound as error:
         return told_page("Nothing here", str(error), 404)
+    except RunUnreadable as error:
+        return told_page("Not possible now", error.message, 409)
     except AlreadyDecided as error:
         return told_page("Decided already", str(error), 409)
     except Refused as error:

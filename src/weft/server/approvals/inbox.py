@@ -12,7 +12,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.errors import NotAllowed
 from weft.runtime.door import Door
-from weft.runtime.questions import RUNS_PER_PAGE, OpenQuestion, open_in, runs_that_ask
+from weft.runtime.questions import RUNS_PER_PAGE, OpenQuestion, listed_in, runs_that_ask
 from weft.server import views
 from weft.server.endpoints.places import named
 from weft.server.identity import Identity
@@ -24,7 +24,7 @@ async def list_approvals(call: Call) -> views.Approvals:
     asked = call.asked(views.ApprovalsQuery)
     door = call.door
     page = await runs_that_ask(door, after=asked.cursor, limit=min(RUNS_PER_PAGE, asked.limit))
-    found = [item for row in page.rows for item in await open_in(door, row)]
+    found = [item for row in page.rows for item in await listed_in(door, row)]
     if asked.mine:
         found = [item for item in found if may_answer(call.identity, item)]
     return views.Approvals([await approval_view(door, item) for item in found], page.cursor)

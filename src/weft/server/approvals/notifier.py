@@ -22,7 +22,7 @@ from weft.core.questions import is_group
 from weft.errors import Refused, WeftError
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.insist import insist
-from weft.runtime.questions import OpenQuestion, open_in, runs_that_ask
+from weft.runtime.questions import OpenQuestion, listed_in, runs_that_ask
 from weft.server.approvals.clicking import LinkPair, pair
 from weft.server.approvals.inbox import approval_view
 from weft.server.approvals.links import Links
@@ -163,7 +163,7 @@ class Notifier:
         if row is None:
             self._forget(uid)
             return
-        items = await open_in(door, row)
+        items = await listed_in(door, row)
         quiet = True
         for item in items:
             if item.notice != item.question.told:

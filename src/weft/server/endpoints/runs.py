@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
-from weft.core.ids import Millis, RunId, Seq
-from weft.errors import NotFound
+from weft.core.ids import Millis, RunId
+from weft.errors import NotFound, RunUnreadable, StoreError
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
 from weft.runtime.explain import Explanation, explain
 from weft.runtime.progress import progress_of
+from weft.runtime.unreadable import problem_of, readable
 from weft.server import views
 from weft.server.live.frames import event_view
+from weft.server.problems import problem_of as shown
 from weft.server.request import Call, Reply
 
 
@@ -57,10 +60,13 @@ async def show_run(call: Call) -> views.RunDetail:
     """One run, with its input and what came of it."""
     row = await found(call)
     door = call.door
+    problem = await problem_of(door, row)
+    if problem is not None:
+        return await _unreadable(door, row, problem)
     started = await door.started_with(row)
     parent = await door.store.directory.row(row.parent) if row.parent is not None else None
     ending = await door.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
-    machine = await door.machine(row) if row.seq and row.fault is None else None
+    machine = await door.machine(row) if row.seq else None
     view = views.run_view(row)
     return views.RunDetail(
         **{name: getattr(view, name) for name in view.__struct_fields__},
@@ -73,13 +79,36 @@ async def show_run(call: Call) -> views.RunDetail:
     )
 
 
+async def _unreadable(door: Door, row: RunRow, problem: RunUnreadable) -> views.RunDetail:
+    """What the row tells, and its input if that can be read."""
+    given = b"null"
+    with contextlib.suppress(StoreError, NotFound):
+        given = await door.load(bytes((await door.started_with(row)).input))
+    parent = await door.store.directory.row(row.parent) if row.parent is not None else None
+    view = views.run_view(row)
+    told = {name: getattr(view, name) for name in view.__struct_fields__}
+    return views.RunDetail(
+        **told | {"fault": row.fault or problem.message},
+        input=Raw(given),
+        output=None,
+        failure=None,
+        parent=parent.id if parent is not None else None,
+        steps_done=0,
+        problem=shown(problem),
+    )
+
+
 async def list_events(call: Call) -> views.Events:
     """A page of the log."""
     asked = call.asked(views.EventsQuery)
     row = await found(call)
-    stored = await call.door.store.log.events(row.uid, after=Seq(asked.after), limit=asked.limit)
+    stored, problem = await readable(call.door, row, after=asked.after, limit=asked.limit)
     more = len(stored) == asked.limit and stored[-1].seq < row.seq
-    return views.Events([event_view(one) for one in stored], stored[-1].seq if more else None)
+    return views.Events(
+        [event_view(one) for one in stored],
+        stored[-1].seq if more else None,
+        shown(problem) if problem is not None else None,
+    )
 
 
 async def result(call: Call) -> Reply:

@@ -13,6 +13,7 @@ from weft.core.ids import RunId
 from weft.errors import StoreError
 from weft.runtime.explain import force_hint
 from weft.runtime.requests import answer_of, send_request
+from weft.runtime.unreadable import NOT_UNDONE
 from weft.server import views
 from weft.server.request import Call, Reply
 from weft.server.routing import API
@@ -63,10 +64,13 @@ async def cancel(call: Call) -> views.Accepted:
     given = call.given(views.Cancel)
     values.encode(given.reason, what="the reason has")
     accepted = await _tell(call, c.CancelRun(given.reason, given.force))
+    row = await call.door.row(RunId(accepted.id))
+    if row.fault is not None:
+        return msgspec.structs.replace(accepted, hint=NOT_UNDONE)
     if accepted.status != "cancelling":
         return accepted
     try:
-        state = await call.door.state(await call.door.row(RunId(accepted.id)))
+        state = await call.door.state(row)
     except StoreError:  # it was accepted all the same
         return accepted
     return msgspec.structs.replace(accepted, hint=force_hint(state, call.door.clock.now_ms()))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 from msgspec import Raw
 
 from weft.core.ids import RunId
-from weft.errors import NotFound
+from weft.errors import NotFound, RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.history import History, Mark
@@ -49,11 +50,12 @@ async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]
 
 async def _history(door: Door, row: RunRow) -> History:
     history = History()
-    async for stored in door.events(row):
-        history.add(stored)
-        if not stored.seq % EVENTS_PER_TURN:
-            # A long log must not keep everybody else waiting.
-            await asyncio.sleep(0)
+    with contextlib.suppress(RunUnreadable):  # as far as it can be read
+        async for stored in door.events(row):
+            history.add(stored)
+            if not stored.seq % EVENTS_PER_TURN:
+                # A long log must not keep everybody else waiting.
+                await asyncio.sleep(0)
     return history
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from weft.ports.store import StoredEvent
 from weft.server import views
+from weft.server.problems import Problem
 
 _PREFIX = b'{"kind":"'
 _encode = msgspec.json.Encoder().encode
@@ -70,6 +71,11 @@ def run_frame(stored: StoredEvent) -> Frame:
 def end_frame(status: str) -> Frame:
     """The run is over: nothing more will come."""
     return Frame("", "end", _encode({"status": status}))
+
+
+def problem_frame(problem: Problem) -> Frame:
+    """The next event of the run cannot be read: nothing more will come."""
+    return Frame("", "problem", _encode(problem))
 
 
 def ready_frame(id: str) -> Frame:

@@ -15,9 +15,11 @@ from msgspec import Raw
 from weft.core.ids import Seq
 from weft.ports.store import RunRow
 from weft.ports.streams import Chunk
+from weft.runtime.unreadable import readable
 from weft.server import views
 from weft.server.live.feed import Filter
-from weft.server.live.frames import Frame, chunk_frame, end_frame, gap_frame, ready_frame, run_frame
+from weft.server.live.frames import Frame, chunk_frame, end_frame, gap_frame, problem_frame, ready_frame, run_frame
+from weft.server.problems import problem_of
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -59,11 +61,14 @@ async def of_run(services: Services, row: RunRow, after: int) -> Batches:
         yield []
         while not services.closing.is_set():
             news.clear()
-            page = await store.log.events(row.uid, after=seq, limit=EVENTS_PER_BATCH)
+            page, problem = await readable(services.door, row, after=seq, limit=EVENTS_PER_BATCH)
             if page:
                 seq = page[-1].seq
                 yield [run_frame(stored) for stored in page]
                 continue
+            if problem is not None:
+                yield [problem_frame(problem_of(problem))]
+                return
             now = await store.directory.row(row.uid)
             if now is None or (now.ended_at is not None and now.seq <= seq):
                 yield [end_frame(now.status if now is not None else "deleted")]

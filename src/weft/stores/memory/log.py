@@ -81,10 +81,11 @@ class MemoryLog:
         run = self._content.runs.get(uid)
         return [] if run is None else list(run.inbox.values())
 
-    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
+    async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
         run = self._content.runs.get(uid)
         if run is not None:
             run.fault = fault
+            run.status = status if status is not None and run.is_open else run.status
 
     def _create(self, new: NewRun) -> Outcome:
         if new.id in self._content.ids or new.uid in self._content.runs:

@@ -75,6 +75,10 @@ _INBOX = (
 )
 _RELEASE = f"SELECT release_runs({', '.join(f'${n}' for n in range(1, 11))})"
 _SEND = "SELECT send_mail($1, $2, $3, $4, $5, $6, $7)"
+_MARK = (
+    "UPDATE runs SET fault = $2, "
+    "status = CASE WHEN ended_at IS NULL THEN coalesce($3::text, status) ELSE status END WHERE uid = $1"
+)
 _FORWARD = (
     "UPDATE runs SET wake_at = NULL "
     "WHERE uid = ANY ($1::text[]) AND seq = 0 AND owner IS NULL AND wake_at IS NOT NULL AND ended_at IS NULL"
@@ -194,8 +198,8 @@ class PostgresLog:
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return mail_of(uid, await fetch(self._lines, _INBOX, uid))
 
-    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
-        await fetch(self._lines, "UPDATE runs SET fault = $2 WHERE uid = $1", uid, fault)
+    async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
+        await fetch(self._lines, _MARK, uid, fault, status)
 
 
 def _concerns_others(append: Append) -> bool:

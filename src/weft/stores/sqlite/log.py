@@ -108,15 +108,21 @@ class SqliteLog:
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return self._reader.here(lambda connection: _inbox(connection, uid))
 
-    async def mark_fault(self, uid: RunUid, fault: str | None) -> None:
+    async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
         def work(connection: apsw.Connection) -> None:
             connection.execute("UPDATE runs SET fault = ? WHERE uid = ?", (fault, uid))
+            if status is not None:
+                connection.execute("UPDATE runs SET status = ? WHERE uid = ? AND ended_at IS NULL", (status, uid))
 
         await self._writer.small(work)
 
 
 _TOO_LONG: Any = object()
 """Stands for a run whose tail is not to be read on this thread."""
+
+
+# Rows are fetched before they are checked: an error keeps its statement open as long as somebody keeps the error, and
+# until then the connection would read the past.
 
 
 def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int | None) -> Loaded | None:
@@ -134,7 +140,7 @@ def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int |
         after,
         connection.execute(
             "SELECT seq, at, CAST(body AS BLOB), crc FROM events WHERE run = ? AND seq > ? ORDER BY seq", (num, after)
-        ),
+        ).fetchall(),
     )
     check_end(uid, after + len(events), row.seq)
     return Loaded(row=row, snapshot=snapshot, events=events, inbox=_inbox(connection, uid))
@@ -156,7 +162,7 @@ def _events(connection: apsw.Connection, uid: RunUid, after: Seq, limit: int) ->
         "SELECT e.seq, at, CAST(body AS BLOB), crc FROM runs r JOIN events e ON e.run = r.num "
         "WHERE r.uid = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
         (uid, after, limit),
-    )
+    ).fetchall()
     return checked_events(uid, after, rows)
 
 
@@ -165,7 +171,7 @@ def _inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:
         "SELECT i.id, CAST(body AS BLOB), at, key, digest, crc FROM runs r JOIN inbox i ON i.run = r.num "
         "WHERE r.uid = ? ORDER BY n",
         (uid,),
-    )
+    ).fetchall()
     return checked_mail(uid, rows)
 
 

@@ -1,0 +1,28 @@
+"""The refusal of a command to a run that is over."""
+
+from __future__ import annotations
+
+from weft.core import commands as c
+from weft.errors import RunFinished
+from weft.ports.store import RunRow
+
+
+def finished(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
+    """The refusal of a command to a run that is over, in words."""
+    what = (
+        f'the message "{command.name}" was not delivered'
+        if isinstance(command, c.DeliverMessage)
+        else "nothing was changed"
+    )
+    when = ago(now - (row.ended_at or now))
+    return RunFinished(f"{row.id} {row.status} {when}; {what}.", run_id=row.id)
+
+
+def ago(ms: int) -> str:
+    """How long ago, for people."""
+    seconds = max(0, ms // 1000)
+    for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
+        if seconds >= size:
+            count = seconds // size
+            return f"{count} {name}{'s' if count > 1 else ''} ago"
+    return "just now"
