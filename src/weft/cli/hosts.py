@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.cli.output import Text, age, console, iso, print_json, print_table
 from weft.cli.place import described, opened, url_of
-from weft.ports.store import HostRow
+from weft.ports.hosts import HostRow
 from weft.runtime.clock import SystemClock
 from weft.stores import shown_url
 

@@ -26,8 +26,9 @@ import msgspec
 
 from weft.errors import Unavailable
 from weft.ports.access import Access
+from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
-from weft.ports.store import Blobs, Definitions, Directory, Hosts, RunLog, TaskQueue
+from weft.ports.store import Blobs, Definitions, Directory, RunLog, TaskQueue
 from weft.ports.streams import Streams
 from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop

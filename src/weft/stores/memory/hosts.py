@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.core.ids import HostId
-from weft.ports.store import Heart, HostRow
+from weft.ports.hosts import Heart, HostRow
 from weft.stores.heart import SameHeart
 from weft.stores.memory.content import Content, Host
 from weft.stores.rules import plain

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.core.ids import HostId
-from weft.ports.store import Heart, HostRow
+from weft.ports.hosts import Heart, HostRow
 from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.lines import Line, fetch, fetch_value

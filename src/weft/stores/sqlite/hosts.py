@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from weft.core.ids import HostId
-from weft.ports.store import Heart, HostRow
+from weft.ports.hosts import Heart, HostRow
 from weft.stores.heart import SameHeart
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.reader import Reader
