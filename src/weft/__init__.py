@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from weft.authoring.results import Again, Answer, Done, Err, Ok, Turn, Winner, again, done
     from weft.authoring.steps import Step
     from weft.authoring.workflows import Workflow
-    from weft.core.graph.findings import Finding
+    from weft.core.findings import Finding
     from weft.errors import (
         AlreadyDecided,
         BadDuration,
@@ -178,7 +178,7 @@ if not TYPE_CHECKING:
         "authoring.results",
         "authoring.steps",
         "authoring.workflows",
-        "core.graph.findings",
+        "core.findings",
         "runtime.explain",
         "steps.node_types",
         "steps.secrets",

@@ -10,7 +10,7 @@ import weft
 from tests.code.timeless import BEGIN_MS, CountedIds, InPlace, LoopClock, play
 from weft.core import events as e
 from weft.core.code.machine import CodeMachine
-from weft.core.state import CodeState
+from weft.core.code.state import CodeState
 from weft.ports.store import StoredEvent
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine, World

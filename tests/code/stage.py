@@ -19,8 +19,8 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env
 from weft.core.ids import EntryId
+from weft.core.run.env import Env
 from weft.runtime.code_driver import CodeDriver
 from weft.runtime.schemas import check_schema
 from weft.steps.failures import failure_of

@@ -15,8 +15,8 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env
 from weft.core.ids import EntryId
+from weft.core.run.env import Env
 from weft.errors import Failure, WeftError
 
 H = TypeVar("H", bound="History")

@@ -21,9 +21,9 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.fold import EVOLVE
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env
 from weft.core.effects import ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import EntryId
+from weft.core.run.env import Env
 from weft.errors import WeftError
 
 TAPES = st.lists(st.integers(0, 2**16), max_size=250)

@@ -14,14 +14,14 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code import asks, fold, machine
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env
 from weft.core.effects import PerformTask, StopTask
 from weft.core.goal import fold as goal_fold
 from weft.core.goal import machine as goal_machine
 from weft.core.graph import fold as graph_fold
 from weft.core.graph import machine as graph_machine
 from weft.core.ids import EntryId
-from weft.core.retry import LOST_MAX, backoff_ms, loss_ms
+from weft.core.run.env import Env
+from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.errors import AlreadyDecided, BadValue, NotFound, Refused, RunFinished, WeftError
 
 START = c.StartRun(run_id="run", workflow="flow", input=Raw(b"{}"))

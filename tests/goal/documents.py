@@ -9,13 +9,13 @@ import msgspec
 
 from weft.conditions import BadExpression, compile_condition, compile_expression, compile_template
 from weft.conditions.schemas import compile_schema
-from weft.core.decider import Question, Wanting
 from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, GoalWay, HttpWay, Need, Script, StepDef, StepWay
 from weft.core.goal.plan import Plan
 from weft.core.goal.reading import question
+from weft.core.run.env import MissingInputs, Predicate
 from weft.runtime.schemas import check_schema
 
 
@@ -47,8 +47,8 @@ class Reader:
     """CEL on the spot; anything else is a question, answered by whoever plays the shell."""
 
     def __init__(self) -> None:
-        self.answers: dict[Question, Any] = {}
-        self.asked: list[Question] = []
+        self.answers: dict[Predicate, Any] = {}
+        self.asked: list[Predicate] = []
 
     def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
         if script.lang != "cel":
@@ -71,7 +71,7 @@ class Reader:
     def _answer(self, script: Script, bindings: Mapping[str, Any]) -> Any:
         asked = question(script, bindings)
         if asked not in self.answers:
-            raise Wanting(questions=[asked])
+            raise MissingInputs(questions=[asked])
         found = self.answers[asked]
         if isinstance(found, Exception):
             raise found

@@ -17,13 +17,13 @@ from msgspec import Raw
 from tests.goal.documents import Program
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.decider import Env, Letter, Wanting
-from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, OutgoingMail, PerformTask, StopTask
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.naming import seed_names
 from weft.core.goal.plan import Plan, encode_plan
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
+from weft.core.run.env import Env, MissingInputs
 from weft.errors import Failure
 from weft.runtime.schemas import check_schema
 
@@ -39,7 +39,7 @@ class Table:
         self.program = program or Program()
         self.machine = GoalMachine(self.program, GoalState(uid=uid))
         self.log: list[tuple[e.AnyEvent, int]] = []
-        self.letters: list[Letter] = []
+        self.letters: list[OutgoingMail] = []
         self.tasks: dict[int, PerformTask] = {}
         self.timers: dict[int, int] = {}
         self.blobs: dict[str, bytes] = {}
@@ -86,7 +86,7 @@ class Table:
         for _ in range(200_000):
             try:
                 events = self.machine.follow(self.env())
-            except Wanting as wanting:
+            except MissingInputs as wanting:
                 self._bring(wanting)
                 continue
             if not events:
@@ -94,7 +94,7 @@ class Table:
             self.take(events)
         raise AssertionError("it never comes to rest")
 
-    def _bring(self, wanting: Wanting) -> None:
+    def _bring(self, wanting: MissingInputs) -> None:
         assert not wanting.blobs or any(digest not in self.blobs for digest in wanting.blobs)
         assert wanting.blobs or wanting.questions
         for digest in wanting.blobs:

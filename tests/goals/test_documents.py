@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from weft.core.events import DEFAULT_POLICY, Policy, UndoPlan
+from weft.core.findings import Finding
 from weft.core.goal.checks import BadStep
 from weft.core.goal.definitions import (
     AskWay,
@@ -23,7 +24,6 @@ from weft.core.goal.definitions import (
     StepWay,
     WorkflowWay,
 )
-from weft.core.graph.findings import Finding
 from weft.errors import NotFound
 from weft.goals import document_schema, load_steps, parse_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES

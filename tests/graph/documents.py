@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft.core.graph.findings import Finding
+from weft.core.findings import Finding
 from weft.core.graph.model import Edge, Graph
 from weft.errors import BadGraph
 from weft.graphs.load import Surroundings, load_graph, parse_graph

@@ -17,12 +17,12 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.decider import Env
 from weft.core.effects import ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import GraphState, Seg, innermost_branch
 from weft.core.ids import EntryId
+from weft.core.run.env import Env
 from weft.errors import Failure
 
 UID = "0" * 32

@@ -13,12 +13,12 @@ from msgspec import Raw
 from weft.conditions import compile_condition, compile_expression, compile_template
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.decider import Env
 from weft.core.effects import PerformTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import GraphState, innermost_branch
 from weft.core.ids import EntryId
+from weft.core.run.env import Env
 from weft.errors import Failure
 
 ONCE = e.Policy(attempts_max=1)

@@ -10,9 +10,9 @@ from msgspec import Raw
 
 from tests.graph.table import Program, Table
 from weft.core import commands as c
-from weft.core.decider import Env
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import GraphState
+from weft.core.run.env import Env
 from weft.core.values import ref_for
 from weft.graphs.load import load_graph
 from weft.runtime.recent import Recent

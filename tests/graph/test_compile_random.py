@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.scale import MARKS, scaled
-from weft.core.graph.findings import Problems
+from weft.core.findings import Problems
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.frames import find_frames
 from weft.core.graph.loops import Loops, find_exits, find_loops

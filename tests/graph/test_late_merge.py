@@ -14,8 +14,8 @@ from msgspec import Raw
 from tests.graph.table import Table
 from weft.core import commands as c
 from weft.core.graph.machine import restore_state
-from weft.core.graph.opening import opened
 from weft.core.ids import EntryId
+from weft.core.run.composites import opened
 from weft.core.values import seal
 from weft.graphs.load import load_graph
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import weft
 from weft.core import commands as c
-from weft.core.graph.tokens import Letter
+from weft.core.graph.tokens import DeadLetter
 from weft.core.ids import RunId
 from weft.testing import World
 
@@ -49,8 +49,8 @@ def chain(app: weft.App, **second: Any) -> weft.Graph:
     )
 
 
-def letters(world: World) -> list[tuple[str, str, Letter]]:
-    async def look() -> list[tuple[str, str, Letter]]:
+def letters(world: World) -> list[tuple[str, str, DeadLetter]]:
+    async def look() -> list[tuple[str, str, DeadLetter]]:
         return [(row.id, token, letter) async for row, token, letter in world.app.door.letters()]
 
     return world.perform(look)

@@ -14,7 +14,7 @@ from tests.code.timeless import calm
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import RunId
-from weft.core.questions import digest_of
+from weft.core.run.questions import digest_of
 from weft.ports.store import RunQuery
 from weft.runtime.actor import ASKING
 from weft.runtime.questions import all_open

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 import weft
 from tests.code.desk import Desk
-from weft.core.graph.opening import open_raw
+from weft.core.run.composites import open_raw
 from weft.runtime.recent import SMALL_BYTES, Recent
 
 

@@ -21,7 +21,7 @@ from tests.server.kit import API, SECONDS_MAX, Answer, Server, quoted, serving
 from tests.server.shop import shop
 from tests.server.test_live import heard
 from weft.core.ids import RunId, Seq, tenant_prefix
-from weft.core.state import FOLD
+from weft.core.run.state import FOLD
 from weft.ports import store as store_ports
 from weft.ports import streams as stream_ports
 from weft.ports.store import Page, RunQuery, RunRow, Store

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from tests.sim.full import FullStore
 from tests.sim.ledger import Ledger
 from weft.authoring.app import App, AppCatalogue
-from weft.core.decider import Wanting
 from weft.core.ids import HostId
+from weft.core.run.env import MissingInputs
 from weft.errors import Critical, StoreError
 from weft.ports.boundary import ProcessDied
 from weft.ports.store import Definition
@@ -108,7 +108,7 @@ class SimEngine(WatchedEngine):
 
     ledger: Ledger
 
-    def fetch(self, actor: Actor, wanting: Wanting) -> None:
+    def fetch(self, actor: Actor, wanting: MissingInputs) -> None:
         self.ledger.reached["a decision waited for a blob"] += 1
         super().fetch(actor, wanting)
 

@@ -14,11 +14,12 @@ from tests.sim.cluster import Cluster
 from tests.sim.workflows import ANY
 from weft.core import events as e
 from weft.core import values
-from weft.core.decider import Env, Machine, Wanting
+from weft.core.decider import Machine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunUid
-from weft.core.retry import LOST_MAX
-from weft.core.state import FOLD, OVER
+from weft.core.run.env import Env, MissingInputs
+from weft.core.run.retry import LOST_MAX
+from weft.core.run.state import FOLD, OVER
 from weft.errors import Diverged
 from weft.runtime.programs import GoalProgram, GraphProgram, new_machine
 from weft.runtime.schemas import check_schema
@@ -186,7 +187,7 @@ def _decided(cluster: Cluster, run: Run, events: list[e.AnyEvent], blobs: dict[s
             env = Env(now=stored.at, check=check_schema, blob=blobs.get, keep=_keep)
             try:
                 again = machine.follow(env)
-            except Wanting as wanting:
+            except MissingInputs as wanting:
                 yield f"event {stored.seq} needs blobs that are gone: {wanting.blobs}"
                 return
             if not again or e.encode(again[0]) != stored.body:

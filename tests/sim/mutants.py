@@ -12,9 +12,9 @@ from tests.sim.requests import REQUESTS
 from tests.sim.workflows import Cast
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, reversals, tasks, waits
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
+from weft.core.run import lifecycle, tasks, timers, undo
 from weft.ports.store import Outcome, StoredEvent
 from weft.runtime import actor, engine, keeper, private_loop, recovery, worker
 from weft.runtime.draft import Posted
@@ -195,14 +195,14 @@ def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
 
 @mutant
 def undo_oldest_first() -> Iterator[None]:
-    follow = life.follow
+    follow = lifecycle.follow
 
     def backwards(state: Any) -> Any:
         if state.undo and len(state.undo) > 1 and not state.tasks:
             state.undo.insert(0, state.undo.pop())
         return follow(state)
 
-    with swap(life, "follow", backwards):
+    with swap(lifecycle, "follow", backwards):
         yield
 
 
@@ -216,7 +216,7 @@ def a_cancelled_task_is_not_waited_for() -> Iterator[None]:
         tables = (state.tasks, state.timers, state.waits, state.asks)
         return any(table.pop(event.entry, None) is not None for table in tables)
 
-    with swap(life, "evolve_cancelled_entry", dropped):
+    with swap(lifecycle, "evolve_cancelled_entry", dropped):
         yield
 
 
@@ -296,12 +296,12 @@ def timer_before_the_inbox() -> Iterator[None]:
 
 @mutant
 def an_early_timer_is_believed() -> Iterator[None]:
-    decide = waits.decide_timer
+    decide = timers.decide_timer
 
     def believing(state: Any, command: Any, env: Any) -> Any:
         return decide(state, command, msgspec.structs.replace(env, now=1 << 60))
 
-    with swap(waits, "decide_timer", believing):
+    with swap(timers, "decide_timer", believing):
         yield
 
 
@@ -313,7 +313,7 @@ def rest_without_a_time_to_wake() -> Iterator[None]:
 
 @mutant
 def a_run_completes_before_its_losers_are_undone() -> Iterator[None]:
-    with swap(reversals, "pending", lambda state: False):
+    with swap(undo, "pending", lambda state: False):
         yield
 
 

@@ -35,8 +35,7 @@ from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import Plan
 from weft.core.goal.types import Type
-from weft.core.graph.starting import GOAL
-from weft.core.ids import Millis, RunId
+from weft.core.ids import GOAL, Millis, RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError, WeftError
 from weft.extras import require
 from weft.ports.store import Definition, RunQuery, Store

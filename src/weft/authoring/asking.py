@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypedDict
 
-from weft.core.questions import is_group
+from weft.core.run.questions import is_group
 from weft.errors import BadValue
 
 ON_TIMEOUT = ("fail", "approve", "reject")

@@ -19,8 +19,8 @@ from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow
 from weft.core import values
 from weft.core.durations import duration_ms, format_ms
+from weft.core.findings import Finding, refusal
 from weft.core.graph.defaults import has_defaults, with_defaults
-from weft.core.graph.findings import Finding, refusal
 from weft.errors import BadGraph, BadValue, UsageError
 from weft.runtime.programs import graph_version
 from weft.runtime.schemas import check_schema

@@ -25,7 +25,7 @@ from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.plan import Plan as CorePlan
 from weft.core.goal.plan import make_plan
-from weft.core.graph.starting import GOAL
+from weft.core.ids import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES

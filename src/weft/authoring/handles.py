@@ -16,7 +16,7 @@ from weft.core.code.locations import check_name
 from weft.core.commands import CancelEntry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
-from weft.core.life import NEVER_BEGAN, UNDONE
+from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
@@ -27,7 +27,7 @@ from weft.steps.codec import Codec
 from weft.steps.failures import told_hint
 
 if TYPE_CHECKING:
-    from weft.core.state import Entry
+    from weft.core.code.state import Entry
     from weft.runtime.code_driver import CodeDriver
 
 R = TypeVar("R")

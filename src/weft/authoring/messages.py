@@ -14,9 +14,9 @@ from weft.authoring.policies import Duration
 from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
+from weft.core.code.state import Entry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId, tenant_prefix
-from weft.core.state import Entry
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
 from weft.runtime.code_driver import current_scope
 from weft.runtime.door import Door

@@ -13,7 +13,7 @@ from typing import NoReturn
 from weft.core import events as e
 from weft.core.counting import counted
 from weft.core.ids import RunId, RunUid, Seq
-from weft.core.state import Held, State
+from weft.core.run.state import Held, State
 from weft.core.visible import visible_line
 from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.ports.store import RunRow

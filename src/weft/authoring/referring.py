@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from weft.core.graph.findings import Finding
+from weft.core.findings import Finding
 from weft.core.graph.model import Graph, Node, StepWork, WorkflowWork
 from weft.steps.catalogued import why_planned
 from weft.steps.definition import DEFINED

@@ -17,7 +17,7 @@ import msgspec
 from weft.authoring.results import Again, Done, Err, Ok, Winner
 from weft.core import commands as c
 from weft.core.code.locations import check_name
-from weft.core.state import Entry
+from weft.core.code.state import Entry
 from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError, WeftError
 from weft.runtime.private_loop import ScopedTask, error_of
 from weft.runtime.scopes import CURRENT, Scope

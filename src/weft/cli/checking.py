@@ -13,7 +13,7 @@ from weft.authoring.referring import unknown_work
 from weft.cli.loading import load_app
 from weft.cli.output import Text, console, print_json
 from weft.core.counting import counted
-from weft.core.graph.findings import Finding
+from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shortened
 from weft.errors import UsageError

@@ -14,7 +14,7 @@ from weft.cli.output import age, console, document, iso, moment, pretty, print_j
 from weft.cli.place import described, exists, opened, url_of
 from weft.cli.steering import reached, report
 from weft.core.ids import RunId
-from weft.core.questions import is_group
+from weft.core.run.questions import is_group
 from weft.core.visible import visible_line
 from weft.errors import NotFound, UsageError
 from weft.ports.store import RunRow

@@ -27,9 +27,8 @@ from weft.cli.planning import known_steps
 from weft.cli.steering import NOBODY, is_taken_up
 from weft.core import commands as c
 from weft.core import values
-from weft.core.graph.starting import GOAL
-from weft.core.ids import RunId
-from weft.core.questions import STARTED_BY
+from weft.core.ids import GOAL, RunId
+from weft.core.run.questions import STARTED_BY
 from weft.core.visible import visible
 from weft.errors import UnknownWorkflow, UsageError
 from weft.runtime.door import Door

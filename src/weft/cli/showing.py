@@ -46,7 +46,7 @@ from weft.core.counting import counted
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
-from weft.core.life import NEVER_BEGAN, UNDONE
+from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.door import Door

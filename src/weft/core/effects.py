@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from weft.core.commands import Mailed
 from weft.core.events import Policy
 from weft.core.ids import EntryId
 
@@ -50,3 +51,12 @@ class EndRun(msgspec.Struct, frozen=True):
 
 
 AnyEffect = PerformTask | ArmTimer | StopTask | DisarmTimer | EndRun
+
+
+class OutgoingMail(msgspec.Struct, frozen=True):
+    """A command to another run, posted in the commit of the event that causes it."""
+
+    to: str
+    command: Mailed
+    create: bool = False
+    """The run is made by it: its first piece of mail."""

@@ -26,6 +26,14 @@ def derive(*causes: object) -> str:
     return blake2b("\x1f".join(map(str, causes)).encode(), digest_size=9).hexdigest()
 
 
+def child_uid(uid: str, seq: int) -> str:
+    """The uid of the child that event ``seq`` of a run starts."""
+    return blake2b(f"{uid}/{seq}".encode(), digest_size=16).hexdigest()
+
+
+GOAL = "goal"
+"""The workflow of a goal run that was started without one."""
+
 TENANT_MARK = "@"
 """Ids of a tenant's runs begin with it: ``@acme/order-7``."""
 

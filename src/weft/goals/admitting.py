@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.core.findings import Finding
 from weft.core.goal.catalogue import AnyCatalogueEvent, Catalogue
 from weft.core.goal.checks import BadStep, Languages
 from weft.core.goal.definitions import StepDef
-from weft.core.graph.findings import Finding
 from weft.goals.load import Loaded
 from weft.goals.problems import refusal
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from weft.core.findings import At
 from weft.core.goal.definitions import METADATA, Collect, Give, Need, Role
 from weft.core.goal.types import Type
-from weft.core.graph.findings import At
 from weft.goals.words import read_deadline, read_json, read_ms, read_script
 from weft.graphs.fields import Fields, kind
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
+from weft.core.findings import At, Problems
 from weft.core.goal.checks import Languages, findings
 from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key, inner_name
-from weft.core.graph.findings import At, Problems
 from weft.errors import BadValue
 from weft.goals.facts import Facts
 from weft.goals.policies import Policies, Steps

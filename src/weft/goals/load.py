@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from weft.core import values
+from weft.core.findings import At, Finding, Problem
 from weft.core.goal.checks import Languages
 from weft.core.goal.definitions import StepDef
-from weft.core.graph.findings import At, Finding, Problem
 from weft.errors import BadValue, LimitExceeded, NotFound
 from weft.goals.fold import fold_document
 from weft.goals.policies import NoSteps, Steps

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.core.findings import PROBLEMS_MAX, At, Finding, Problem, Problems
 from weft.core.goal.checks import BadStep
-from weft.core.graph.findings import PROBLEMS_MAX, At, Finding, Problem, Problems
 from weft.graphs.text import Text
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from weft.core.findings import At
 from weft.core.goal.definitions import (
     INSIDE,
     AskWay,
@@ -19,7 +20,6 @@ from weft.core.goal.definitions import (
     Way,
     WorkflowWay,
 )
-from weft.core.graph.findings import At
 from weft.errors import BadValue
 from weft.goals.words import read_ms, read_script
 from weft.graphs.fields import Fields

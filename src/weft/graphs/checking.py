@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from weft.core.graph.findings import Finding
+from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw, check_soundness
 from weft.errors import BadGraph
 from weft.graphs.load import Loaded, Surroundings, load_graph

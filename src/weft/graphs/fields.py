@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from weft.core.durations import duration_ms
-from weft.core.graph.findings import At, Problems, did_you_mean
+from weft.core.findings import At, Problems, did_you_mean
 from weft.core.values import shown
 from weft.errors import BadDuration
 

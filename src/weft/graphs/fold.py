@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from weft.core.code.locations import check_name
-from weft.core.graph.findings import At, Problems
+from weft.core.findings import At, Problems
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRepeat, Source
 from weft.core.graph.model import AskWork, FanOut, WorkflowWork
 from weft.errors import BadValue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from weft.core.graph.findings import At
+from weft.core.findings import At
 from weft.core.graph.folded import FoldedJoin
 from weft.core.graph.model import Deadline, Early, Join, Need
 from weft.graphs.data import fold_merge

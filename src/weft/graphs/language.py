@@ -16,7 +16,7 @@ from weft.conditions import (
     compile_template,
 )
 from weft.conditions.failures import cut
-from weft.core.graph.findings import At
+from weft.core.findings import At
 from weft.core.graph.language import Fault, Unreadable
 from weft.errors import WeftError
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from weft.core import values
+from weft.core.findings import At, Finding, Problem, Problems, refusal
 from weft.core.graph.compile import compile_graph
-from weft.core.graph.findings import At, Finding, Problem, Problems, refusal
 from weft.core.graph.language import Language
 from weft.core.graph.model import Graph, content_hash
 from weft.errors import BadValue, LimitExceeded, NotFound

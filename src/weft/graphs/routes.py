@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.core.graph.findings import At
+from weft.core.findings import At
 from weft.core.graph.folded import FoldedRepeat, FoldedRoute, Source
 from weft.graphs.fields import Fields, kind
 from weft.graphs.spelling import fold_condition

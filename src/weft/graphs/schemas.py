@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.conditions.failures import BadExpression
 from weft.conditions.schemas import compile_schema
-from weft.core.graph.findings import At, Problems, did_you_mean
+from weft.core.findings import At, Problems, did_you_mean
 from weft.graphs.fields import kind
 
 MISFITS_MAX = 5

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from weft.core.graph.findings import At
+from weft.core.findings import At
 
 BYTES_MAX = 8 * 1024 * 1024
 VALUES_MAX = 250_000

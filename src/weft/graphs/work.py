@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.core.code.locations import check_name
-from weft.core.graph.findings import At, did_you_mean
+from weft.core.findings import At, did_you_mean
 from weft.core.graph.model import (
     AgentWork,
     AskWork,
@@ -28,7 +28,7 @@ from weft.core.graph.model import (
     Work,
     WorkflowWork,
 )
-from weft.core.questions import is_group
+from weft.core.run.questions import is_group
 from weft.errors import BadValue, WeftError
 from weft.graphs.fields import Fields
 from weft.graphs.schemas import field_schema, misfits, object_schema

@@ -21,18 +21,14 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Env, Machine, Wanting
+from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
+from weft.core.run.env import Env, MissingInputs
 from weft.errors import KeyReused, Refused, WeftError
 from weft.ports.boundary import boundary
-from weft.ports.store import (
-    BYTES_PER_APPEND_MAX,
-    EVENTS_PER_APPEND_MAX,
-    KeyRow,
-    Outcome,
-)
+from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Outcome
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
 from weft.runtime.code_driver import CodeDriver
@@ -315,7 +311,7 @@ class Actor:
                     return
                 self._record(events)
             self._move_later()
-        except Wanting as wanting:
+        except MissingInputs as wanting:
             if not self.fetching:
                 self.fetching = True
                 self.engine.fetch(self, wanting)

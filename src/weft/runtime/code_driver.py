@@ -15,11 +15,12 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Raw
 
 from weft.core import commands as c
-from weft.core import life, values
+from weft.core import values
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
+from weft.core.code.state import CodeState, Entry
 from weft.core.ids import CANCEL, EntryId
-from weft.core.state import CodeState, Entry
+from weft.core.run import lifecycle
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
 from weft.runtime.inline import InlineBody
 from weft.runtime.private_loop import PrivateLoop, error_of, line_of, make_loop
@@ -181,7 +182,7 @@ class CodeDriver:
                 # Whoever started it did not know the function, so nobody has checked the input yet.
                 self._finished = True
                 refused = BadValue(misfit.message, code=misfit.code)
-                self.outside.issue(c.FailRun(life.never_began(failure_of_run(refused), state.run_id)))
+                self.outside.issue(c.FailRun(lifecycle.never_began(failure_of_run(refused), state.run_id)))
                 return False
             # What the log holds was right when it was recorded, so it is the function that has changed.
             self._hold(_other_parameters(state, misfit))

@@ -17,11 +17,12 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.locations import check_name
-from weft.core.decider import Env, Machine
+from weft.core.decider import Machine
 from weft.core.goal.plan import decode_plan
-from weft.core.graph.tokens import GraphState, Letter
+from weft.core.graph.tokens import DeadLetter, GraphState
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
-from weft.core.state import FOLD, OVER, State
+from weft.core.run.env import Env
+from weft.core.run.state import FOLD, OVER, State
 from weft.errors import (
     BadValue,
     IdTaken,
@@ -463,7 +464,7 @@ class Door:
     async def state(self, row: RunRow) -> State:
         return (await self.machine(row)).state
 
-    async def letters(self, run_id: str | None = None) -> AsyncIterator[tuple[RunRow, str, Letter]]:
+    async def letters(self, run_id: str | None = None) -> AsyncIterator[tuple[RunRow, str, DeadLetter]]:
         """Dead letters with their runs and ids, newest runs first."""
         after: str | None = None
         while True:

@@ -18,12 +18,13 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import values
-from weft.core.decider import Machine, Wanting
+from weft.core.decider import Machine
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.goal.definitions import StepWay
 from weft.core.goal.machine import GoalMachine
 from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid
-from weft.core.state import State
+from weft.core.run.env import MissingInputs
+from weft.core.run.state import State
 from weft.errors import (
     Corrupt,
     Failure,
@@ -522,11 +523,11 @@ class Engine:
             actor.fetching = True
             asyncio.get_running_loop().call_soon(actor.brought)
 
-    def fetch(self, actor: Actor, wanting: Wanting) -> None:
+    def fetch(self, actor: Actor, wanting: MissingInputs) -> None:
         """A decision cannot be made before this is here."""
         self.aside(self._fetch(actor, wanting), actor)
 
-    async def _fetch(self, actor: Actor, wanting: Wanting) -> None:
+    async def _fetch(self, actor: Actor, wanting: MissingInputs) -> None:
         for digest in wanting.blobs:
             try:
                 actor.fetched[digest] = await self._blob(digest)

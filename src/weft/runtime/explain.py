@@ -13,8 +13,8 @@ from weft.core.durations import format_ms
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import GraphState
-from weft.core.questions import asked
-from weft.core.state import State
+from weft.core.run.questions import asked
+from weft.core.run.state import State
 from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.explain_goal import tell_goal, waiting_for

@@ -25,7 +25,7 @@ class GoalLanguage:
     """Evaluates what authors of steps wrote."""
 
     def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
-        """Whether a predicate or match holds. Raises Wanting, EvaluationFailed, ScriptFailed."""
+        """Whether a predicate or match holds. Raises MissingInputs, EvaluationFailed, ScriptFailed."""
         if script.lang == "cel":
             return LANGUAGE.condition(script.source, bindings)[0]
         if script.lang == "jpath":
@@ -35,7 +35,7 @@ class GoalLanguage:
         return value is not False and (value is not None or script.lang == "ale")
 
     def value(self, script: Script, bindings: Mapping[str, Any]) -> Any:
-        """What a mapping makes of its value. Raises Unmapped, Wanting, EvaluationFailed, ScriptFailed."""
+        """What a mapping makes of its value. Raises Unmapped, MissingInputs, EvaluationFailed, ScriptFailed."""
         if script.lang == "cel":
             return LANGUAGE.expression(script.source, bindings)
         if script.lang == "jpath":

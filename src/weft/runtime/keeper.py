@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from weft.core.effects import ArmTimer, PerformTask
 from weft.core.ids import Millis
-from weft.core.state import FOLD
+from weft.core.run.state import FOLD
 from weft.errors import StoreError
 from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, Snapshot

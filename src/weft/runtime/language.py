@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from weft.conditions import Condition, Expression, Template, compile_condition, compile_expression, compile_template
-from weft.core.decider import Question, Wanting
+from weft.core.run.env import MissingInputs, Predicate
 from weft.errors import WeftError
 from weft.scripts import compile_script
 
@@ -31,15 +31,15 @@ class Language:
     """Evaluates conditions, expressions and templates."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Question, Answer] = OrderedDict()
+        self._answers: OrderedDict[Predicate, Answer] = OrderedDict()
         self._compiled: dict[int, tuple[Any, Condition]] = {}
         self._templates: dict[int, tuple[Any, Template]] = {}
 
     def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
-        """Whether it holds, and the values it looked at. Raises Wanting, EvaluationFailed."""
+        """Whether it holds, and the values it looked at. Raises MissingInputs, EvaluationFailed."""
         condition = self._condition(source)
         if condition.needs_shell:
-            holds, seen = self._answered(Question(CONDITION, _canonical(source).decode(), _canonical(bindings)))
+            holds, seen = self._answered(Predicate(CONDITION, _canonical(source).decode(), _canonical(bindings)))
             return bool(holds), seen
         verdict = condition.evaluate(bindings)
         return verdict.value, verdict.seen
@@ -58,8 +58,8 @@ class Language:
             known = self._templates[id(source)] = (source, compile_template(source))
         return known[1].evaluate(bindings)
 
-    def script(self, question: Question) -> Any:
-        """What a script in a language of its own gives. Raises Wanting, ScriptFailed, LimitExceeded."""
+    def script(self, question: Predicate) -> Any:
+        """What a script in a language of its own gives. Raises MissingInputs, ScriptFailed, LimitExceeded."""
         return self._answered(question)[0]
 
     def _condition(self, source: Any) -> Condition:
@@ -70,15 +70,15 @@ class Language:
             known = self._compiled[id(source)] = (source, compile_condition(source))
         return known[1]
 
-    def _answered(self, question: Question) -> tuple[Any, dict[str, Any]]:
+    def _answered(self, question: Predicate) -> tuple[Any, dict[str, Any]]:
         found = self._answers.get(question)
         if found is None:
-            raise Wanting(questions=[question])
+            raise MissingInputs(questions=[question])
         if isinstance(found, WeftError):
             raise found
         return found
 
-    def answer(self, question: Question) -> None:
+    def answer(self, question: Predicate) -> None:
         """Evaluate what no decision may, and remember the answer. Blocks: call it in a thread."""
         if question in self._answers:
             return
@@ -90,7 +90,7 @@ class Language:
             self._answers.popitem(last=False)
 
 
-def _evaluated(question: Question) -> tuple[Any, dict[str, Any]]:
+def _evaluated(question: Predicate) -> tuple[Any, dict[str, Any]]:
     values = msgspec.json.decode(question.values)
     if question.language == CONDITION:
         verdict = compile_condition(msgspec.json.decode(question.source)).evaluate(values)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Letter
+from weft.core.effects import OutgoingMail
 from weft.core.ids import EntryId, RunId, RunUid, Seq
-from weft.core.trees import root_of
+from weft.core.run.tree import root_of
 from weft.ports.store import Mail, NewRun
 from weft.runtime.code_driver import diverged
 from weft.runtime.draft import Draft, Posted
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft.runtime.actor import Actor
 
 
-def enclose(actor: Actor, draft: Draft, letter: Letter) -> None:
+def enclose(actor: Actor, draft: Draft, letter: OutgoingMail) -> None:
     """Put a command to another run, or the start of a child, into an append."""
     body = c.encode(letter.command)
     if letter.create and isinstance(letter.command, c.StartRun):

@@ -9,10 +9,10 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, waits
 from weft.core.code.machine import CodeMachine
 from weft.core.ids import HostId, Millis, RunUid, Seq
-from weft.core.state import FOLD
+from weft.core.run import lifecycle, messages
+from weft.core.run.state import FOLD
 from weft.ports.store import Append, KeyRow, Mail, Outcome, RunRow, StoredEvent
 from weft.runtime.catalogue import Callee
 
@@ -54,12 +54,12 @@ def _ending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> App
     machine = CodeMachine.fresh(row.uid)
     commands = [(c.decode(piece.body), piece) for piece in inbox]
     start = next(command for command, _ in commands if isinstance(command, c.StartRun))
-    decided = [*life.decide_start(machine.state, msgspec.structs.replace(start, run_id=row.id, refused=""), now)]
+    decided = [*lifecycle.decide_start(machine.state, msgspec.structs.replace(start, run_id=row.id, refused=""), now)]
     keys: list[KeyRow] = []
     for command, piece in commands:
         # Messages were accepted, so they are in its log, as they would be if it had begun.
         if isinstance(command, c.DeliverMessage):
-            decided += waits.decide_message(machine.state, command)
+            decided += messages.decide_message(machine.state, command)
             if piece.key is not None:
                 keys.append(KeyRow(piece.key, piece.digest, Seq(len(decided))))
     decided += [e.CancelRequested(reason=reason), e.RunCancelled(reason=reason, never_begun=True)]

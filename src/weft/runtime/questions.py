@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from weft.core import questions
 from weft.core.ids import EntryId
-from weft.core.state import Question
+from weft.core.run import questions
+from weft.core.run.state import Question
 from weft.errors import NotFound, RunUnreadable, UnknownWorkflow
 from weft.ports.store import Page, RunQuery, RunRow
 from weft.runtime.actor import ASKING

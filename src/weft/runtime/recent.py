@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from weft.core.graph.opening import size_of
+from weft.core.run.composites import size_of
 
 SMALL_BYTES = 1024
 """Below this, reading again costs less than remembering."""

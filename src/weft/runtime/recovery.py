@@ -18,7 +18,7 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunUid, Seq
-from weft.core.state import FOLD
+from weft.core.run.state import FOLD
 from weft.errors import Corrupt, KeyReused, StoreError, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, Outcome, RunRow

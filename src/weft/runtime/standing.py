@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from weft.core.decider import Machine
 from weft.core.effects import ArmTimer
 from weft.core.ids import Millis, Seq
-from weft.core.state import FOLD
+from weft.core.run.state import FOLD
 from weft.ports.store import NEVER, Snapshot
 from weft.runtime.draft import Draft
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft.core.ids import RunUid
-from weft.core.state import State
-from weft.core.trees import depth_of, root_of
+from weft.core.run.state import State
+from weft.core.run.tree import depth_of, root_of
 from weft.errors import LimitExceeded, RunCancelled
 from weft.runtime.insist import insist
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from weft.core.state import CodeState, Entry
+from weft.core.code.state import CodeState, Entry
 from weft.errors import Diverged
 from weft.runtime.scopes import Scope
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from weft.core.state import Status
+from weft.core.run.state import Status
 from weft.errors import Failure
 from weft.ports.store import RunRow
 from weft.runtime.progress import Progress

@@ -6,23 +6,17 @@ Each ask becomes one event, or two if it is answered at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from hashlib import blake2b
 from typing import Any
 
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.locations import compact, key_of, registered
-from weft.core.decider import Env
-from weft.core.ids import EntryId, tenant_prefix
-from weft.core.life import refuse_retry
-from weft.core.state import CodeIndex, CodeState
-from weft.core.waits import decide_taken, waiting_messages
+from weft.core.code.state import CodeIndex, CodeState
+from weft.core.ids import EntryId, child_uid, tenant_prefix
+from weft.core.run.env import Env
+from weft.core.run.lifecycle import refuse_retry
+from weft.core.run.messages import decide_taken, waiting_messages
 from weft.errors import Failure, NotFound, WeftError
-
-
-def child_uid(uid: str, seq: int) -> str:
-    """The uid of the child that event ``seq`` starts."""
-    return blake2b(f"{uid}/{seq}".encode(), digest_size=16).hexdigest()
 
 
 def decide(state: CodeState, index: CodeIndex, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:

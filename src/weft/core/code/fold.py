@@ -9,10 +9,11 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, questions, reversals, tasks, waits
 from weft.core.code.locations import readable
+from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.ids import CANCEL, EntryId
-from weft.core.state import Child, CodeIndex, CodeState, Entry, Held, Task, Wait
+from weft.core.run import lifecycle, messages, questions, tasks, undo
+from weft.core.run.state import Child, Held, Task, Wait
 from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
@@ -77,26 +78,26 @@ def _run_timed_out(state: CodeState, _: CodeIndex, event: e.RunTimedOut, at: int
 
 
 def _run_ending(state: CodeState, _: CodeIndex, event: e.RunEnding, at: int) -> None:
-    life.evolve_ended(state, event)
+    lifecycle.evolve_ended(state, event)
 
 
 def _completed(state: CodeState, _: CodeIndex, event: e.RunCompleted, at: int) -> None:
     state.output = event.output
     state.status = "completed"
-    life.evolve_over(state)
+    lifecycle.evolve_over(state)
 
 
 def _failed(state: CodeState, _: CodeIndex, event: e.RunFailed, at: int) -> None:
     state.failure = event.failure
     state.status = "failed"
     state.ended = True
-    life.evolve_over(state)
+    lifecycle.evolve_over(state)
 
 
 def _cancelled(state: CodeState, _: CodeIndex, event: e.RunCancelled, at: int) -> None:
     state.status = "cancelled"
     state.ended = True
-    life.evolve_over(state)
+    lifecycle.evolve_over(state)
 
 
 def _paused(state: CodeState, _: CodeIndex, event: e.RunPaused, at: int) -> None:
@@ -206,7 +207,7 @@ def _timer_fired(state: CodeState, _: CodeIndex, event: e.TimerFired, at: int) -
 
 
 def _message_received(state: CodeState, _: CodeIndex, event: e.MessageReceived, at: int) -> None:
-    waits.evolve_message(state, event, at)
+    messages.evolve_message(state, event, at)
 
 
 def _message_awaited(state: CodeState, index: CodeIndex, event: e.MessageAwaited, at: int) -> None:
@@ -216,7 +217,7 @@ def _message_awaited(state: CodeState, index: CodeIndex, event: e.MessageAwaited
 
 def _messages_taken(state: CodeState, _: CodeIndex, event: e.MessagesTaken, at: int) -> None:
     wait = state.waits.pop(event.wait)
-    taken = waits.take_messages(state, event.ids, wait.names)
+    taken = messages.take_messages(state, event.ids, wait.names)
     _settle(state, event.wait, Raw(_encode(taken)))
 
 
@@ -302,7 +303,7 @@ def _undo_losers(state: CodeState, index: CodeIndex, prefixes: tuple[str, ...]) 
     if not numbers:
         return
     draining = [number for number in numbers if number in state.tasks and state.tasks[number].draining]
-    reversals.drop(state, draining, lambda undo: undo.location.startswith(prefixes), since=min(numbers))
+    undo.drop(state, draining, lambda undo: undo.location.startswith(prefixes), since=min(numbers))
 
 
 def _loop(state: CodeState, index: CodeIndex, event: e.LoopTurned | e.LoopFinished) -> Entry:
@@ -331,7 +332,7 @@ def _loop_finished(state: CodeState, index: CodeIndex, event: e.LoopFinished, at
 
 def _entry_cancelled(state: CodeState, _: CodeIndex, event: e.EntryCancelled, at: int) -> None:
     place = _key(state, event.entry)
-    life.evolve_cancelled_entry(state, event, place)
+    lifecycle.evolve_cancelled_entry(state, event, place)
     entry = state.entries.get(event.entry)
     if entry is not None and entry.status == "open":
         entry.status = "cancelled"
@@ -339,7 +340,7 @@ def _entry_cancelled(state: CodeState, _: CodeIndex, event: e.EntryCancelled, at
     if task is not None and task.draining:
         task.place = place
         if state.cancelled is None and not state.timed_out and not state.ended:
-            reversals.add(state, [event.entry], ())  # the code gave it up; what it does after all is undone
+            undo.add(state, [event.entry], ())  # the code gave it up; what it does after all is undone
 
 
 def _drop_scope(state: CodeState, index: CodeIndex, prefix: str) -> None:
@@ -368,7 +369,7 @@ def _drop(state: CodeState, index: CodeIndex, number: int) -> None:
 
 Evolve = Callable[[CodeState, CodeIndex, Any, int], None]
 EVOLVE: dict[type, Evolve] = {
-    e.RunStarted: lambda state, _, event, at: life.evolve_started(state, event, at),
+    e.RunStarted: lambda state, _, event, at: lifecycle.evolve_started(state, event, at),
     e.CancelRequested: _cancel_requested,
     e.RunTimedOut: _run_timed_out,
     e.RunEnding: _run_ending,

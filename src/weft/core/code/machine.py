@@ -14,12 +14,13 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, questions, reversals, tasks, waits
 from weft.core.code import asks, fold
-from weft.core.decider import Env, Letter, unknown_command
-from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.code.state import CodeIndex, CodeState, Entry
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, OutgoingMail, PerformTask, StopTask
 from weft.core.ids import CANCEL, EntryId
-from weft.core.state import CodeIndex, CodeState, Entry
+from weft.core.run import lifecycle, messages, questions, tasks, timers, undo
+from weft.core.run.env import Env
+from weft.core.run.statuses import unknown_command
 
 _decoder: msgspec.json.Decoder[CodeState] = msgspec.json.Decoder(CodeState)
 _encode = msgspec.json.Encoder().encode
@@ -65,10 +66,10 @@ class CodeMachine:
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
         state = self.state
         if state.ended:
-            return () if state.returned and _idle(state) else life.follow(state)
+            return () if state.returned and _idle(state) else lifecycle.follow(state)
         if not state.reversals or state.status in ("paused", "held"):
             return ()
-        return life.follow_dropped(state)
+        return lifecycle.follow_dropped(state)
 
     # --- evolving -------------------------------------------------------------------------------------------------
 
@@ -84,7 +85,7 @@ class CodeMachine:
         make = _EFFECTS.get(type(event))
         return () if make is None else make(self, event)
 
-    def mail(self, event: e.AnyEvent) -> Sequence[Letter]:
+    def mail(self, event: e.AnyEvent) -> Sequence[OutgoingMail]:
         make = _MAIL.get(type(event))
         return () if make is None else make(self, event)
 
@@ -110,7 +111,7 @@ class CodeMachine:
         return found
 
     def due_of(self, number: int) -> int:
-        return waits.due_of(self.state, number)
+        return timers.due_of(self.state, number)
 
     def perform(self, number: int) -> PerformTask:
         task = self.state.tasks[number]
@@ -155,7 +156,7 @@ def _decide_retry(machine: CodeMachine, command: c.RetryRun, _: Env) -> Sequence
 def _decide_complete(machine: CodeMachine, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
     if state.reversals or state.undoing:
-        return (*life.let_go(state), e.RunEnding(output=command.output))
+        return (*lifecycle.let_go(state), e.RunEnding(output=command.output))
     return (e.RunCompleted(output=command.output, not_undone=list(state.not_undone)),)
 
 
@@ -163,7 +164,7 @@ def _decide_fail(machine: CodeMachine, command: c.FailRun, _: Env) -> Sequence[e
     state = machine.state
     if (
         not state.undo
-        and not reversals.pending(state)
+        and not undo.pending(state)
         and not state.tasks
         and not state.children
         and not state.timers
@@ -171,7 +172,7 @@ def _decide_fail(machine: CodeMachine, command: c.FailRun, _: Env) -> Sequence[e
         and not state.asks
     ):
         return (e.RunFailed(failure=command.failure),)
-    return life.end_of_run(state, command.failure)
+    return lifecycle.end_of_run(state, command.failure)
 
 
 def _decide_hold(machine: CodeMachine, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
@@ -182,7 +183,7 @@ def _decide_hold(machine: CodeMachine, command: c.HoldRun, _: Env) -> Sequence[e
 
 def _decide_refusal(machine: CodeMachine, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
     refused = e.MessageRefused(wait=command.wait, id=command.id, error=command.error)
-    return (refused, *waits.refusal(machine.state, command.id, command.error))
+    return (refused, *messages.refusal(machine.state, command.id, command.error))
 
 
 def _decide_cancel_entry(machine: CodeMachine, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:
@@ -196,24 +197,24 @@ def _decide_cancel_entry(machine: CodeMachine, command: c.CancelEntry, _: Env) -
 
 _Decide = Callable[[CodeMachine, Any, Env], Sequence[e.AnyEvent]]
 _DECIDE: dict[type, _Decide] = {
-    c.StartRun: lambda m, command, env: life.decide_start(m.state, command, env.now),
+    c.StartRun: lambda m, command, env: lifecycle.decide_start(m.state, command, env.now),
     c.ReportTaskSucceeded: lambda m, command, _: tasks.decide_succeeded(m.state, command),
     c.ReportTaskFailed: lambda m, command, env: tasks.decide_failed(m.state, command, env.now),
     c.ReportTaskLost: lambda m, command, env: tasks.decide_lost(m.state, command, env.now),
-    c.FireTimer: lambda m, command, env: waits.decide_timer(m.state, command, env),
-    c.DeliverMessage: lambda m, command, _: waits.decide_message(m.state, command),
+    c.FireTimer: lambda m, command, env: timers.decide_timer(m.state, command, env),
+    c.DeliverMessage: lambda m, command, _: messages.decide_message(m.state, command),
     c.DecideAsk: _decide_ask,
     c.NoteTold: lambda m, command, _: questions.decide_told(m.state, command),
     c.ReportChildEnded: _decide_child,
-    c.CancelRun: lambda m, command, _: life.decide_cancel(m.state, command),
-    c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
-    c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
+    c.CancelRun: lambda m, command, _: lifecycle.decide_cancel(m.state, command),
+    c.PauseRun: lambda m, _, __: lifecycle.decide_pause(m.state),
+    c.ResumeRun: lambda m, _, __: lifecycle.decide_resume(m.state),
     c.RetryRun: _decide_retry,
     c.RefuseMessage: _decide_refusal,
     c.CancelEntry: _decide_cancel_entry,
     c.CompleteRun: _decide_complete,
     c.FailRun: _decide_fail,
-    c.EndCancelled: lambda m, _, __: life.end_of_run(m.state, None),
+    c.EndCancelled: lambda m, _, __: lifecycle.end_of_run(m.state, None),
     c.HoldRun: _decide_hold,
 }
 
@@ -274,26 +275,26 @@ _EFFECTS: dict[type, Callable[[CodeMachine, Any], Sequence[AnyEffect]]] = {
 }
 
 
-def _stop_child(machine: CodeMachine, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[Letter]:
+def _stop_child(machine: CodeMachine, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[OutgoingMail]:
     if not event.child:
         return ()
-    return (Letter(to=event.child, command=c.CancelRun(reason=f"{machine.state.run_id} no longer waits for it")),)
+    return (OutgoingMail(to=event.child, command=c.CancelRun(reason=f"{machine.state.run_id} no longer waits for it")),)
 
 
-def _start_child(machine: CodeMachine, event: e.ChildStarted) -> Sequence[Letter]:
+def _start_child(machine: CodeMachine, event: e.ChildStarted) -> Sequence[OutgoingMail]:
     if event.refused is not None:
         return ()
-    return (Letter(to=event.uid, command=life.child_start(machine.state, event), create=True),)
+    return (OutgoingMail(to=event.uid, command=lifecycle.child_start(machine.state, event), create=True),)
 
 
-def _tell_parent(machine: CodeMachine, event: e.RunCompleted | e.RunFailed | e.RunCancelled) -> Sequence[Letter]:
-    report = life.parent_report(machine.state)
+def _tell_parent(machine: CodeMachine, event: e.RunCompleted | e.RunFailed | e.RunCancelled) -> Sequence[OutgoingMail]:
+    report = lifecycle.parent_report(machine.state)
     if report is None or machine.state.parent is None:
         return ()
-    return (Letter(to=machine.state.parent.uid, command=report),)
+    return (OutgoingMail(to=machine.state.parent.uid, command=report),)
 
 
-_MAIL: dict[type, Callable[[CodeMachine, Any], Sequence[Letter]]] = {
+_MAIL: dict[type, Callable[[CodeMachine, Any], Sequence[OutgoingMail]]] = {
     e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,

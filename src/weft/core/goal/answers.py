@@ -12,16 +12,16 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import tasks, waits
-from weft.core.decider import Env
 from weft.core.goal.definitions import ASYNC_MS
 from weft.core.goal.fold import Fold
 from weft.core.goal.outputs import BadOutput, is_deferred, outputs_of
 from weft.core.goal.reading import GoalProgram
 from weft.core.goal.state import Place
 from weft.core.ids import EntryId
-from weft.core.retry import backoff_ms
-from weft.core.state import Task
+from weft.core.run import tasks, timers
+from weft.core.run.env import Env
+from weft.core.run.retry import backoff_ms
+from weft.core.run.state import Task
 from weft.errors import Failure
 
 RETRY_AFTER = "retry_after_ms"
@@ -181,7 +181,7 @@ def timer(fold: Fold, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
         return (passed,) if env.now >= due else ()
     if number in state.accepted:
         return _unanswered(fold, number, state.parked[number], env) if env.now >= due else ()
-    decided = waits.decide_timer(state, command, env)
+    decided = timers.decide_timer(state, command, env)
     if decided and isinstance(decided[0], e.RunTimedOut):
         late = Failure(type="deadline", message=f"{state.run_id} did not end in its time", code="deadline")
         return (*decided, e.RunEnding(failure=late))

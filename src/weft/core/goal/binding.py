@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core.decider import Env
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
 from weft.core.goal.reading import Reader, Unmapped, contents, decode_json
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
+from weft.core.run.env import Env
 from weft.errors import Failure, WeftError
 
 ITEMS_MAX = 10_000
@@ -102,7 +102,7 @@ def bind(step: StepNode, state: GoalState, reader: Reader, env: Env) -> Bound:
 
     Raises:
         BadInput: one of them is not of its type, or cannot be mapped.
-        Wanting: some lie in blobs, or a mapping is asked of the shell.
+        MissingInputs: some lie in blobs, or a mapping is asked of the shell.
     """
     picked = [chosen(need, state.facts.get(need.fact.name, ())) for need in step.needs]
     loaded = iter(contents([value.value for values in picked for value in values], env))

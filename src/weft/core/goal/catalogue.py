@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from weft.core.findings import Finding, did_you_mean
 from weft.core.goal.checks import BadStep, Languages, findings, refusal
 from weft.core.goal.definitions import GoalWay, ScriptWay, StepDef, declared_types
 from weft.core.goal.types import Type, agree, narrower, shown
-from weft.core.graph.findings import Finding, did_you_mean
 from weft.errors import NameTaken, UnknownStep
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from weft.core.findings import Finding, did_you_mean
 from weft.core.goal import types
 from weft.core.goal.definitions import (
     METADATA,
@@ -24,7 +25,6 @@ from weft.core.goal.definitions import (
     give_key,
     inner_name,
 )
-from weft.core.graph.findings import Finding, did_you_mean
 from weft.errors import UsageError
 
 _ID = re.compile(r"[\w.+-]{1,200}")

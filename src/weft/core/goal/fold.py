@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, reversals
 from weft.core.goal.flow import Flow
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
@@ -17,7 +16,8 @@ from weft.core.goal.plan import Plan, decode_plan
 from weft.core.goal.reopening import reopen
 from weft.core.goal.settle import RUN_OVER, given_values
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
-from weft.core.state import Held
+from weft.core.run import lifecycle, undo
+from weft.core.run.state import Held
 from weft.core.values import is_ref, seal, unseal
 
 
@@ -45,7 +45,7 @@ class Fold(Items):
     # --- life -----------------------------------------------------------------------------------------------------
 
     def _started(self, event: e.RunStarted, at: int) -> None:
-        life.evolve_started(self.state, event, at)
+        lifecycle.evolve_started(self.state, event, at)
 
     def _planned(self, event: e.GoalPlanned, at: int) -> None:
         state = self.state
@@ -80,8 +80,8 @@ class Fold(Items):
 
     def _run_ending(self, event: e.RunEnding, at: int) -> None:
         state = self.state
-        left = reversals.end_all(state)
-        life.evolve_ended(state, event)
+        left = undo.end_all(state)
+        lifecycle.evolve_ended(state, event)
         for step, run in state.steps.items():
             if run.status not in OVER_STEP:
                 self._drop(step, run, at)
@@ -106,7 +106,7 @@ class Fold(Items):
         state = self.state
         state.status = status
         state.ended = status != "completed"
-        life.evolve_over(state)
+        lifecycle.evolve_over(state)
         state.parked, state.accepted, state.deadlines, state.places = {}, {}, {}, {}
         if self.flow is not None:
             self.flow.let_go()
@@ -191,7 +191,7 @@ class Fold(Items):
     def _take_back(self, step: str, run: StepRun, at: int) -> None:
         """Undo what the items of a step have done, once those under way have ended."""
         self._drop(step, run, at)
-        reversals.add(self.state, run.open.values(), run.undo)
+        undo.add(self.state, run.open.values(), run.undo)
 
     def _leave(self, node: StepNode, status: Any) -> None:
         assert self.flow is not None

@@ -9,11 +9,11 @@ from typing import ClassVar
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import questions, reversals, tasks, waits
 from weft.core.goal.flow import Flow
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
 from weft.core.goal.state import GoalState, Place, StepRun
-from weft.core.state import Child, Task
+from weft.core.run import messages, questions, tasks, undo
+from weft.core.run.state import Child, Task
 
 
 class Items:
@@ -119,7 +119,7 @@ class Items:
         if run.status == "active":
             run.undo.append(state.undo.pop())
         else:
-            reversals.add(state, (), [state.undo.pop()])
+            undo.add(state, (), [state.undo.pop()])
 
     def _item_done(self, number: int, result: Raw) -> None:
         place = self._end_item(number)
@@ -216,7 +216,7 @@ class Items:
         """An event that tells something and changes nothing here."""
 
     def _message(self, event: e.MessageReceived, at: int) -> None:
-        waits.evolve_message(self.state, event, at)
+        messages.evolve_message(self.state, event, at)
 
     # --- dropping -------------------------------------------------------------------------------------------------
 

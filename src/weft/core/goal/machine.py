@@ -1,7 +1,7 @@
 """The decider of goal runs: facts enter by commands, and all that follows from them by `settle`.
 
 ``decide`` records what came from outside and, where an item fails for good, that its step has. ``follow`` works out
-everything else, one thing at a time; only ``follow`` may ask the shell for something (``Wanting``).
+everything else, one thing at a time; only ``follow`` may ask the shell for something (``MissingInputs``).
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, questions, tasks, waits
-from weft.core.decider import Env, Letter, unknown_command
-from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, OutgoingMail, PerformTask, StopTask
 from weft.core.goal import answers
 from weft.core.goal.binding import Bound
 from weft.core.goal.definitions import AskWay, GoalWay, StepDef
@@ -27,6 +25,9 @@ from weft.core.goal.settle import begin, given_values, misfit_of_given, next_eve
 from weft.core.goal.starting import Turn
 from weft.core.goal.state import GoalState, encode_state, restore_state
 from weft.core.ids import CANCEL, EntryId
+from weft.core.run import lifecycle, messages, questions, statuses, tasks, timers
+from weft.core.run.env import Env
+from weft.core.run.statuses import unknown_command
 from weft.core.values import is_ref, parse_ref, unseal
 from weft.errors import BadPlan, BadValue, Failure, UsageError
 
@@ -62,12 +63,12 @@ class GoalMachine:
         return decide(self, command, env)
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
-        """The next thing that must happen by itself. Raises Wanting."""
+        """The next thing that must happen by itself. Raises MissingInputs."""
         state, flow = self.state, self.fold.flow
         if flow is None or state.over or state.status in ("paused", "held"):
             return ()
         if state.ended:
-            return () if state.parked else life.follow_for_good(state)
+            return () if state.parked else lifecycle.follow_for_good(state)
         turn = self._turn
         if turn is None or turn.flow is not flow:
             turn = self._turn = Turn(self.program, flow, env, self._bound)
@@ -92,15 +93,15 @@ class GoalMachine:
             return found
         return [*(stop for n in self.state.gone for stop in (StopTask(EntryId(n)), DisarmTimer(EntryId(n)))), *found]
 
-    def mail(self, event: e.AnyEvent) -> Sequence[Letter]:
+    def mail(self, event: e.AnyEvent) -> Sequence[OutgoingMail]:
         make = _MAIL.get(type(event))
         letters = () if make is None else make(self, event)
         if not self.state.gone_children:
             return letters
         return [*letters, *(self._stop(uid) for uid in self.state.gone_children)]
 
-    def _stop(self, uid: str) -> Letter:
-        return Letter(to=uid, command=c.CancelRun(reason=f"{self.state.run_id} no longer waits for it"))
+    def _stop(self, uid: str) -> OutgoingMail:
+        return OutgoingMail(to=uid, command=c.CancelRun(reason=f"{self.state.run_id} no longer waits for it"))
 
     def outstanding(self) -> Sequence[AnyEffect]:
         state = self.state
@@ -114,12 +115,12 @@ class GoalMachine:
             for n, child in state.children.items()
             if child.due and not child.cancelled
         ]
-        if waits.due_of(state, CANCEL):
+        if timers.due_of(state, CANCEL):
             found.append(ArmTimer(CANCEL, state.due))
         return found
 
     def due_of(self, number: int) -> int:
-        return waits.due_of(self.state, number)
+        return timers.due_of(self.state, number)
 
     def perform(self, number: int) -> PerformTask:
         return tasks.perform(self.state, number, self.state.tasks[number], self.location(number))
@@ -160,7 +161,7 @@ def _decide_start(machine: GoalMachine, command: c.StartGoal, env: Env) -> Seque
     if not bytes(command.plan) and not state.started and not command.refused:
         return _decide_plain_start(machine, command, env)
     command = msgspec.structs.replace(command, style="goal")
-    started = life.decide_start(state, command, env.now)
+    started = lifecycle.decide_start(state, command, env.now)
     if not started or command.refused:
         return started
     try:
@@ -170,7 +171,7 @@ def _decide_start(machine: GoalMachine, command: c.StartGoal, env: Env) -> Seque
             raise
         # A start that is refused makes a child that failed, so that its parent hears of it.
         failure = Failure(type=type(error).__name__, message=str(error), code=error.code)
-        return (*started, e.RunFailed(failure=life.never_began(failure, command.run_id), never_begun=True))
+        return (*started, e.RunFailed(failure=lifecycle.never_began(failure, command.run_id), never_begun=True))
     return (*started, e.GoalPlanned(plan=command.plan))
 
 
@@ -200,7 +201,7 @@ def _refuse_start(command: c.StartGoal, env: Env) -> None:
 def _decide_plain_start(machine: GoalMachine, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
     """A start that was made where the goals are not known: it is planned here."""
     if machine.state.started or command.refused:
-        return life.decide_start(machine.state, command, env.now)
+        return lifecycle.decide_start(machine.state, command, env.now)
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
     goals = command.goals if isinstance(command, c.StartGoal) else ()
@@ -218,7 +219,7 @@ def _decide_plain_start(machine: GoalMachine, command: c.StartRun, env: Env) -> 
 def _decide_cancel(machine: GoalMachine, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
     state = machine.state
     if state.over:
-        raise waits.finished(state, "there is nothing to cancel")
+        raise statuses.finished(state, "there is nothing to cancel")
     if state.ended or state.cancelled is not None:
         return ()
     return (e.CancelRequested(reason=command.reason), e.RunEnding())
@@ -267,12 +268,12 @@ _DECIDE: dict[type, _Decide] = {
     c.RecallWork: lambda m, command, env: answers.recalled(m.fold, m.program, command, env),
     c.ReportChildEnded: lambda m, command, env: answers.child_ended(m.fold, m.program, command, env),
     c.FireTimer: lambda m, command, env: answers.timer(m.fold, command, env),
-    c.DeliverMessage: lambda m, command, _: waits.decide_message(m.state, command),
+    c.DeliverMessage: lambda m, command, _: messages.decide_message(m.state, command),
     c.DecideAsk: _decide_ask,
     c.NoteTold: lambda m, command, _: questions.decide_told(m.state, command),
     c.CancelRun: _decide_cancel,
-    c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
-    c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
+    c.PauseRun: lambda m, _, __: lifecycle.decide_pause(m.state),
+    c.ResumeRun: lambda m, _, __: lifecycle.decide_resume(m.state),
     c.HoldRun: _decide_hold,
     c.RetryRun: lambda m, command, _: decide_retry(m.state, m.plan, command),
 }
@@ -323,29 +324,29 @@ _EFFECTS: dict[type, Callable[[GoalMachine, Any], Sequence[AnyEffect]]] = {
 }
 
 
-def _start_child(machine: GoalMachine, event: e.ChildStarted) -> Sequence[Letter]:
-    start = life.child_start(machine.state, event)
+def _start_child(machine: GoalMachine, event: e.ChildStarted) -> Sequence[OutgoingMail]:
+    start = lifecycle.child_start(machine.state, event)
     place = machine.state.places[machine.state.seq]
     plan = machine.plan
     assert plan is not None
     if isinstance(plan.steps[place.step].way, GoalWay):
         inside = msgspec.Raw(encode_plan(plan.children[place.step]))
         start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=inside)
-    return (Letter(to=event.uid, command=start, create=True),)
+    return (OutgoingMail(to=event.uid, command=start, create=True),)
 
 
-def _stop_child(machine: GoalMachine, event: e.WaitTimedOut) -> Sequence[Letter]:
+def _stop_child(machine: GoalMachine, event: e.WaitTimedOut) -> Sequence[OutgoingMail]:
     return (machine._stop(event.child),) if event.child else ()  # noqa: SLF001
 
 
-def _tell_parent(machine: GoalMachine, _: e.AnyEvent) -> Sequence[Letter]:
-    report = life.parent_report(machine.state)
+def _tell_parent(machine: GoalMachine, _: e.AnyEvent) -> Sequence[OutgoingMail]:
+    report = lifecycle.parent_report(machine.state)
     if report is None or machine.state.parent is None:
         return ()
-    return (Letter(to=machine.state.parent.uid, command=report),)
+    return (OutgoingMail(to=machine.state.parent.uid, command=report),)
 
 
-_MAIL: dict[type, Callable[[GoalMachine, Any], Sequence[Letter]]] = {
+_MAIL: dict[type, Callable[[GoalMachine, Any], Sequence[OutgoingMail]]] = {
     e.ChildStarted: _start_child,
     e.WaitTimedOut: _stop_child,
     e.RunCompleted: _tell_parent,

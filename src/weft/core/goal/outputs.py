@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core.decider import Env
 from weft.core.goal import types
 from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef
 from weft.core.goal.reading import Reader, Unmapped, content, contents, decode_json, decode_parts, encode_json
 from weft.core.goal.shape import StepShape
-from weft.core.graph.opening import opened
+from weft.core.run.composites import opened
+from weft.core.run.env import Env
 from weft.core.values import is_ref
 from weft.errors import Failure, WeftError
 
@@ -50,7 +50,7 @@ def outputs_of(step: StepShape, result: bytes, reader: Reader, env: Env) -> dict
 
     Raises:
         BadOutput: one of them is not of its type, or cannot be made.
-        Wanting: something must be brought first.
+        MissingInputs: something must be brought first.
     """
     if not step.gives:
         return {}

@@ -1,8 +1,8 @@
 """What a goal run asks of its shell: scripts are read and values are brought by others. Pure.
 
 A `Reader` evaluates CEL on the spot. What may not run inside a decision (Lua, Ale) it asks of the shell: it raises
-`Wanting` with the `question` below, the shell answers it to the reader, and the same decision is made again. A decision
-asks only from `follow`, never from `decide`.
+`MissingInputs` with the `question` below, the shell answers it to the reader, and the same decision is made again. Only
+`follow` asks, never `decide`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import Raw
 
-from weft.core.decider import Env, Question, Wanting
 from weft.core.events import Style
 from weft.core.goal.definitions import Script, StepDef
+from weft.core.run.env import Env, MissingInputs, Predicate
 from weft.core.values import is_ref, parse_ref, unseal
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Unmapped(Exception):
 
 
 class Reader(Protocol):
-    """Evaluates what an author wrote. Each method raises a WeftError that says what is wrong, or Wanting."""
+    """Evaluates what an author wrote. Each method raises a WeftError that says what is wrong, or MissingInputs."""
 
     def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
         """Whether a predicate or match holds."""
@@ -72,13 +72,13 @@ class GoalProgram(Protocol):
         ...
 
 
-def question(script: Script, bindings: Mapping[str, Any]) -> Question:
+def question(script: Script, bindings: Mapping[str, Any]) -> Predicate:
     """What a reader asks of the shell for a script that no decision may run."""
-    return Question(script.lang, script.source, _canonical(bindings))
+    return Predicate(script.lang, script.source, _canonical(bindings))
 
 
 def content(raw: bytes, env: Env) -> bytes:
-    """The JSON that a value of the log stands for. Raises Wanting."""
+    """The JSON that a value of the log stands for. Raises MissingInputs."""
     stored = bytes(raw)
     return contents([stored], env)[0] if is_ref(stored) else unseal(stored)
 
@@ -99,10 +99,10 @@ def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
         else:
             found.append(blob)
     if missing:
-        raise Wanting(blobs=missing)
+        raise MissingInputs(blobs=missing)
     return found
 
 
 def decoded(raw: bytes, env: Env) -> Any:
-    """A value of the log as JSON builtins. Raises Wanting."""
+    """A value of the log as JSON builtins. Raises MissingInputs."""
     return decode_json(content(raw, env))

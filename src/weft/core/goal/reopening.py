@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life
 from weft.core.goal.flow import Flow
 from weft.core.goal.plan import Plan
 from weft.core.goal.starting import PREDICATE_FALSE
 from weft.core.goal.state import GoalState, StepRun, copied
+from weft.core.run import lifecycle
 from weft.errors import Refused
 
 
@@ -28,14 +28,14 @@ def decide_retry(state: GoalState, plan: Plan | None, command: c.RetryRun) -> Se
     """
     if command.start:
         raise Refused(f"{state.run_id} is a goal run; it is tried again where it failed.", hint="Leave out --from.")
-    life.refuse_retry(state)
+    lifecycle.refuse_retry(state)
     if state.undone:
-        raise life.undone(state)
+        raise lifecycle.undone(state)
     if plan is None:
-        raise Refused(f"{state.run_id} was refused before it began.", hint=life.start_anew(state))
+        raise Refused(f"{state.run_id} was refused before it began.", hint=lifecycle.start_anew(state))
     steps = _needed(state, plan)
     if not {place.partition("[")[0] for place in state.renewed}.isdisjoint(steps):
-        raise life.undone(state)
+        raise lifecycle.undone(state)
     return (e.RunRetried(steps=steps),)
 
 

@@ -13,8 +13,6 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, reversals
-from weft.core.decider import Env
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, outputs_of
 from weft.core.goal.plan import Plan
@@ -22,6 +20,8 @@ from weft.core.goal.reading import contents, decode_json, decode_parts, encode_j
 from weft.core.goal.starting import Turn, complete, pump, start, turn_matches
 from weft.core.goal.state import OVER_STEP, StepRun
 from weft.core.goal.types import misfit
+from weft.core.run import lifecycle, undo
+from weft.core.run.env import Env
 from weft.errors import BadValue, Failure
 
 NOT_MATCHED = "required match did not match"
@@ -30,7 +30,7 @@ RUN_OVER = "run is over"
 
 
 def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
-    """What must happen next by itself; nothing, if the run waits. Raises Wanting."""
+    """What must happen next by itself; nothing, if the run waits. Raises MissingInputs."""
     flow = turn.flow
     late = _judge(turn) if flow.unjudged else None
     if late is not None:
@@ -96,12 +96,12 @@ def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailed:
 def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     state = turn.state
     if state.reversals:
-        dropped = life.follow_dropped(state)
+        dropped = lifecycle.follow_dropped(state)
         if dropped:
             return dropped
     if turn.flow.goals_left == 0:
         # Only what must not be interrupted, and undos, can still be under way.
-        ending = state.tasks or state.parked or reversals.pending(state)
+        ending = state.tasks or state.parked or undo.pending(state)
         return () if ending else (result_of_run(turn),)
     stopping = all(child.cancelled for child in state.children.values())
     if not (state.tasks or state.parked or state.timers or state.asks) and stopping:

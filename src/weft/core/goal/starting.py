@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.code.asks import child_uid
-from weft.core.decider import Env
 from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, metadata, seen_by_predicate
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
 from weft.core.goal.flow import Flow
@@ -16,8 +14,8 @@ from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
 from weft.core.goal.reading import GoalProgram, content, decode_json, decoded, encode_json
 from weft.core.goal.state import GoalState
-from weft.core.graph.starting import GOAL
-from weft.core.ids import EntryId
+from weft.core.ids import GOAL, EntryId, child_uid
+from weft.core.run.env import Env
 from weft.errors import Failure, WeftError
 
 PREDICATE_FALSE = "predicate returned false"

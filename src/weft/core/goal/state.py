@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import NULL
-from weft.core.state import State, Task, Undo
+from weft.core.run.state import State, Task, Undo
 from weft.errors import Failure
 
 StepStatus = Literal["pending", "active", "completed", "failed", "skipped"]

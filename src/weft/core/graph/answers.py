@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import tasks, waits
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId
+from weft.core.run import tasks, timers
 from weft.errors import Failure
 
 ANSWER_MS = 24 * 3_600_000
@@ -25,7 +25,7 @@ def accepted(state: GraphState, report: c.ReportWorkAccepted, now: int) -> Seque
     if task is None or (task.attempt, task.delivery) != (report.attempt, report.delivery):
         return ()
     due = max(task.since, task.due) + (task.policy.timeout_ms or ANSWER_MS)
-    return (e.WorkAccepted(task=report.task, due=max(now, min(due, waits.task_due(task) or due))),)
+    return (e.WorkAccepted(task=report.task, due=max(now, min(due, timers.task_due(task) or due))),)
 
 
 def answered(state: GraphState, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
@@ -49,9 +49,9 @@ def unanswered(state: GraphState, number: EntryId, now: int) -> Sequence[e.AnyEv
     task = state.parked[number]
     if now < state.timers[number]:
         return ()
-    due = waits.task_due(task)
+    due = timers.task_due(task)
     if due and now >= due:
-        return (waits.deadline_passed(number, task),)
+        return (timers.deadline_passed(number, task),)
     unknown = task.policy.effect == "irreversible" or task.draining
     failure = Failure(
         type="OutcomeUnknown" if unknown else "timed_out",

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core.decider import Env, Wanting
 from weft.core.graph.model import Expr, Graph
-from weft.core.graph.opening import composed, is_blob, leaf, open_raw, opened
 from weft.core.graph.tokens import Frame, GraphState, Seg, Token, innermost_branch
+from weft.core.run.composites import composed, is_blob, leaf, open_raw, opened
+from weft.core.run.env import Env, MissingInputs
 from weft.errors import Failure
 
 _LASTING = frozenset({"input", "state", "output", "error"})
@@ -77,7 +77,7 @@ class View(msgspec.Struct):
         return self._item(name)
 
     def bind_state(self) -> Mapping[str, Any]:
-        """The state as expressions see it. Raises Wanting for all that is missing at once."""
+        """The state as expressions see it. Raises MissingInputs for all that is missing at once."""
         if not self.state.marked:
             return self.data
         found: dict[str, Any] = {}
@@ -85,10 +85,10 @@ class View(msgspec.Struct):
         for name, value in self.data.items():
             try:
                 found[name] = self._field(name, value)
-            except Wanting as wanting:
+            except MissingInputs as wanting:
                 missing += wanting.blobs
         if missing:
-            raise Wanting(blobs=missing)
+            raise MissingInputs(blobs=missing)
         return found
 
     def _field(self, name: str, value: Any) -> Any:

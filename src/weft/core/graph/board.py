@@ -11,7 +11,7 @@ from weft.core.graph.answers import evolve_given_up
 from weft.core.graph.model import Edge, Graph, Node
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Slot, Token, innermost_branch
 from weft.core.ids import EntryId
-from weft.core.life import evolve_cancelled_entry
+from weft.core.run.lifecycle import evolve_cancelled_entry
 
 
 def is_open(state: GraphState, number: int) -> bool:

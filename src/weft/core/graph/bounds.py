@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.counting import counted
-from weft.core.graph.findings import Problems, did_you_mean
+from weft.core.findings import Problems, did_you_mean
 from weft.core.graph.flow import Flow
 from weft.core.graph.frames import Frames
 from weft.core.graph.model import START

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
+from weft.core.findings import Problems, did_you_mean
 from weft.core.graph.bounds import check_names, check_needs, warn_of_loss, warn_of_unknown_fields
-from weft.core.graph.findings import Problems, did_you_mean
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.folded import FoldedGraph
 from weft.core.graph.frames import find_frames

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 
-from weft.core.graph.findings import Problems
+from weft.core.findings import Problems
 from weft.core.graph.shape import Arc, Shape, link
 
 

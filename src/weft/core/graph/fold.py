@@ -9,18 +9,18 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import life, questions, tasks, waits
-from weft.core.decider import Env
 from weft.core.graph import answers, keeping
 from weft.core.graph.binding import View
 from weft.core.graph.board import is_open
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Graph
-from weft.core.graph.opening import leaf
 from weft.core.graph.starting import SCRIPT
-from weft.core.graph.tokens import GraphState, Letter, Token, branch_keys, seen_after
+from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, seen_after
 from weft.core.ids import derive
-from weft.core.state import Child, Held, Task, Wait
+from weft.core.run import lifecycle, messages, questions, tasks
+from weft.core.run.composites import leaf
+from weft.core.run.env import Env
+from weft.core.run.state import Child, Held, Task, Wait
 from weft.errors import Failure
 
 _NOWHERE = Env(now=0, check=lambda *_: None)
@@ -81,7 +81,7 @@ def _stopped(state: GraphState, number: int) -> None:
 
 
 def _started(graph: Graph, state: GraphState, event: e.RunStarted, at: int) -> None:
-    life.evolve_started(state, event, at)
+    lifecycle.evolve_started(state, event, at)
     for name in (graph.state or {}).get("properties") or {}:
         state.data[name] = None
 
@@ -98,7 +98,7 @@ def _timed_out(_: Graph, state: GraphState, event: e.RunTimedOut, at: int) -> No
 
 
 def _run_ending(_: Graph, state: GraphState, event: e.RunEnding, at: int) -> None:
-    life.evolve_ended(state, event)
+    lifecycle.evolve_ended(state, event)
 
 
 def _completed(_: Graph, state: GraphState, event: e.RunCompleted, at: int) -> None:
@@ -121,7 +121,7 @@ def _cancelled(_: Graph, state: GraphState, event: e.RunCancelled, at: int) -> N
 
 
 def _over(state: GraphState) -> None:
-    life.evolve_over(state)
+    lifecycle.evolve_over(state)
     state.parked = {}
 
 
@@ -193,14 +193,14 @@ def _raised(graph: Graph, state: GraphState, event: e.FailureRaised, at: int) ->
     token = state.tokens[event.token]
     leave_agenda(state, token.id)
     given = token.input if bytes(token.input) != b"null" else token.value
-    state.letters[token.id] = Letter(node=token.node, input=given, failure=event.failure, at=at)
+    state.letters[token.id] = DeadLetter(node=token.node, input=given, failure=event.failure, at=at)
     raised = event.raised or event.failure
     if event.taker:
         index = next(seg.n for seg in token.path if seg.id == event.taker)
         game.take_failure(state.frames[event.taker], index, raised)
         game.settle()
         return
-    life.evolve_ended(state, e.RunEnding(failure=raised))
+    lifecycle.evolve_ended(state, e.RunEnding(failure=raised))
     for other in list(state.tokens.values()):
         game.let_go(other)
     game.stop_waiting()
@@ -321,7 +321,7 @@ def _message_awaited(_: Graph, state: GraphState, event: e.MessageAwaited, at: i
 
 def _messages_taken(_: Graph, state: GraphState, event: e.MessagesTaken, at: int) -> None:
     wait = state.waits.pop(event.wait)
-    (message,) = waits.take_messages(state, event.ids, wait.names)
+    (message,) = messages.take_messages(state, event.ids, wait.names)
     token = state.tokens.get(state.by_task.get(event.wait, ""))
     if token is not None:
         token.message = message.id
@@ -390,7 +390,7 @@ def _entry_cancelled(graph: Graph, state: GraphState, event: e.EntryCancelled, a
     if event.entry in state.parked:
         answers.evolve_given_up(state, event.entry)
     else:
-        life.evolve_cancelled_entry(state, event, _place(state, event.entry))
+        lifecycle.evolve_cancelled_entry(state, event, _place(state, event.entry))
     if not is_open(state, event.entry):
         _stopped(state, event.entry)
 
@@ -425,7 +425,7 @@ EVOLVE: dict[type, Evolve] = {
     e.UndoScheduled: lambda _, state, event, at: tasks.evolve_undo(state, event, at=at),
     e.TimerSet: _timer_set,
     e.TimerFired: _timer_fired,
-    e.MessageReceived: lambda _, state, event, at: waits.evolve_message(state, event, at),
+    e.MessageReceived: lambda _, state, event, at: messages.evolve_message(state, event, at),
     e.MessageAwaited: _message_awaited,
     e.MessagesTaken: _messages_taken,
     e.MessageRefused: _message_refused,

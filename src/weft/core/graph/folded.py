@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from weft.core.graph.findings import At
+from weft.core.findings import At
 from weft.core.graph.model import Deadline, Early, FanOut, Join, Limits, Merge, Need, Retry, Target, Work
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weft.core.graph.findings import Problems, did_you_mean
+from weft.core.findings import Problems, did_you_mean
 from weft.core.graph.flow import Flow
 from weft.core.graph.shape import Arc, Shape
 

@@ -13,13 +13,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core import reversals
 from weft.core.events import Taken
 from weft.core.graph import keeping
 from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
 from weft.core.graph.model import Merge, Node
 from weft.core.graph.moves import Moves, union_of
-from weft.core.graph.opening import composed, has_marks, leaf
 from weft.core.graph.tokens import (
     Branch,
     Frame,
@@ -32,6 +30,8 @@ from weft.core.graph.tokens import (
     path_key,
 )
 from weft.core.ids import derive
+from weft.core.run import undo
+from weft.core.run.composites import composed, has_marks, leaf
 from weft.errors import Failure
 
 FAILURES_TOLD = 10
@@ -435,7 +435,7 @@ class Game(Moves):
         """Undo what these branches have completed, once what they have under way has ended; whether there is any."""
         keys = {f"{frame.id}.{index}" for index in lost}
         ending, self._ending = self._ending, []
-        return reversals.drop(self.state, ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
+        return undo.drop(self.state, ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
 
     def _drop_members(self, frame: Frame, index: int | None) -> None:
         for branch in list(frame.branches.values()) if index is None else [frame.branches[index]]:

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import Branch, Frame, GraphState, Kept, Path, Token, scope_key
-from weft.core.tasks import UNKNOWN
+from weft.core.run.tasks import UNKNOWN
 
 WAITING = "~"
 """Begins an entry of a frame's queue that is a branch and not a token."""

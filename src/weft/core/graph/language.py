@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from weft.core.graph.findings import At
+from weft.core.findings import At
 
 
 class Uses(Protocol):

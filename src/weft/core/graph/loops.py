@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from weft.core.graph.findings import Problems
+from weft.core.findings import Problems
 from weft.core.graph.flow import Flow
 from weft.core.graph.shape import Arc, Shape
 

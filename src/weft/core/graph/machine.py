@@ -15,19 +15,21 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core import life, questions, reversals, tasks, values, waits
-from weft.core.decider import Env, Letter, unknown_command
-from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core import values
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, OutgoingMail, PerformTask, StopTask
 from weft.core.graph import answers, fold, keeping, starting
 from weft.core.graph.binding import View
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, AskWork, Graph, ReceiveWork
-from weft.core.graph.opening import is_plain, items, leaf, open_raw
 from weft.core.graph.routing import Reader, route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.ids import CANCEL, EntryId
-from weft.core.state import Undo
+from weft.core.run import lifecycle, messages, questions, tasks, timers, undo
+from weft.core.run.composites import is_plain, items, leaf, open_raw
+from weft.core.run.env import Env
+from weft.core.run.state import Undo
+from weft.core.run.statuses import unknown_command
 from weft.errors import Failure, NotFound, Refused, WeftError
 
 _decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
@@ -96,13 +98,13 @@ class GraphMachine:
         if not state.started or state.over or state.status in ("paused", "held"):
             return ()
         if state.ended:
-            return () if state.parked else self._undo_newest(env) or life.follow_for_good(state)
+            return () if state.parked else self._undo_newest(env) or lifecycle.follow_for_good(state)
         if not state.begun:
             return self._begin(env)
         if state.unarmed:
             return (self._deadline(state.unarmed[0], env.now),)
         if state.reversals:
-            dropped = reversals.newest(state)
+            dropped = undo.newest(state)
             if dropped is not None:
                 return self._undo(dropped, env)
         for token_id in state.agenda:
@@ -111,10 +113,10 @@ class GraphMachine:
                 return self._attend(token, env)
         if not state.tokens:
             # Only what was dropped can still be ending, or being undone.
-            waits = state.tasks or state.parked or reversals.pending(state)
+            waits = state.tasks or state.parked or undo.pending(state)
             return () if waits else self._complete(env)
         if not (state.tasks or state.timers or state.asks or state.children or state.waits):
-            return life.end_of_run(state, self._deadlock())
+            return lifecycle.end_of_run(state, self._deadlock())
         return ()
 
     def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
@@ -123,11 +125,11 @@ class GraphMachine:
         if wrong is not None:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             failure = Failure(type="BadValue", message=message, code="bad_input")
-            return life.end_of_run(self.state, life.never_began(failure, self.state.run_id))
+            return lifecycle.end_of_run(self.state, lifecycle.never_began(failure, self.state.run_id))
         return (e.NodeRouted(taken=[e.Taken(name) for name in self.graph.start], output=filled),)
 
     def _with_defaults(self, env: Env) -> Raw:
-        """The input with what it leaves to defaults, if it leaves anything. Raises Wanting."""
+        """The input with what it leaves to defaults, if it leaves anything. Raises MissingInputs."""
         if not has_defaults(self.graph.input):
             return e.ABSENT
         given = open_raw(self.state.input, env.blob)
@@ -159,13 +161,13 @@ class GraphMachine:
         begun = starting.start(self.program, self.view(token, token.value, env, error=token.error))
         passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
-        return begun if limit is None else life.end_of_run(self.state, limit)
+        return begun if limit is None else lifecycle.end_of_run(self.state, limit)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         work = self.graph.nodes[token.node].work
         if isinstance(work, ReceiveWork) and (wrong := starting.misfit_message(work, token, env)) is not None:
             refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
-            return (refused, *waits.refusal(self.state, token.message, wrong))
+            return (refused, *messages.refusal(self.state, token.message, wrong))
         output = starting.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
         found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
         if found.failure is not None:
@@ -175,7 +177,7 @@ class GraphMachine:
             return (failed,)
         limit = self._limit(found.taken)
         if limit is not None:
-            return life.end_of_run(self.state, limit)
+            return lifecycle.end_of_run(self.state, limit)
         event = e.NodeRouted(
             node=token.node,
             token=token.id,
@@ -229,12 +231,12 @@ class GraphMachine:
 
     def _undo_newest(self, env: Env) -> Sequence[e.AnyEvent]:
         state = self.state
-        return self._undo(state.undo[-1], env) if state.undo and life.may_undo(state) else ()
+        return self._undo(state.undo[-1], env) if state.undo and lifecycle.may_undo(state) else ()
 
     def _undo(self, newest: Undo, env: Env) -> Sequence[e.AnyEvent]:
         """Undo it with its recorded input and result, or with what the document says."""
         if newest.plan.takes is not None:
-            return (reversals.scheduled(newest),)
+            return (undo.scheduled(newest),)
         state = self.state
         node = newest.location.rpartition("/")[0]
         token = Token(id="", node=node, path=[])
@@ -281,11 +283,11 @@ class GraphMachine:
             raw = self._result(env)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code)
-            return life.end_of_run(self.state, failure)
+            return lifecycle.end_of_run(self.state, failure)
         wrong = self._misfit(self.graph.result, Raw(raw), env)
         if wrong is not None:
             message = f"the output of {self.graph.name} does not fit: {wrong}"
-            return life.end_of_run(self.state, Failure(type="BadValue", message=message, code="bad_output"))
+            return lifecycle.end_of_run(self.state, Failure(type="BadValue", message=message, code="bad_output"))
         return (e.RunCompleted(output=env.keep(raw), not_undone=list(self.state.not_undone)),)
 
     def _result(self, env: Env) -> bytes:
@@ -319,7 +321,7 @@ class GraphMachine:
         make = _EFFECTS.get(type(event))
         return () if make is None else make(self, event)
 
-    def mail(self, event: e.AnyEvent) -> Sequence[Letter]:
+    def mail(self, event: e.AnyEvent) -> Sequence[OutgoingMail]:
         make = _MAIL.get(type(event))
         return () if make is None else make(self, event)
 
@@ -336,13 +338,13 @@ class GraphMachine:
             for n, child in state.children.items()
             if child.due and not child.cancelled
         ]
-        found += [ArmTimer(EntryId(-n), due) for n, task in state.tasks.items() if (due := waits.task_due(task))]
+        found += [ArmTimer(EntryId(-n), due) for n, task in state.tasks.items() if (due := timers.task_due(task))]
         if state.due and not state.timed_out and state.cancelled is None and not state.ended:
             found.append(ArmTimer(CANCEL, state.due))
         return found
 
     def due_of(self, number: int) -> int:
-        return waits.due_of(self.state, number)
+        return timers.due_of(self.state, number)
 
     def perform(self, number: int) -> PerformTask:
         return tasks.perform(self.state, number, self.state.tasks[number], self.location(number))
@@ -390,9 +392,9 @@ def _ask_named(machine: GraphMachine, name: str) -> int | None:
 
 
 def _decide_cancel(machine: GraphMachine, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
-    decided = life.decide_cancel(machine.state, command)
+    decided = lifecycle.decide_cancel(machine.state, command)
     if len(decided) == 1:
-        return (*decided, *life.let_go(machine.state), e.RunEnding())
+        return (*decided, *lifecycle.let_go(machine.state), e.RunEnding())
     return decided
 
 
@@ -400,7 +402,7 @@ def _decide_retry(machine: GraphMachine, command: c.RetryRun, _: Env) -> Sequenc
     state = machine.state
     if command.start:
         raise Refused(f"{state.run_id} is a graph run; it is tried again where it failed.", hint="Leave out --from.")
-    life.refuse_retry(state)
+    lifecycle.refuse_retry(state)
     return _again_from(state, keeping.kept_tokens(state))
 
 
@@ -413,13 +415,13 @@ def _decide_requeue(machine: GraphMachine, command: c.RequeueLetter, _: Env) -> 
             f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",
             hint="weft dlq discard it, or start the run anew.",
         )
-    life.refuse_retry(state)
+    lifecycle.refuse_retry(state)
     return _again_from(state, repeated)
 
 
 def _again_from(state: GraphState, tokens: list[str]) -> Sequence[e.AnyEvent]:
     if state.undone:
-        raise life.undone(state)
+        raise lifecycle.undone(state)
     return (e.RunRetried(tokens=tokens),)
 
 
@@ -436,7 +438,7 @@ def _refuse_unknown_letter(state: GraphState, token: str) -> None:
 def _decide_start(machine: GraphMachine, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
     if not command.timeout_ms and machine.graph.limits.time_ms:
         command = msgspec.structs.replace(command, timeout_ms=machine.graph.limits.time_ms)
-    return life.decide_start(machine.state, command, env.now)
+    return lifecycle.decide_start(machine.state, command, env.now)
 
 
 def _decide_hold(machine: GraphMachine, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
@@ -448,10 +450,10 @@ def _decide_hold(machine: GraphMachine, command: c.HoldRun, _: Env) -> Sequence[
 def _decide_timer(machine: GraphMachine, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
     if command.entry in machine.state.parked:
         return answers.unanswered(machine.state, command.entry, env.now)
-    decided = waits.decide_timer(machine.state, command, env)
+    decided = timers.decide_timer(machine.state, command, env)
     if decided and isinstance(decided[0], e.RunTimedOut):
         late = Failure(type="deadline", message=f"{machine.state.run_id} did not end in its time", code="deadline")
-        return (*decided, *life.end_of_run(machine.state, late))
+        return (*decided, *lifecycle.end_of_run(machine.state, late))
     return decided
 
 
@@ -464,13 +466,13 @@ _DECIDE: dict[type, _Decide] = {
     c.ReportWorkAccepted: lambda m, command, env: answers.accepted(m.state, command, env.now),
     c.AnswerWork: lambda m, command, env: answers.answered(m.state, command, env.now),
     c.FireTimer: _decide_timer,
-    c.DeliverMessage: lambda m, command, _: waits.decide_message(m.state, command),
+    c.DeliverMessage: lambda m, command, _: messages.decide_message(m.state, command),
     c.DecideAsk: _decide_ask,
     c.NoteTold: lambda m, command, _: questions.decide_told(m.state, command),
     c.ReportChildEnded: _decide_child,
     c.CancelRun: _decide_cancel,
-    c.PauseRun: lambda m, _, __: life.decide_pause(m.state),
-    c.ResumeRun: lambda m, _, __: life.decide_resume(m.state),
+    c.PauseRun: lambda m, _, __: lifecycle.decide_pause(m.state),
+    c.ResumeRun: lambda m, _, __: lifecycle.decide_resume(m.state),
     c.RetryRun: _decide_retry,
     c.RequeueLetter: _decide_requeue,
     c.DiscardLetter: _decide_discard,
@@ -483,7 +485,7 @@ _DECIDE: dict[type, _Decide] = {
 
 def _scheduled(machine: GraphMachine, _: e.TaskScheduled) -> Sequence[AnyEffect]:
     number = machine.state.seq
-    due = waits.task_due(machine.state.tasks[number])
+    due = timers.task_due(machine.state.tasks[number])
     perform = machine.perform(number)
     return (perform, ArmTimer(EntryId(-number), due)) if due else (perform,)
 
@@ -557,31 +559,31 @@ _EFFECTS: dict[type, Callable[[GraphMachine, Any], Sequence[AnyEffect]]] = {
 }
 
 
-def _stop_children(machine: GraphMachine, _: e.AnyEvent) -> Sequence[Letter]:
+def _stop_children(machine: GraphMachine, _: e.AnyEvent) -> Sequence[OutgoingMail]:
     if not machine.state.gone_children:
         return ()
     stop = c.CancelRun(reason=f"{machine.state.run_id} no longer waits for it")
-    return [Letter(to=uid, command=stop) for uid in machine.state.gone_children]
+    return [OutgoingMail(to=uid, command=stop) for uid in machine.state.gone_children]
 
 
-def _start_child(machine: GraphMachine, event: e.ChildStarted) -> Sequence[Letter]:
-    return (Letter(to=event.uid, command=life.child_start(machine.state, event, facts=True), create=True),)
+def _start_child(machine: GraphMachine, event: e.ChildStarted) -> Sequence[OutgoingMail]:
+    return (OutgoingMail(to=event.uid, command=lifecycle.child_start(machine.state, event, facts=True), create=True),)
 
 
-def _stop_child(machine: GraphMachine, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[Letter]:
+def _stop_child(machine: GraphMachine, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[OutgoingMail]:
     if not event.child:
         return ()
-    return (Letter(to=event.child, command=c.CancelRun(reason=f"{machine.state.run_id} no longer waits for it")),)
+    return (OutgoingMail(to=event.child, command=c.CancelRun(reason=f"{machine.state.run_id} no longer waits for it")),)
 
 
-def _tell_parent(machine: GraphMachine, _: e.AnyEvent) -> Sequence[Letter]:
-    report = life.parent_report(machine.state)
+def _tell_parent(machine: GraphMachine, _: e.AnyEvent) -> Sequence[OutgoingMail]:
+    report = lifecycle.parent_report(machine.state)
     if report is None or machine.state.parent is None:
         return ()
-    return (Letter(to=machine.state.parent.uid, command=report),)
+    return (OutgoingMail(to=machine.state.parent.uid, command=report),)
 
 
-_MAIL: dict[type, Callable[[GraphMachine, Any], Sequence[Letter]]] = {
+_MAIL: dict[type, Callable[[GraphMachine, Any], Sequence[OutgoingMail]]] = {
     e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,

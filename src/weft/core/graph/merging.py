@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Raw
 
 from weft.core.graph.model import Merge
-from weft.core.graph.opening import MARK, composed, fields, follow, has_marks, items, leaf, with_mark, without_mark
 from weft.core.graph.tokens import Frame, GraphState
+from weft.core.run.composites import MARK, composed, fields, follow, has_marks, items, leaf, with_mark, without_mark
 
 
 def branch_output(state: GraphState, frame: Frame, index: int) -> Raw:

@@ -10,7 +10,6 @@ from weft.core.events import Taken
 from weft.core.graph.board import Board
 from weft.core.graph.model import START, Edge, Node
 from weft.core.graph.names import RUN_SCOPE, scope_name
-from weft.core.graph.opening import composed, leaf
 from weft.core.graph.tokens import (
     Branch,
     Frame,
@@ -25,6 +24,7 @@ from weft.core.graph.tokens import (
     scope_key,
 )
 from weft.core.ids import derive
+from weft.core.run.composites import composed, leaf
 
 
 class Moves(Board):

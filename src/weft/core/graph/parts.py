@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from weft.core.graph.findings import At
+from weft.core.findings import At
 from weft.core.graph.flow import Flow
 from weft.core.graph.folded import FoldedGraph, FoldedNode, Source
 from weft.core.graph.frames import Frames

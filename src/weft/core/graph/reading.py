@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from weft.core.graph.findings import At, Problems
+from weft.core.findings import At, Problems
 from weft.core.graph.folded import Source
 from weft.core.graph.language import Fault, Language, Unreadable, Uses
 from weft.core.graph.model import Expr

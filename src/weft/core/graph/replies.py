@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.core.graph.findings import Problems
+from weft.core.findings import Problems
 from weft.core.graph.flow import Flow
 from weft.core.graph.model import Node, ReplyWork
 from weft.core.graph.shape import Shape

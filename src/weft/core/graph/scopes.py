@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from weft.core.graph.findings import Problems
+from weft.core.findings import Problems
 from weft.core.graph.flow import Flow
 from weft.core.graph.frames import Frames
 from weft.core.graph.loops import Loops

@@ -9,9 +9,6 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core import waits
-from weft.core.code.asks import child_uid
-from weft.core.decider import Env, Wanting
 from weft.core.graph.binding import View
 from weft.core.graph.model import (
     AskWork,
@@ -27,18 +24,18 @@ from weft.core.graph.model import (
     WaitWork,
     WorkflowWork,
 )
-from weft.core.graph.opening import open_raw
 from weft.core.graph.routing import arriving, check_field, route
 from weft.core.graph.tokens import Token
-from weft.core.ids import EntryId
+from weft.core.ids import GOAL, EntryId, child_uid
+from weft.core.run import messages
+from weft.core.run.composites import open_raw
+from weft.core.run.env import Env, MissingInputs
 from weft.core.values import encode_known as encode
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 if TYPE_CHECKING:
     from weft.core.graph.machine import GraphProgram
 
-GOAL = "goal"
-"""The workflow of goal runs that have no name of their own."""
 
 HTTP = "weft.http"
 """The step that performs an HTTP request of a node."""
@@ -51,7 +48,7 @@ TYPE = "weft.type:"
 
 
 def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
-    """The event by which a token begins its node's work, or fails to. Raises Wanting."""
+    """The event by which a token begins its node's work, or fails to. Raises MissingInputs."""
     node = program.graph.nodes[view.token.node]
     try:
         _check_merged(node, view)
@@ -149,11 +146,11 @@ def _with_config(node: Node, view: View, reference: str, given: Raw) -> Raw:
 
 
 def _referenced(reference: str, view: View) -> Any:
-    """The JSON in a blob. Raises Wanting, BadValue."""
+    """The JSON in a blob. Raises MissingInputs, BadValue."""
     digest = reference.removeprefix("cas://").removeprefix("sha256:")
     content = view.env.blob(digest)
     if content is None:
-        raise Wanting(blobs=[digest])
+        raise MissingInputs(blobs=[digest])
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError as error:
@@ -257,14 +254,14 @@ def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
     token = view.token
     due = token.due or (view.env.now + work.timeout_ms if work.timeout_ms else 0)
     awaited = e.MessageAwaited(names=[work.name], node=token.node, token=token.id, due=due, answer=work.answered)
-    found = waits.waiting_messages(view.state, [work.name], 1)
+    found = messages.waiting_messages(view.state, [work.name], 1)
     if not found:
         return (awaited,)
-    return (awaited, *waits.decide_taken(EntryId(view.state.seq + 1), found, answer=work.answered))
+    return (awaited, *messages.decide_taken(EntryId(view.state.seq + 1), found, answer=work.answered))
 
 
 def misfit_message(work: ReceiveWork, token: Token, env: Env) -> str | None:
-    """Why the message that a token took does not fit, if it does not. Raises Wanting."""
+    """Why the message that a token took does not fit, if it does not. Raises MissingInputs."""
     return None if work.schema is None else env.check(work.schema, encode(open_raw(token.output, env.blob)))
 
 
@@ -279,7 +276,7 @@ def _answer(program: GraphProgram, work: ReplyWork, view: View, given: Raw) -> S
 
 
 def enriched(token: Token, env: Env) -> Raw:
-    """What a node that asks people was given, merged with their decision. Raises Wanting."""
+    """What a node that asks people was given, merged with their decision. Raises MissingInputs."""
     given = open_raw(token.input, env.blob)
     decision = open_raw(token.output, env.blob)
     if not isinstance(given, dict):

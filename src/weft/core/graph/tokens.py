@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import NULL
-from weft.core.state import State, Task
+from weft.core.run.state import State, Task
 from weft.errors import Failure
 
 Mode = Literal["ready", "working", "routing", "failing", "queued", "joining", "parked"]
@@ -155,7 +155,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
     around: list[str] = []
 
 
-class Letter(msgspec.Struct, frozen=True, omit_defaults=True):
+class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A dead letter: what failed for good, with what it was given."""
 
     node: str
@@ -193,7 +193,7 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     made: int = 0
     hops: int = 0
     executed: dict[str, int] = {}
-    letters: dict[str, Letter] = {}
+    letters: dict[str, DeadLetter] = {}
     """Failures that no edge took and nobody has discarded, by their tokens."""
     gone: list[int] = []
     """Of the last event: tasks, timers and questions that went with their tokens."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.graph.findings import At, Problems, did_you_mean
+from weft.core.findings import At, Problems, did_you_mean
 from weft.core.graph.frames import Frames
 from weft.core.graph.model import Target
 from weft.core.graph.scopes import Scopes

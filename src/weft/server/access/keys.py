@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from weft.core.ids import Millis
-from weft.core.questions import is_group
+from weft.core.run.questions import is_group
 from weft.errors import UsageError
 from weft.ports.access import ApiKey
 from weft.runtime.tenancy import check_tenant

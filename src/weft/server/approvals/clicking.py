@@ -10,7 +10,7 @@ from msgspec import Meta, Raw
 from weft.core import commands as c
 from weft.core import values
 from weft.core.ids import RunUid
-from weft.core.questions import is_group
+from weft.core.run.questions import is_group
 from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, Refused, RunFinished, RunUnreadable
 from weft.runtime.questions import OpenQuestion, open_in
 from weft.server import views

@@ -18,7 +18,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import RunUid, tenant_prefix
-from weft.core.questions import is_group
+from weft.core.run.questions import is_group
 from weft.errors import Refused, WeftError
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.insist import insist

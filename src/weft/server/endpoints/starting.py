@@ -7,8 +7,8 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from weft.core.graph.starting import GOAL
-from weft.core.questions import STARTED_BY
+from weft.core.ids import GOAL
+from weft.core.run.questions import STARTED_BY
 from weft.errors import BadValue, IdTaken, KeyReused
 from weft.server import views
 from weft.server.hosted import Order

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from weft.core.decider import Env
 from weft.core.events import NULL, Taken
 from weft.core.graph.binding import View
 from weft.core.graph.model import Graph, Node
 from weft.core.graph.routing import Route, route, route_failure
 from weft.core.graph.soundness.forgetting import item_counts
 from weft.core.graph.tokens import GraphState, LoopRun, Seg, Token
+from weft.core.run.env import Env
 from weft.errors import Failure
 
 OUTCOMES_MAX = 1024

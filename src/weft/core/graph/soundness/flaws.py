@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from weft.core.graph.findings import Finding, Severity
+from weft.core.findings import Finding, Severity
 
 MOVES_SHOWN_MAX = 40
 

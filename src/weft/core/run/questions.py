@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.commands import DecideAsk, NoteTold
-from weft.core.decider import Env
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer
 from weft.core.events import (
     NULL,
@@ -27,7 +26,8 @@ from weft.core.events import (
     WaitTimedOut,
 )
 from weft.core.ids import EntryId
-from weft.core.state import Question, State
+from weft.core.run.env import Env
+from weft.core.run.state import Question, State
 from weft.core.values import unseal
 from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished
 

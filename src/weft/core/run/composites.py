@@ -1,4 +1,4 @@
-"""Values of a graph run that are put together from others: each part keeps its own marks. Pure.
+"""Values that are put together from others: each part keeps its own marks. Pure.
 
 A value comes as the log holds it: JSON, a reference to a blob, or JSON sealed because it looks like one of these.
 Merges and writes put such values into larger ones, which are marked in their turn (``has``), so that a reference inside
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core.decider import Wanting
+from weft.core.run.env import MissingInputs
 from weft.core.values import is_ref, parse_ref, unseal
 
 MARK = "$weft"
@@ -81,16 +81,16 @@ def with_mark(parts: Any) -> Any:
 
 
 def open_raw(raw: bytes, blob: Blob) -> Any:
-    """What a value of the log stands for. Raises Wanting."""
+    """What a value of the log stands for. Raises MissingInputs."""
     return _decode(raw) if is_plain(raw) else opened(_decode(raw), blob)
 
 
 def opened(value: Any, blob: Blob) -> Any:
-    """What a composed value stands for. Raises Wanting for all that is missing at once."""
+    """What a composed value stands for. Raises MissingInputs for all that is missing at once."""
     missing: list[str] = []
     found = _open(value, blob, missing)
     if missing:
-        raise Wanting(blobs=missing)
+        raise MissingInputs(blobs=missing)
     return found
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a graph: all of it at once, each with a code, a place and a suggestion. Pure.
+"""What is wrong with a document: all of it at once, each with a code, a place and a suggestion. Pure.
 
 The compiler notes a `Problem` at a place in the source (`At`); who knows the file turns it into a `Finding` with a path
 that people can read and a line. `refusal` is the error that carries them.

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from weft.core.events import UndoScheduled
 from weft.core.ids import EntryId
-from weft.core.state import Reversal, State, Undo
+from weft.core.run.state import Reversal, State, Undo
 
 _encode = msgspec.json.Encoder().encode
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
-from weft.core import reversals
 from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
 from weft.core.effects import PerformTask, StopTask
 from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
 from weft.core.ids import EntryId
-from weft.core.retry import LOST_MAX, backoff_ms, loss_ms
-from weft.core.state import State, Task, Undo
+from weft.core.run import undo
+from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
+from weft.core.run.state import State, Task, Undo
 from weft.errors import Failure
 
 UNKNOWN = "step.outcome_unknown"
@@ -102,7 +102,7 @@ def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
         state.steps_done += 1
         remember_undo(state, event.task, task, event.output, location)
         if state.reversals:
-            reversals.ended(state, event.task)
+            undo.ended(state, event.task)
     return task
 
 
@@ -126,7 +126,7 @@ def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None
     else:
         if event.failure.code == UNKNOWN:
             remember_undo(state, event.task, task, NULL, location)
-        reversals.ended(state, event.task)
+        undo.ended(state, event.task)
     return task
 
 
@@ -161,15 +161,15 @@ def evolve_lost(state: State, event: TaskLost) -> None:
 
 def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
     """The newest undo becomes a task of its own."""
-    undo, dropped = reversals.take(state, event.of)
+    taken, dropped = undo.take(state, event.of)
     state.tasks[state.seq] = Task(
         step=event.step,
         input=event.input,
         since=at,
-        policy=undo.plan.policy,
+        policy=taken.plan.policy,
         undo_of=event.of,
-        undoes=undo.location,
-        takes=undo.plan.takes,
+        undoes=taken.location,
+        takes=taken.plan.takes,
         dropped=dropped,
     )
     state.undoing = state.seq

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.core.state import State
+from weft.core.run.state import State
 
 
 def root_of(state: State) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from weft.core import reversals
 from weft.core.commands import CancelRun, ReportChildEnded, StartGoal, StartRun
 from weft.core.events import (
     NULL,
@@ -29,11 +28,12 @@ from weft.core.events import (
     RunStarted,
 )
 from weft.core.ids import EntryId
-from weft.core.questions import STARTED_BY
-from weft.core.state import State
-from weft.core.tasks import must_end, remember_undo
-from weft.core.trees import depth_of, root_of
-from weft.core.waits import finished, refuse_unless
+from weft.core.run import undo
+from weft.core.run.questions import STARTED_BY
+from weft.core.run.state import State
+from weft.core.run.statuses import finished, refuse_unless
+from weft.core.run.tasks import must_end, remember_undo
+from weft.core.run.tree import depth_of, root_of
 from weft.errors import Failure, Refused, RunUndone
 
 UNDONE = "undone"
@@ -134,7 +134,7 @@ def follow(state: State) -> Sequence[AnyEvent]:
     if not may_undo(state):
         return ()
     if state.undo:
-        return (reversals.scheduled(state.undo[-1]),)
+        return (undo.scheduled(state.undo[-1]),)
     if state.cancelled is not None:
         return (RunCancelled(reason=state.cancelled, not_undone=list(state.not_undone)),)
     if state.failure is None:
@@ -144,12 +144,12 @@ def follow(state: State) -> Sequence[AnyEvent]:
 
 def follow_dropped(state: State) -> Sequence[AnyEvent]:
     """While the run goes on: undo what was dropped, one at a time."""
-    newest = reversals.newest(state)
-    return () if newest is None else (reversals.scheduled(newest),)
+    newest = undo.newest(state)
+    return () if newest is None else (undo.scheduled(newest),)
 
 
 def _completed(state: State) -> Sequence[AnyEvent]:
-    if state.over or reversals.pending(state):
+    if state.over or undo.pending(state):
         return ()
     return (RunCompleted(output=state.output, not_undone=list(state.not_undone)),)
 
@@ -261,7 +261,7 @@ def evolve_ended(state: State, event: RunEnding) -> None:
         return
     state.failure = event.failure
     state.status = "rolling_back"
-    reversals.join_stack(state)
+    undo.join_stack(state)
 
 
 def evolve_over(state: State) -> None:

@@ -1,0 +1,80 @@
+"""Messages: received, waited for, taken, answered.
+
+A message belongs to the run as soon as its log has it. A wait takes the oldest that fit, in order of arrival, and a
+message is taken when that is recorded. While a wait is open nothing that it would take lies in the buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.commands import DeliverMessage
+from weft.core.events import AnyEvent, MessageAnswered, MessageReceived, MessagesTaken
+from weft.core.ids import EntryId
+from weft.core.run.state import Message, State
+from weft.core.run.statuses import finished
+
+
+def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
+    """The message is the run's; if somebody waits for it, it is taken at once."""
+    if state.over:
+        raise finished(state, f'the message "{command.name}" was not delivered')
+    received = MessageReceived(
+        id=command.id, name=command.name, body=command.body, sender=command.sender, answer=command.answer
+    )
+    for number, wait in state.waits.items():
+        if not wait.names or command.name in wait.names:
+            taken = MessagesTaken(wait=EntryId(number), ids=[command.id])
+            if command.answer and not wait.answer:
+                return (received, taken, MessageAnswered(message=command.id))
+            return (received, taken)
+    return (received,)
+
+
+def decide_taken(number: EntryId, found: Sequence[Message], *, answer: bool) -> Sequence[AnyEvent]:
+    """Take these messages out of the buffer. Unless the code will answer them, senders who wait get null."""
+    taken = MessagesTaken(wait=number, ids=[message.id for message in found])
+    if answer:
+        return (taken,)
+    return (taken, *(MessageAnswered(message=message.id) for message in found if message.answer))
+
+
+def refusal(state: State, message: str, error: str) -> Sequence[AnyEvent]:
+    """Tell a sender who waits for an answer that the message did not fit."""
+    return (MessageAnswered(message=message, error=error),) if message in state.requests else ()
+
+
+def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Message]:
+    """The oldest buffered messages of these names (none given: of any), at most that many."""
+    pools = [state.messages[name] for name in (names or state.messages) if name in state.messages]
+    if len(pools) == 1:
+        return pools[0][:most]
+    return sorted((message for pool in pools for message in pool[:most]), key=lambda message: message.n)[:most]
+
+
+def evolve_message(state: State, event: MessageReceived, at: int) -> None:
+    """Into the buffer, at the end."""
+    state.arrived += 1
+    message = Message(
+        n=state.arrived,
+        id=event.id,
+        name=event.name,
+        at=at,
+        body=event.body,
+        sender=event.sender,
+        answer=event.answer,
+    )
+    state.messages.setdefault(event.name, []).append(message)
+    if event.answer:
+        state.requests[event.id] = at
+
+
+def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[Message]:
+    """Out of the buffer: those with these ids, which stand at the heads of their queues."""
+    taken = waiting_messages(state, names, len(ids))
+    for message in taken:
+        pool = state.messages[message.name]
+        pool.remove(message)
+        if not pool:
+            del state.messages[message.name]
+    return taken
