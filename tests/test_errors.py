@@ -11,8 +11,8 @@ import weft.core.goal.checks
 import weft.scripts
 import weft.steps.http.failures  # noqa: F401 - part of the tree
 from weft import errors
-from weft.cli.pages import PAGES, page
 from weft.errors import BranchesFailed, Failure, StepFailed, TimedOut, WeftError
+from weft.observe.error_pages import PAGES, page
 
 FAILURE = Failure("CardDeclined", "o-1", step="charge", location="charge", attempts=4, data=("o-1",), where="app.py:22")
 EXTRA: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ import pytest
 
 import weft as package
 from tests.cli.conftest import Weft
-from weft.cli.pages import PAGES
+from weft.observe.error_pages import PAGES
 
 VERBS = "run start list show events watch explain inbox status send decide cancel pause resume retry help version"
 

@@ -15,7 +15,7 @@ from weft.authoring.notices import Notices
 from weft.core.ids import RunId
 from weft.core.visible import visible, visible_line
 from weft.errors import BadValue
-from weft.runtime.questions import open_in
+from weft.observe.questions import open_in
 from weft.server.logs import TextLines
 
 HOSTILE = "\x1b[2Jgone\x1b]0;owned\x07\nfake-1   completed\r\u202eabc\x9b31m"

@@ -9,7 +9,7 @@ import pytest
 import weft
 from weft.cli.showing import after_failure
 from weft.core.ids import RunId
-from weft.runtime.history import History
+from weft.observe.history import History
 
 app = weft.App("memory://")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.cli import verbs
-from weft.cli.pages import PAGES
+from weft.cli import commands
+from weft.observe.error_pages import PAGES
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOTE = "<!-- Written by `python -m tests.docs.generated`; change it there. -->"
@@ -106,9 +106,9 @@ def cli_page() -> str:
     """Every verb with its words and options, in the order of `weft --help`."""
     parts = [NOTE, "", CLI_INTRODUCTION]
     panels: dict[str, list[tuple[str, Any]]] = {}
-    for name, command in verbs.command_line().commands.items():
+    for name, command in commands.command_line().commands.items():
         panels.setdefault(command.rich_help_panel, []).append((name, command))
-    for panel in (verbs.RUNNING, verbs.LOOKING, verbs.STEERING, verbs.OTHER):
+    for panel in (commands.RUNNING, commands.LOOKING, commands.STEERING, commands.OTHER):
         parts += [f"## {panel}", ""]
         for name, command in panels[panel]:
             parts += list(verb_lines(name, command))

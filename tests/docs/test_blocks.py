@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.cli.verbs import command_line
+from weft.cli.commands import command_line
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.generated import DOCS, TITLES, pages
-from weft.cli.pages import PAGES
+from weft.observe.error_pages import PAGES
 
 SRC = Path(__file__).parents[2] / "src"
 

@@ -20,8 +20,8 @@ from weft.core.goal.flow import Flow
 from weft.core.goal.machine import GoalMachine
 from weft.core.ids import Millis, Seq
 from weft.errors import Refused, RunUndone
+from weft.observe.history import History
 from weft.ports.store import StoredEvent
-from weft.runtime.history import History
 
 CHAIN: dict[str, Any] = {
     "a": {"gives": {"x": "any"}},

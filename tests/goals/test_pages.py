@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from weft.cli.goal_pages import GOAL_PAGES
-from weft.cli.pages import page
 from weft.errors import UnknownStep
+from weft.observe.error_pages import page
+from weft.observe.goal_error_pages import GOAL_PAGES
 
 SOURCE = Path(__file__).parents[2] / "src" / "weft"
 NAMED = re.compile(r'\b_?(?:add|Unreadable)\(\s*"([a-z_]+)"')

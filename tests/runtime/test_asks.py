@@ -15,9 +15,9 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import RunId
 from weft.core.run.questions import digest_of
+from weft.observe.questions import all_open
 from weft.ports.store import RunQuery
 from weft.runtime.actor import ASKING
-from weft.runtime.questions import all_open
 
 GRAPH: dict[str, Any] = {"weft": "graph/1", "name": "flow", "nodes": {"ship": {"ask": {"title": "Ship?"}}}}
 

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft.authoring.client import Client
-from weft.runtime.explain import explain
+from weft.observe.explain import explain
 
 GRAPH = """
 name: letter

@@ -18,9 +18,9 @@ from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
+from weft.observe.explain import Explanation, explain
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
-from weft.runtime.explain import Explanation, explain
 from weft.runtime.requests import answer_of, send_request
 from weft.steps.base import away
 from weft.steps.codec import Codec

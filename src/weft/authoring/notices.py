@@ -16,10 +16,10 @@ from weft.core.ids import RunId, RunUid, Seq
 from weft.core.run.state import Held, State
 from weft.core.visible import visible_line
 from weft.errors import Diverged, ForeignAwait, WeftError
+from weft.observe.explain import resume_hint
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
-from weft.runtime.explain import resume_hint
 from weft.runtime.finished import ago
 
 _UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."

@@ -41,10 +41,10 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
+from weft.observe.explain import Explanation
 from weft.ports.store import RunQuery
 from weft.runtime.clock import TimeIds
 from weft.runtime.engine import Ending
-from weft.runtime.explain import Explanation
 from weft.server import views
 from weft.server.endpoints.goals import StepViews
 from weft.server.hosted import Order

@@ -1,4 +1,4 @@
-"""The command line ``weft``. Importing it is cheap: a verb imports what it needs when it is used."""
+"""The command line ``weft``. Importing it is cheap: a command imports what it needs when it is used."""
 
 from weft.cli.entry import main
 

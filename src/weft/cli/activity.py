@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 import msgspec
 
-from weft.cli.history import History
 from weft.cli.output import age
 from weft.core.decider import Machine
 from weft.errors import RunUnreadable
+from weft.observe.explain import waiting_of
+from weft.observe.history import History
+from weft.observe.hosting import Hosting, hosting_of
+from weft.observe.progress import Progress, progress_of
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
-from weft.runtime.explain import waiting_of
-from weft.runtime.hosting import Hosting, hosting_of
-from weft.runtime.progress import Progress, progress_of
 
 HOSTED = Hosting(is_owned=True, is_offered=True)
 PARTS_MAX = 3
@@ -42,17 +42,17 @@ async def activity_of(door: Door, row: RunRow) -> Activity:
 def note_idle(history: History, activity: Activity) -> None:
     """Say of open tasks that nobody performs them, and why."""
     for number, why in activity.hosting.idle.items():
-        mark = history.marks.get(number)
-        if mark is not None and mark.status == "open":
-            mark.idle = why
+        operation = history.operations.get(number)
+        if operation is not None and operation.status == "open":
+            operation.idle = why
 
 
 def forget_idle(history: History, activity: Activity) -> None:
     """Take back what ``note_idle`` said."""
     for number in activity.hosting.idle:
-        mark = history.marks.get(number)
-        if mark is not None:
-            mark.idle = ""
+        operation = history.operations.get(number)
+        if operation is not None:
+            operation.idle = ""
 
 
 def summary(machine: Machine, now: int) -> str:

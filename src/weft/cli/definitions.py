@@ -14,7 +14,7 @@ async def print_definitions(name: str | None, *, url: str | None, app: str | Non
     """All versions, by name and then oldest first."""
     address = url_of(url, app)
     async with opened(address) as door:
-        # The catalogue of steps has its own verb.
+        # The catalogue of steps has its own command.
         definitions = [one for one in await door.store.definitions.versions(name) if one.style != CATALOGUE_STYLE]
     if json:
         listed = [

@@ -47,10 +47,10 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _perform(words: Sequence[str]) -> int:
-    # The parser and the verbs are not paid for by whoever imports this module, as tests and embedding programs do.
+    # The parser and the commands are not paid for by whoever imports this module, as tests and embedding programs do.
     import typer
 
-    from weft.cli.verbs import command_line
+    from weft.cli.commands import command_line
 
     command = command_line()
     if COMPLETING in os.environ:
@@ -75,7 +75,7 @@ def say(text: str, *more: str) -> None:
 
 def complain(error: WeftError) -> None:
     """What happened, what to do, and where to read more."""
-    from weft.cli.pages import PAGES
+    from weft.observe.error_pages import PAGES
 
     if isinstance(error, RunFailed) and error.failure.traceback:
         print(indent(visible(error.failure.traceback), "  "), file=sys.stderr)

@@ -10,7 +10,7 @@ from weft.cli.output import STYLES, Text, value
 from weft.cli.tree import GLYPHS, Row, outcome, took_text
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import Plan
-from weft.runtime.history import History, Mark
+from weft.observe.history import History, Operation
 
 INDENT_MAX = 30
 FACTS_MAX = 40
@@ -31,7 +31,7 @@ def drawn_plan(machine: GoalMachine, history: History, run_id: str, now: int) ->
 
 
 def _rows(machine: GoalMachine, plan: Plan, history: History, run_id: str, now: int) -> Iterator[Row]:
-    marks = {mark.location: mark for mark in history.current()}
+    operations = {operation.location: operation for operation in history.current()}
     told: set[str] = set()
     # A stack of its own: plans may be deeper than Python's.
     stack = [(goal, 0) for goal in reversed(plan.goals)]
@@ -47,7 +47,7 @@ def _rows(machine: GoalMachine, plan: Plan, history: History, run_id: str, now: 
             yield Text(f"{indent}  {step}", style="dim"), Text(), Text("see above", style="dim")
             continue
         told.add(step)
-        yield _row(machine, step, marks.get(step), indent=indent, run_id=run_id, now=now)
+        yield _row(machine, step, operations.get(step), indent=indent, run_id=run_id, now=now)
         providers = dict.fromkeys(
             provider
             for fact, need in sorted(plan.steps[step].needs.items())
@@ -57,18 +57,20 @@ def _rows(machine: GoalMachine, plan: Plan, history: History, run_id: str, now: 
         stack += [(provider, depth + 1) for provider in reversed(providers)]
 
 
-def _row(machine: GoalMachine, step: str, mark: Mark | None, *, indent: str, run_id: str, now: int) -> Row:
-    if mark is None:
+def _row(machine: GoalMachine, step: str, operation: Operation | None, *, indent: str, run_id: str, now: int) -> Row:
+    if operation is None:
         lacks = _lacks(machine, step)
         what = f"waits for {', '.join(lacks)}" if lacks else "not needed yet"
         return Text.assemble(indent, (f"{GLYPH_OF['pending']} ", "dim"), step), Text(), Text(what, style="dim")
-    glyph = (f"{GLYPH_OF.get(mark.status, '–')} ", STYLES.get(mark.status, "cyan"))
-    kind = "" if mark.what in ("", step) else f"  {mark.what}" if mark.kind == "step" else f"  {mark.kind}"
-    told = outcome(mark, run_id)
+    glyph = (f"{GLYPH_OF.get(operation.status, '–')} ", STYLES.get(operation.status, "cyan"))
+    kind = ""
+    if operation.what not in ("", step):
+        kind = f"  {operation.what if operation.kind == 'step' else operation.kind}"
+    told = outcome(operation, run_id)
     run = machine.state.steps.get(step)
-    if mark.status == "open" and run is not None and run.fan_out:
+    if operation.status == "open" and run is not None and run.fan_out:
         told = Text(f"{run.items - run.left:,} of {run.items:,} items, {run.active:,} under way", style="cyan")
-    return Text.assemble(indent, glyph, step, (kind, "dim")), Text(took_text(mark, now), style="dim"), told
+    return Text.assemble(indent, glyph, step, (kind, "dim")), Text(took_text(operation, now), style="dim"), told
 
 
 def _lacks(machine: GoalMachine, step: str) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 
-from weft.cli.pages import PAGES, page
 from weft.errors import UsageError
+from weft.observe.error_pages import PAGES, page
 
 
 def print_page(code: str | None) -> None:

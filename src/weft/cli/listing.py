@@ -13,12 +13,12 @@ from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import BadDuration, RunUnreadable, StoreError, UsageError
+from weft.observe.explain import waiting_of
+from weft.observe.hosting import Hosting
+from weft.observe.progress import Progress, progress_of
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
 from weft.runtime.door import Door
-from weft.runtime.explain import waiting_of
-from weft.runtime.hosting import Hosting
-from weft.runtime.progress import Progress, progress_of
 from weft.runtime.words import plain
 from weft.stores import shown_url
 

@@ -13,9 +13,9 @@ from weft.authoring.notices import Notices
 from weft.cli.activity import summary
 from weft.cli.output import Text
 from weft.core.ids import RunUid
+from weft.observe.explain import explain
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
-from weft.runtime.explain import explain
 
 PATIENCE_SECONDS = 0.5
 """A run that is over sooner shows nothing."""

@@ -39,14 +39,14 @@ class Loaded(msgspec.Struct, frozen=True):
             ) from None
 
 
-def load_app(target: str, verb: str = "a weft command") -> Loaded:
+def load_app(target: str, command: str = "a weft command") -> Loaded:
     """The app in ``app.py``, ``app.py:name``, ``shop.app`` or ``shop.app:name``. Raises UsageError, RunAtImport."""
     place, _, name = target.partition(":") if not _is_drive(target) else (target, "", "")
     path = Path(place)
     is_file = path.suffix == ".py" or path.is_file()
     if is_file and not path.is_file():
         raise UsageError(f"There is no file {place}.", hint=f"Files here: {_files_here()}")
-    with _importing(place, verb):
+    with _importing(place, command):
         module = _import_file(path) if is_file else _import_module(place)
     return Loaded(_app_in(module, place, name), place)
 
@@ -87,13 +87,13 @@ def _import_module(name: str) -> ModuleType:
 
 
 @contextmanager
-def _importing(place: str, verb: str) -> Iterator[None]:
+def _importing(place: str, command: str) -> Iterator[None]:
     """Say which file is to blame, whatever its code does while it is imported."""
     os.environ["WEFT_IMPORTING"] = place
     try:
         yield
     except RunAtImport as error:
-        raise RunAtImport(f"{place} calls app.run() while {verb} imports it.", hint=error.hint) from error
+        raise RunAtImport(f"{place} calls app.run() while {command} imports it.", hint=error.hint) from error
     except WeftError:
         raise
     except SystemExit as error:

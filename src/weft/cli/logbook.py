@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.history import History
 from weft.cli.output import Text, console, failure_text, iso, moment
 from weft.cli.place import found
 from weft.core import values
 from weft.core.visible import visible_json
 from weft.errors import Failure
+from weft.observe.history import History
 from weft.ports.store import StoredEvent
 
 # What a location already says in words, or only the engine wants to know.
@@ -27,10 +27,10 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
         history = History()
         async for stored in door.events(row, follow=follow):
             # Also those before ``after`` are read: they say what the places are called.
-            mark = history.add(stored)
+            operation = history.add(stored)
             if stored.seq <= after:
                 continue
-            location = mark.location if mark is not None else ""
+            location = operation.location if operation is not None else ""
             if json:
                 print(visible_json(msgspec.json.encode(event_document(stored, location)).decode()), flush=True)
             else:

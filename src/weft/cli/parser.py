@@ -1,7 +1,7 @@
 """How the command line is read.
 
-Typer reads parameters with pydantic, whose import takes longer than most verbs: ``Verb`` hands text over as it was
-typed.
+Typer reads parameters with pydantic, whose import takes longer than most commands. ``TextCommand`` passes text on as
+it was typed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typer.core import TyperCommand, TyperGroup
 RUNNING, LOOKING, STEERING, OTHER = "Run", "Look", "Steer", "More"
 
 
-class Verb(TyperCommand):
+class TextCommand(TyperCommand):
     """A command whose words stay text."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -38,14 +38,14 @@ def _value(required: bool, read: Callable[[Any, Any], Any], context: Any, value:
     return read(context, value)
 
 
-class Verbs(TyperGroup):
-    """All verbs, listed by what they are for."""
+class CommandGroup(TyperGroup):
+    """All commands, listed by what they are for."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [_as_typed(parameter) for parameter in super().get_params(ctx)]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for panel in (RUNNING, LOOKING, STEERING, OTHER):
-            found = [(name, verb) for name, verb in self.commands.items() if verb.rich_help_panel == panel]  # type: ignore[attr-defined]
+            found = [(name, command) for name, command in self.commands.items() if command.rich_help_panel == panel]  # type: ignore[attr-defined]
             with formatter.section(panel):
-                formatter.write_dl([(f"{name:9}", verb.get_short_help_str(90)) for name, verb in found])
+                formatter.write_dl([(f"{name:9}", command.get_short_help_str(90)) for name, command in found])

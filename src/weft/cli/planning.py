@@ -14,10 +14,10 @@ from weft.authoring.group import Group
 from weft.cli.entry import say
 from weft.cli.loading import Loaded, load_app
 from weft.cli.output import Text, age, console, iso, lines, print_json, sentence
-from weft.cli.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.cli.place import described, exists, opened, project_settings, url_of
 from weft.core.counting import counted
 from weft.errors import UnknownStep, UsageError
+from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.door import Door
@@ -42,10 +42,10 @@ class Known(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def known_steps(url: str | None, app: str | None, verb: str, *, create: bool = False) -> AsyncIterator[Known]:
+async def known_steps(url: str | None, app: str | None, command: str, *, create: bool = False) -> AsyncIterator[Known]:
     """The app's steps and the store's together, as a host would have them. Raises NameTaken, BadStep."""
     target = app or project_settings().get("app")
-    loaded: Loaded | None = load_app(target, verb) if target else None
+    loaded: Loaded | None = load_app(target, command) if target else None
     address = url_of(url, app, loaded)
     group: Group = loaded.app if loaded is not None else Group()
     if address.startswith("memory:") or (not create and not exists(address)):

@@ -17,9 +17,9 @@ from weft.core.ids import RunId
 from weft.core.run.questions import is_group
 from weft.core.visible import visible_line
 from weft.errors import NotFound, UsageError
+from weft.observe.questions import OpenQuestion, all_open, open_in
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
-from weft.runtime.questions import OpenQuestion, all_open, open_in
 from weft.runtime.schemas import check_schema
 from weft.runtime.words import plain
 

@@ -59,10 +59,10 @@ def work(files: Sequence[str], *, queues: Sequence[str], url: str | None) -> Non
     _run(_work(app, queues))
 
 
-def hosted_app(files: Sequence[str], url: str | None, verb: str) -> App:
+def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
     """The app of one file; several become one, over one store. Raises UsageError."""
     named = list(files) or [name for name in [project_settings().get("app")] if name]
-    apps = [load_app(name, verb).app for name in named]
+    apps = [load_app(name, command).app for name in named]
     if len(apps) == 1:
         app = apps[0]
     else:

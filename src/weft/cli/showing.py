@@ -10,8 +10,8 @@ import msgspec
 from rich.console import Console
 
 from weft.cli.activity import Activity, activity_of, note_idle
+from weft.cli.drawing import render_text
 from weft.cli.goal_tree import drawn_facts, drawn_plan
-from weft.cli.history import History, Mark
 from weft.cli.output import (
     Text,
     age,
@@ -30,15 +30,6 @@ from weft.cli.output import (
     took,
     value,
 )
-from weft.cli.pictures import (
-    Picture,
-    edges_taken,
-    picture_of_graph,
-    picture_of_plan,
-    render_mermaid,
-    render_svg,
-    render_text,
-)
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
 from weft.core import events as e
@@ -48,9 +39,18 @@ from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
+from weft.observe.explain import Explanation, explain, held_hint
+from weft.observe.history import History, Operation
+from weft.observe.pictures import (
+    Picture,
+    edges_taken,
+    picture_of_graph,
+    picture_of_plan,
+    render_mermaid,
+    render_svg,
+)
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
-from weft.runtime.explain import Explanation, explain, held_hint
 from weft.runtime.unreadable import NOT_UNDONE, problem_of
 
 DEPTH_MAX = 20
@@ -179,11 +179,11 @@ def standing(row: RunRow, history: History, now: int) -> Text:
 
 def after_failure(row: RunRow, history: History) -> str:
     """What can be done about a run that failed. One that never began, or was undone, has nothing to go on from."""
-    marks = history.failure.attributes if history.failure is not None else {}
+    notes = history.failure.attributes if history.failure is not None else {}
     anew = f"Start it anew, under another id: weft start {row.workflow} --input FILE"
-    if marks.get(NEVER_BEGAN) == row.id:
+    if notes.get(NEVER_BEGAN) == row.id:
         return f"It never began. {anew}"
-    if marks.get(UNDONE) == row.id:
+    if notes.get(UNDONE) == row.id:
         return f"What it had done was undone. {anew}"
     return f"Try again: weft retry {row.id}"
 
@@ -213,7 +213,7 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         out.print(Text(history.held, style="red"))
         out.print(Text(await held_hint(door, row, history.held), style="dim"))
     else:
-        failing = [mark.failure for mark in history.open() if mark.failure is not None]
+        failing = [operation.failure for operation in history.open() if operation.failure is not None]
         if failing:
             print_traceback(out, failing[-1])
         hosting = activity.hosting
@@ -249,11 +249,11 @@ def print_traceback(out: Console, failure: Failure) -> None:
 async def _children(door: Door, history: History, depth: int) -> dict[str, History]:
     """The histories of all runs below this one, by id."""
     result: dict[str, History] = {}
-    for mark in history.current():
-        row = await door.store.directory.find(RunId(mark.child)) if mark.child and depth else None
-        if row is not None and mark.child not in result:
+    for operation in history.current():
+        row = await door.store.directory.find(RunId(operation.child)) if operation.child and depth else None
+        if row is not None and operation.child not in result:
             inner = await history_of(door, row)
-            result[mark.child] = inner
+            result[operation.child] = inner
             result |= await _children(door, inner, depth - 1)
     return result
 
@@ -261,7 +261,7 @@ async def _children(door: Door, history: History, depth: int) -> dict[str, Histo
 async def _run_document(door: Door, row: RunRow, history: History, depth: int) -> dict[str, Any]:
     given = await _given(door, row, history)
     problem = await problem_of(door, row)
-    entries = [mark_document(mark) for mark in history.current()]
+    entries = [operation_document(operation) for operation in history.current()]
     if depth:
         for entry in entries:
             child = await door.store.directory.find(RunId(entry["child"])) if entry["child"] else None
@@ -282,20 +282,20 @@ async def _run_document(door: Door, row: RunRow, history: History, depth: int) -
     }
 
 
-def mark_document(mark: Mark) -> dict[str, Any]:
+def operation_document(operation: Operation) -> dict[str, Any]:
     """A recorded operation for programs."""
     return {
-        "location": mark.location,
-        "kind": mark.kind,
-        "what": mark.what,
-        "status": mark.status,
-        "attempts": mark.attempts,
-        "started_at": iso(mark.started),
-        "ended_at": iso(mark.ended),
-        "due": iso(mark.due),
-        "output": document(mark.output),
-        "failure": msgspec.to_builtins(mark.failure) if mark.failure is not None else None,
-        "child": mark.child or None,
+        "location": operation.location,
+        "kind": operation.kind,
+        "what": operation.what,
+        "status": operation.status,
+        "attempts": operation.attempts,
+        "started_at": iso(operation.started),
+        "ended_at": iso(operation.ended),
+        "due": iso(operation.due),
+        "output": document(operation.output),
+        "failure": msgspec.to_builtins(operation.failure) if operation.failure is not None else None,
+        "child": operation.child or None,
     }
 
 

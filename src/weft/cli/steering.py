@@ -15,9 +15,9 @@ from weft.authoring.handles import Handle
 from weft.cli.entry import say
 from weft.cli.place import found
 from weft.core.ids import RunId
+from weft.observe.explain import force_hint
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
-from weft.runtime.explain import force_hint
 from weft.runtime.unreadable import NOT_UNDONE
 from weft.runtime.words import plain
 from weft.steps.codec import Codec

@@ -1,4 +1,4 @@
-"""Marks drawn as a tree by their places: ``pages/~3/fetch`` hangs below ``pages``."""
+"""Operations drawn as a tree by their places: ``pages/~3/fetch`` hangs below ``pages``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from rich.table import Table
 
-from weft.cli.history import History, Mark
 from weft.cli.output import STYLES, Text, age, failure_text, moment, took, value
 from weft.core.counting import counted
+from weft.observe.history import History, Operation
 
 SIBLINGS_MAX = 24
 HEAD, TAIL = 6, 12
@@ -21,7 +21,7 @@ class Node(msgspec.Struct):
     """A place, with what is recorded there (or nothing: only a scope) and below it."""
 
     name: str
-    mark: Mark | None = None
+    operation: Operation | None = None
     below: dict[str, Node] = {}
 
 
@@ -30,19 +30,19 @@ class Line(msgspec.Struct, frozen=True):
 
     guides: str
     name: str
-    mark: Mark | None
+    operation: Operation | None
     branches: Sequence[str] = ()
     """How each of the scopes right below it stands: "open", "failed" or "done"."""
 
 
-def rooted(marks: Sequence[Mark]) -> Node:
+def rooted(operations: Sequence[Operation]) -> Node:
     """All places below one root."""
     root = Node("")
-    for mark in marks:
+    for operation in operations:
         node = root
-        for part in mark.location.split("/"):
+        for part in operation.location.split("/"):
             node = node.below.setdefault(part, Node(part))
-        node.mark = mark
+        node.operation = operation
     return root
 
 
@@ -55,14 +55,14 @@ def lines(node: Node, guides: str = "") -> Iterator[Line]:
             if index == HEAD:
                 yield Line(guides, f"… {cut:,} more", None)
             continue
-        branches = [_standing(branch) for branch in child.below.values()] if is_map(child.mark) else ()
-        yield Line(guides, child.name, child.mark, branches)
+        branches = [_standing(branch) for branch in child.below.values()] if is_map(child.operation) else ()
+        yield Line(guides, child.name, child.operation, branches)
         yield from lines(child, f"{guides}  ")
 
 
-def is_map(mark: Mark | None) -> bool:
-    """Whether a mark is that of a map."""
-    return mark is not None and mark.kind == "map"
+def is_map(operation: Operation | None) -> bool:
+    """Whether a operation is that of a map."""
+    return operation is not None and operation.kind == "map"
 
 
 def _standing(branch: Node) -> str:
@@ -71,17 +71,17 @@ def _standing(branch: Node) -> str:
     todo = [branch]
     while todo:
         node = todo.pop()
-        if node.mark is not None:
-            found.add(node.mark.status)
+        if node.operation is not None:
+            found.add(node.operation.status)
         todo += node.below.values()
     return "open" if "open" in found else "failed" if found & {"failed", "cancelled"} else "done"
 
 
 def _folded(node: Node) -> Node:
     """A scope with one thing in it is drawn on the line of that thing."""
-    while node.mark is None and len(node.below) == 1:
+    while node.operation is None and len(node.below) == 1:
         (child,) = node.below.values()
-        node = Node(f"{node.name}/{child.name}", child.mark, child.below)
+        node = Node(f"{node.name}/{child.name}", child.operation, child.below)
     return node
 
 
@@ -109,89 +109,93 @@ def drawn(
 
 def _rows(history: History, run_id: str, now: int, children: Mapping[str, History], guides: str) -> Iterator[Row]:
     for line in lines(rooted(history.current()), guides):
-        mark = line.mark
-        if mark is None:
+        operation = line.operation
+        if operation is None:
             yield Text(f"{line.guides}  {line.name}", style="dim"), Text(), Text()
             continue
-        if mark.kind == "map":
-            yield _map_row(line, mark, now)
+        if operation.kind == "map":
+            yield _map_row(line, operation, now)
             continue
-        glyph = (GLYPHS.get(mark.status, "–"), STYLES.get(mark.status, "cyan"))
-        place = Text.assemble(line.guides, glyph, f" {line.name}", (_kind(mark), "dim"))
-        yield place, Text(took_text(mark, now), style="dim"), outcome(mark, run_id)
-        if mark.child in children:
-            yield from _rows(children[mark.child], mark.child, now, children, f"{line.guides}    ")
+        glyph = (GLYPHS.get(operation.status, "–"), STYLES.get(operation.status, "cyan"))
+        place = Text.assemble(line.guides, glyph, f" {line.name}", (_kind(operation), "dim"))
+        yield place, Text(took_text(operation, now), style="dim"), outcome(operation, run_id)
+        if operation.child in children:
+            yield from _rows(children[operation.child], operation.child, now, children, f"{line.guides}    ")
 
 
-def _map_row(line: Line, mark: Mark, now: int) -> Row:
+def _map_row(line: Line, operation: Operation, now: int) -> Row:
     """A map is as far as its branches are."""
-    total = int(mark.output)
+    total = int(operation.output)
     counts = Counter(line.branches)
     status = "open" if counts["open"] else "failed" if counts["failed"] else "done"
     told = counted(total, "item")
     if status == "open":
         told = f"{len(line.branches) - counts['open']:,} of {total:,}"
     glyph = (GLYPHS[status], STYLES.get(status, "cyan"))
-    length = age(now - mark.started) if status == "open" else ""
+    length = age(now - operation.started) if status == "open" else ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
     style = "red" if status == "failed" else "cyan" if status == "open" else ""
     return Text.assemble(line.guides, glyph, f" {line.name}"), Text(length, style="dim"), Text(told + failed, style)
 
 
-def _kind(mark: Mark) -> str:
-    own = mark.location.rpartition("/")[2].partition("#")[0]
-    if mark.kind == own:
+def _kind(operation: Operation) -> str:
+    own = operation.location.rpartition("/")[2].partition("#")[0]
+    if operation.kind == own:
         return ""
-    if mark.kind == "step":
-        return "" if mark.what == own else f"  {mark.what}"
-    if mark.kind == "loop":
-        return f"  {mark.rounds} round{'s' if mark.rounds != 1 else ''}"
-    if mark.kind == "child":
-        return f"  run {mark.child}"
-    return f"  {mark.kind}"
+    if operation.kind == "step":
+        return "" if operation.what == own else f"  {operation.what}"
+    if operation.kind == "loop":
+        return f"  {operation.rounds} round{'s' if operation.rounds != 1 else ''}"
+    if operation.kind == "child":
+        return f"  run {operation.child}"
+    return f"  {operation.kind}"
 
 
-def took_text(mark: Mark, now: int) -> str:
+def took_text(operation: Operation, now: int) -> str:
     """How long it took, or has been under way."""
-    if mark.ended is None:
-        return age(now - mark.started)
-    return took(mark.ended - mark.started) if mark.ended > mark.started else ""
+    if operation.ended is None:
+        return age(now - operation.started)
+    return took(operation.ended - operation.started) if operation.ended > operation.started else ""
 
 
-def outcome(mark: Mark, run_id: str) -> Text:
+def outcome(operation: Operation, run_id: str) -> Text:
     """What came of it, or what it waits for."""
-    tries = f"{mark.attempts} attempts · " if mark.attempts > 1 and mark.status != "open" else ""
-    if mark.status == "failed" and mark.failure is not None:
-        return Text(tries + failure_text(mark.failure), style="red")
-    if mark.status == "open":
-        return Text(waiting(mark, run_id), style="cyan")
-    if mark.status != "done":
-        return Text(f"{mark.status}: {mark.why}" if mark.why else mark.status, style="dim")
-    if mark.kind in ("race", "set"):
-        return Text(f"{mark.what} won" if mark.kind == "race" else mark.what, style="dim")
-    result = moment(int(mark.output)) if mark.kind == "now" else value(mark.output)
-    return Text.assemble(tries + (result if result != "null" else ""), (f"  ({mark.why})" if mark.why else "", "dim"))
+    tries = f"{operation.attempts} attempts · " if operation.attempts > 1 and operation.status != "open" else ""
+    if operation.status == "failed" and operation.failure is not None:
+        return Text(tries + failure_text(operation.failure), style="red")
+    if operation.status == "open":
+        return Text(waiting(operation, run_id), style="cyan")
+    if operation.status != "done":
+        return Text(f"{operation.status}: {operation.why}" if operation.why else operation.status, style="dim")
+    if operation.kind in ("race", "set"):
+        return Text(f"{operation.what} won" if operation.kind == "race" else operation.what, style="dim")
+    result = moment(int(operation.output)) if operation.kind == "now" else value(operation.output)
+    return Text.assemble(
+        tries + (result if result != "null" else ""), (f"  ({operation.why})" if operation.why else "", "dim")
+    )
 
 
-def waiting(mark: Mark, run_id: str) -> str:
-    """What an open mark waits for, in words, with what would help."""
-    until = f" until {moment(mark.due)}" if mark.due else ""
-    match mark.kind:
+def waiting(operation: Operation, run_id: str) -> str:
+    """What an open operation waits for, in words, with what would help."""
+    until = f" until {moment(operation.due)}" if operation.due else ""
+    match operation.kind:
         case "step" | "undo":
-            if mark.why:
-                return f"{mark.why}{until}"
-            if mark.idle and not mark.due:
-                return mark.idle
-            if mark.failure is None:
-                return f"attempt {mark.attempts}" if mark.attempts > 1 else "under way"
-            again = f"attempt {mark.attempts} of {mark.attempts_max}{f' at {moment(mark.due)}' if mark.due else ''}"
-            return f"{again}, after {failure_text(mark.failure)}"
+            if operation.why:
+                return f"{operation.why}{until}"
+            if operation.idle and not operation.due:
+                return operation.idle
+            if operation.failure is None:
+                return f"attempt {operation.attempts}" if operation.attempts > 1 else "under way"
+            again = f"attempt {operation.attempts} of {operation.attempts_max}"
+            again += f" at {moment(operation.due)}" if operation.due else ""
+            return f"{again}, after {failure_text(operation.failure)}"
         case "sleep":
             return f"asleep{until}"
         case "receive":
-            return f'waits for the message "{mark.what}"{until}: weft send {run_id} {mark.what.split(" or ")[0]} BODY'
+            name = operation.what.split(" or ")[0]
+            return f'waits for the message "{operation.what}"{until}: weft send {run_id} {name} BODY'
         case "ask":
-            return f'"{mark.what}"{until}: weft decide {run_id}:{mark.location} approve'
+            return f'"{operation.what}"{until}: weft decide {run_id}:{operation.location} approve'
         case "child":
-            return f"waits for {mark.child}"
+            return f"waits for {operation.child}"
     return "under way"

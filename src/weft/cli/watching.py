@@ -11,15 +11,15 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from weft.cli.activity import Activity, activity_of, forget_idle, note_idle
-from weft.cli.history import History, Mark
 from weft.cli.output import Text, age, console, failure_text, moment, status_text, took, value
 from weft.cli.place import found
 from weft.cli.showing import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
+from weft.observe.explain import explain
+from weft.observe.history import History, Operation
+from weft.observe.hosting import NOT_HOSTED
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.door import Door
-from weft.runtime.explain import explain
-from weft.runtime.hosting import NOT_HOSTED
 from weft.runtime.unreadable import readable
 
 LOOK_SECONDS = 0.1
@@ -48,9 +48,9 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
         return 0 if last.status == "completed" else 1
 
 
-async def _catch_up(door: Door, row: RunRow, history: History) -> list[tuple[StoredEvent, Mark | None]]:
+async def _catch_up(door: Door, row: RunRow, history: History) -> list[tuple[StoredEvent, Operation | None]]:
     """Take in what was committed since the last look. An event that cannot be read is the last one."""
-    news: list[tuple[StoredEvent, Mark | None]] = []
+    news: list[tuple[StoredEvent, Operation | None]] = []
     while True:
         page, _ = await readable(door, row, after=history.seq, limit=PAGE)
         news += [(stored, history.add(stored)) for stored in page]
@@ -96,7 +96,7 @@ class _Look:
         self._found = Activity()
 
     async def again(self, row: RunRow, history: History) -> None:
-        """Find out how far the run is, and mark its tasks that nobody performs."""
+        """Find out how far the run is, and note its tasks that nobody performs."""
         seq, at = self._seen
         now = time.monotonic()
         if row.seq != seq or now - at > HOSTS_SECONDS:
@@ -142,8 +142,8 @@ async def _report(out: Console, door: Door, row: RunRow, history: History) -> No
     """What is recorded, then a line for each change, also of who works on it."""
     look, quiet = _Look(door), ""
     await look.again(row, history)
-    for mark in history.current():
-        out.print(_said(mark, mark.ended or mark.started, row.id))
+    for operation in history.current():
+        out.print(_said(operation, operation.ended or operation.started, row.id))
     while history.ended is None:
         for stored, changed in await _catch_up(door, row, history):
             for line in _changes(stored, changed, row.id, history):
@@ -160,20 +160,20 @@ async def _report(out: Console, door: Door, row: RunRow, history: History) -> No
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _changes(stored: StoredEvent, mark: Mark | None, run_id: str, history: History) -> Iterator[Text]:
-    if mark is not None:
-        yield _said(mark, stored.at, run_id)
+def _changes(stored: StoredEvent, operation: Operation | None, run_id: str, history: History) -> Iterator[Text]:
+    if operation is not None:
+        yield _said(operation, stored.at, run_id)
     elif b'"kind":"run_' in stored.body and history.ended is None:
         yield Text(f"{moment(stored.at)}  {history.status}{f': {history.held}' if history.held else ''}")
 
 
-def _said(mark: Mark, at: int, run_id: str) -> Text:
-    if mark.status == "open":
-        what = waiting(mark, run_id)
-    elif mark.failure is not None and mark.status == "failed":
-        what = failure_text(mark.failure)
+def _said(operation: Operation, at: int, run_id: str) -> Text:
+    if operation.status == "open":
+        what = waiting(operation, run_id)
+    elif operation.failure is not None and operation.status == "failed":
+        what = failure_text(operation.failure)
     else:
-        result = value(mark.output)
-        what = f"{mark.status}{f' in {took(mark.ended - mark.started)}' if mark.ended else ''}"
+        result = value(operation.output)
+        what = f"{operation.status}{f' in {took(operation.ended - operation.started)}' if operation.ended else ''}"
         what += f": {result}" if result != "null" else ""
-    return Text(f"{moment(at)}  {GLYPHS.get(mark.status, '–')} {mark.location}  {what}")
+    return Text(f"{moment(at)}  {GLYPHS.get(operation.status, '–')} {operation.location}  {what}")

@@ -13,8 +13,8 @@ from msgspec import Meta, Raw
 
 from weft.core.run.state import Status
 from weft.errors import Failure
+from weft.observe.progress import Progress
 from weft.ports.store import RunRow
-from weft.runtime.progress import Progress
 from weft.server.problems import Problem
 from weft.server.request import Form
 

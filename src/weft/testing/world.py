@@ -19,9 +19,9 @@ from weft.authoring.policies import Duration
 from weft.authoring.runnable import Runnable
 from weft.core.durations import duration_ms
 from weft.errors import NotRunning, UsageError
+from weft.observe.explain import Waiting
 from weft.runtime.door import Door
 from weft.runtime.engine import World as Surroundings
-from weft.runtime.explain import Waiting
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import InlineExecutor, SeededIds, SimClock

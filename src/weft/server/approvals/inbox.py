@@ -11,8 +11,8 @@ import msgspec
 from weft.core import commands as c
 from weft.core import values
 from weft.errors import NotAllowed
+from weft.observe.questions import RUNS_PER_PAGE, OpenQuestion, listed_in, runs_that_ask
 from weft.runtime.door import Door
-from weft.runtime.questions import RUNS_PER_PAGE, OpenQuestion, listed_in, runs_that_ask
 from weft.server import views
 from weft.server.endpoints.places import named
 from weft.server.identity import Identity

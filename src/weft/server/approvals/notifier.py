@@ -20,11 +20,11 @@ from weft.core import events as e
 from weft.core.ids import RunUid, tenant_prefix
 from weft.core.run.questions import is_group
 from weft.errors import Refused, WeftError
+from weft.observe.questions import OpenQuestion, listed_in, runs_that_ask
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.insist import insist
-from weft.runtime.questions import OpenQuestion, listed_in, runs_that_ask
-from weft.server.approvals.clicking import LinkPair, pair
 from weft.server.approvals.inbox import approval_view
+from weft.server.approvals.link_pages import LinkPair, pair
 from weft.server.approvals.links import Links
 from weft.server.approvals.settings import Telling, telling_here
 from weft.server.views import Approval, Moment, known_moment

@@ -10,11 +10,11 @@ from msgspec import Raw
 
 from weft.core.ids import Millis, RunId
 from weft.errors import NotFound, RunUnreadable, StoreError
+from weft.observe.explain import Explanation, explain
+from weft.observe.progress import progress_of
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
-from weft.runtime.explain import Explanation, explain
-from weft.runtime.progress import progress_of
 from weft.runtime.unreadable import problem_of, readable
 from weft.server import views
 from weft.server.live.frames import event_view

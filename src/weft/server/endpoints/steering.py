@@ -11,7 +11,7 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RunId
 from weft.errors import StoreError
-from weft.runtime.explain import force_hint
+from weft.observe.explain import force_hint
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.unreadable import NOT_UNDONE
 from weft.server import views

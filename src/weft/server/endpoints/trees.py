@@ -9,9 +9,9 @@ from msgspec import Raw
 
 from weft.core.ids import RunId
 from weft.errors import NotFound, RunUnreadable
+from weft.observe.history import History, Operation
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
-from weft.runtime.history import History, Mark
 from weft.server import views
 from weft.server.endpoints.runs import found
 from weft.server.request import Call
@@ -29,22 +29,22 @@ async def show_tree(call: Call) -> views.Tree:
 async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]) -> views.Tree:
     """``room``: how many runs may still be shown; counted down by all branches together."""
     room[0] -= 1
-    marks = (await _history(door, row)).current()
-    shown = marks[-limit:]
-    left_out = len(marks) - len(shown)
+    operations = (await _history(door, row)).current()
+    shown = operations[-limit:]
+    left_out = len(operations) - len(shown)
     children: list[views.Tree] = []
-    for mark in shown:
-        if not mark.child:
+    for operation in shown:
+        if not operation.child:
             continue
         if not depth or room[0] <= 0:
             left_out += 1
             continue
         try:
-            child = await door.row(RunId(mark.child))
+            child = await door.row(RunId(operation.child))
         except NotFound:
             continue
         children.append(await _tree(door, child, depth - 1, limit, room))
-    places = [_place(mark) for mark in shown]
+    places = [_place(operation) for operation in shown]
     return views.Tree(run=views.run_view(row), places=places, children=children, left_out=left_out)
 
 
@@ -59,18 +59,18 @@ async def _history(door: Door, row: RunRow) -> History:
     return history
 
 
-def _place(mark: Mark) -> views.Place:
+def _place(operation: Operation) -> views.Place:
     return views.Place(
-        place=mark.location,
-        kind=mark.kind,
-        status=mark.status,
-        started_at=views.known_moment(mark.started),
-        ended_at=views.moment(mark.ended),
-        due_at=views.moment(mark.due) if mark.status == "open" else None,
-        what=mark.what,
-        attempts=mark.attempts,
-        rounds=mark.rounds,
-        output=Raw(mark.output) if mark.status == "done" else None,
-        failure=mark.failure,
-        child=mark.child,
+        place=operation.location,
+        kind=operation.kind,
+        status=operation.status,
+        started_at=views.known_moment(operation.started),
+        ended_at=views.moment(operation.ended),
+        due_at=views.moment(operation.due) if operation.status == "open" else None,
+        what=operation.what,
+        attempts=operation.attempts,
+        rounds=operation.rounds,
+        output=Raw(operation.output) if operation.status == "done" else None,
+        failure=operation.failure,
+        child=operation.child,
     )

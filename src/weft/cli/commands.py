@@ -1,0 +1,581 @@
+"""The commands of ``weft``: each command, its options and one line about it. What they do is in the other modules.
+
+Every parameter is text or a flag; commands read their own numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import cache
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from weft.cli.parser import LOOKING, OTHER, RUNNING, STEERING, CommandGroup, TextCommand
+
+F = TypeVar("F", bound=Callable[..., None])
+
+
+cli = typer.Typer(
+    cls=CommandGroup,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 110},
+    epilog="RUN is an id or the beginning of one. The store is --url, WEFT_URL or [tool.weft] url in pyproject.toml, "
+    "else sqlite:///weft.db.",
+)
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as Typer calls it
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@cli.callback()
+def weft(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Durable workflows for Python: start runs, look at them, steer them."""
+
+
+@cache
+def command_line() -> Any:
+    """The parser."""
+    return typer.main.get_command(cli)
+
+
+def declare(panel: str, name: str | None = None) -> Callable[[F], F]:
+    """Register a function as a command of ``weft``."""
+    return cli.command(name, cls=TextCommand, rich_help_panel=panel)
+
+
+Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The store, such as sqlite:///shop/weft.db.")]
+AppFile = Annotated[
+    str | None,
+    typer.Option("--app", metavar="FILE[:NAME]", help="The file with the weft.App, also [tool.weft] app."),
+]
+Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or the beginning of it.")]
+Arguments = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments by name, read by their declared types.")
+]
+Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
+Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="Its id; the same id again is the same run.")]
+WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.")]
+
+
+def _wait(coroutine: Coroutine[Any, Any, int | None]) -> None:
+    # The help does without it.
+    import asyncio
+
+    code = asyncio.run(coroutine)
+    if code:
+        raise typer.Exit(code)
+
+
+def _count(text: str | None, option: str, least: int) -> int:
+    if text is None or not text.isascii() or not text.isdigit() or int(text) < least:
+        raise typer.BadParameter(f"{text!r} is not a number of at least {least}.", param_hint=option)
+    return int(text)
+
+
+# --- run ----------------------------------------------------------------------------------------------------------
+
+
+@declare(RUNNING)
+def run(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[FILE[:NAME]] WORKFLOW [KEY=VALUE]...",
+            help="The file (or module) with the weft.App, else that of --app; the workflow; its arguments, by name.",
+        ),
+    ],
+    *,
+    id: Id = None,
+    input: Input = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Start or continue a run here, wait for it, print its result."""
+    from weft.cli.running import Wish, run_here
+
+    run_here(Wish(words, app, input, id), url=url, json=json)
+
+
+@declare(RUNNING)
+def start(
+    workflow: Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name; not with --goal.")] = "",
+    arguments: Arguments = None,
+    *,
+    goal: Annotated[
+        list[str] | None, typer.Option(metavar="STEP[,STEP]...", help="Start a run for these goals instead.")
+    ] = None,
+    id: Id = None,
+    input: Input = None,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Hand a run to the process that hosts the workflow or can reach the goals, print its id."""
+    from weft.cli.running import start_elsewhere, start_goals
+
+    words = arguments or []
+    goals = [name for names in goal or [] for name in names.split(",") if name]
+    if goals:
+        words = [workflow, *words] if workflow else words
+        _wait(start_goals(goals, words=words, source=input, id=id, url=url, app=app))
+        return
+    if not workflow:
+        raise typer.BadParameter("Name a workflow, or --goal.", param_hint="WORKFLOW")
+    _wait(start_elsewhere(workflow, words=words, source=input, id=id, url=url, app=app))
+
+
+Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE[:NAME]]...", help="The files with the apps.")]
+
+
+@declare(RUNNING)
+def serve(
+    files: Files = None,
+    *,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[str, typer.Option(metavar="N", help="On which port; 0 takes a free one.")] = "8420",
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(metavar="Q", help="Perform only steps of this queue, leave others to workers; may be repeated."),
+    ] = None,
+    url: Url = None,
+) -> None:
+    """Host apps and answer requests: engine, HTTP API and status page in one process."""
+    from weft.cli.serving import serve as serve_apps
+
+    serve_apps(files or [], host=host, port=_count(port, "--port", 0), queues=queue or [], url=url)
+
+
+@declare(RUNNING)
+def worker(
+    files: Files = None,
+    *,
+    queue: Annotated[list[str] | None, typer.Option(metavar="Q", help="Its steps; may be repeated.")] = None,
+    url: Url = None,
+) -> None:
+    """Perform steps of a queue for runs that other processes host."""
+    from weft.cli.serving import work
+
+    work(files or [], queues=queue or ["default"], url=url)
+
+
+# --- look ---------------------------------------------------------------------------------------------------------
+
+
+@declare(LOOKING, "list")
+def list_(
+    *,
+    workflow: Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")] = None,
+    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only runs that are running, failed, …")] = None,
+    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only runs started since: 2h, 2026-01-31.")] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only runs with this attribute; may be repeated.")
+    ] = None,
+    limit: Annotated[str, typer.Option(metavar="N", help="How many at once.")] = "20",
+    cursor: Annotated[str | None, typer.Option(metavar="CURSOR", help="Where the page before ended.")] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Find runs, newest first."""
+    from weft.cli.listing import Wanted, print_runs
+
+    wanted = Wanted(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor)
+    _wait(print_runs(wanted, url=url, app=app, json=json))
+
+
+@declare(LOOKING)
+def show(
+    run: Run,
+    *,
+    tree: Annotated[bool, typer.Option("--tree", help="List what it recorded, and child runs too.")] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Print the picture of a graph or goal run as SVG.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """One run: where it stands and what it has recorded, drawn."""
+    from weft.cli.showing import print_picture, print_run
+
+    if svg or mermaid:
+        _wait(print_picture(run, kind="svg" if svg else "mermaid", url=url, app=app))
+        return
+    _wait(print_run(run, children=tree, url=url, app=app, json=json))
+
+
+@declare(LOOKING)
+def events(
+    run: Run,
+    *,
+    after: Annotated[str, typer.Option(metavar="N", help="Only events after this number.")] = "0",
+    follow: Annotated[bool, typer.Option("--follow", help="Also those to come, until the run is over.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+    json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
+) -> None:
+    """The log of a run."""
+    from weft.cli.logbook import print_events
+
+    _wait(print_events(run, after=_count(after, "--after", 0), follow=follow, url=url, app=app, json=json))
+
+
+@declare(LOOKING)
+def watch(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """Follow a run live until it is over or held, then print its result; with --json its log, line by line."""
+    if json:
+        from weft.cli.logbook import print_events
+
+        _wait(print_events(run, after=0, follow=True, url=url, app=app, json=True))
+        return
+    from weft.cli.watching import watch_run
+
+    _wait(watch_run(run, url=url, app=app))
+
+
+@declare(LOOKING)
+def explain(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """What a run waits for, since when, and what would unblock it."""
+    from weft.cli.showing import print_explanation
+
+    _wait(print_explanation(run, url=url, app=app, json=json))
+
+
+@declare(LOOKING)
+def inbox(
+    question: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Only this one, with what it is about.")
+    ] = None,
+    *,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="NAME", help="Only those that this person, role: or team: may answer.")
+    ] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Questions that wait for a person."""
+    from weft.cli.questions import print_inbox
+
+    _wait(print_inbox(question, of=of, url=url, app=app, json=json))
+
+
+@declare(LOOKING)
+def plan(
+    goals: Annotated[list[str], typer.Argument(metavar="GOAL...", help="The steps whose outcome is wanted.")],
+    *,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY[=VALUE]", help="A fact that will be given; may be repeated."),
+    ] = None,
+    freeze: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Store the plan as a graph of this name, which plans nothing.")
+    ] = None,
+    svg: Annotated[bool, typer.Option("--svg", help="Print its picture as SVG.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """What reaching a goal takes: the steps, why, and what is missing."""
+    from weft.cli.planning import Shown, print_plan
+
+    _wait(print_plan(goals, given or [], Shown(json, svg, mermaid, freeze), url=url, app=app))
+
+
+@declare(LOOKING)
+def steps(
+    action: Annotated[str, typer.Argument(metavar="[list|register|update|unregister]")] = "list",
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE|ID]...", help="Files with steps, or the steps to take out.")
+    ] = None,
+    *,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Steps that goals are planned with, and their health; or change them."""
+    from weft.cli.catalogue import change_steps, print_steps
+
+    if action == "list":
+        _wait(print_steps(url=url, app=app, json=json))
+        return
+    if action not in ("register", "update", "unregister"):
+        raise typer.BadParameter(f"{action!r} is none of list, register, update, unregister.", param_hint="ACTION")
+    if not words:
+        raise typer.BadParameter("say which: a file with steps, or for unregister their ids.", param_hint="FILE|ID")
+    _wait(change_steps(action, words, url=url, app=app))
+
+
+@declare(LOOKING)
+def workflows(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only versions of this one.")] = None,
+    *,
+    tag: Annotated[
+        str | None, typer.Option(metavar="TAG=VERSION", help="Let a tag stand for a version of NAME.")
+    ] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Graphs that were hosted: their versions and tags."""
+    from weft.cli.definitions import print_definitions, tag_definition
+
+    if tag is not None:
+        _wait(tag_definition(name, tag, url=url, app=app))
+        return
+    _wait(print_definitions(name, url=url, app=app, json=json))
+
+
+@declare(LOOKING)
+def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """The store: where it is, its size, how many runs."""
+    from weft.cli.listing import print_status
+
+    _wait(print_status(url=url, app=app, json=json))
+
+
+@declare(LOOKING)
+def hosts(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
+    """Who works on what: every host, what it owns, and when it was last seen."""
+    from weft.cli.hosts import print_hosts
+
+    _wait(print_hosts(url=url, app=app, json=json))
+
+
+# --- steer --------------------------------------------------------------------------------------------------------
+
+
+@declare(STEERING)
+def send(
+    run: Run,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that the run waits for.")],
+    body: Annotated[str, typer.Argument(metavar="[BODY]", help="JSON, or text; - reads it from stdin.")] = "null",
+    *,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="The same key twice is one message.")] = None,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Deliver a message to a run."""
+    from weft.cli.steering import send_message
+
+    _wait(send_message(run, name, body, key=key, url=url, app=app))
+
+
+@declare(STEERING)
+def decide(
+    question: Annotated[str, typer.Argument(metavar="ID", help="RUN:PLACE, as weft inbox lists it.")],
+    answer: Annotated[str, typer.Argument(metavar="approve|reject")],
+    *,
+    form: Annotated[
+        list[str] | None,
+        typer.Option(metavar="JSON|KEY=VALUE", help="What the form asks for; KEY=VALUE may be repeated."),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
+    by: Annotated[str | None, typer.Option(metavar="NAME", help="Who decides; else your login name.")] = None,
+    digest: Annotated[
+        str, typer.Option(metavar="DIGEST", help="Of what you saw, as weft inbox ID shows it; else what is asked now.")
+    ] = "",
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Answer a question of a run."""
+    from weft.cli.questions import Given, answer_question
+
+    if answer not in ("approve", "reject"):
+        raise typer.BadParameter(f"{answer!r} is neither approve nor reject.", param_hint="approve|reject")
+    given = Given(answer == "approve", form or [], reason, by, digest)
+    _wait(answer_question(question, given, url=url, app=app))
+
+
+@declare(STEERING)
+def cancel(
+    run: Run,
+    *,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Do not ask the code of the run.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Stop a run; what it did is undone, newest first."""
+    from weft.cli.steering import cancel_run
+
+    _wait(cancel_run(run, reason=reason, force=force, url=url, app=app))
+
+
+@declare(STEERING)
+def pause(run: Run, *, url: Url = None, app: AppFile = None) -> None:
+    """No new work until it is resumed."""
+    from weft.cli.steering import pause_run
+
+    _wait(pause_run(run, url=url, app=app))
+
+
+@declare(STEERING)
+def resume(run: Run, *, url: Url = None, app: AppFile = None) -> None:
+    """Release a paused run, or one that was held for a person."""
+    from weft.cli.steering import resume_run
+
+    _wait(resume_run(run, url=url, app=app))
+
+
+@declare(STEERING)
+def retry(
+    run: Run,
+    *,
+    place: Annotated[
+        str, typer.Option("--from", metavar="PLACE", help="Perform everything anew from this place on.")
+    ] = "",
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Try a failed run again; what it has recorded is not repeated."""
+    from weft.cli.steering import retry_run
+
+    _wait(retry_run(run, place=place, url=url, app=app))
+
+
+@declare(STEERING)
+def dlq(
+    action: Annotated[str, typer.Argument(metavar="list|requeue|discard")] = "list",
+    letter: Annotated[str | None, typer.Argument(metavar="[ID]", help="RUN:TOKEN, as the list has it.")] = None,
+    *,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Dead letters: work that failed for good and that no edge took."""
+    from weft.cli.dead_letters import change_letter, print_letters
+
+    if action == "list":
+        _wait(print_letters(letter, url=url, app=app, json=json))
+        return
+    if action not in ("requeue", "discard"):
+        raise typer.BadParameter(f"{action!r} is none of list, requeue, discard.", param_hint="list|requeue|discard")
+    if letter is None:
+        raise typer.BadParameter("say which letter: weft dlq list shows them.", param_hint="ID")
+    _wait(change_letter(action, letter, url=url, app=app))
+
+
+@declare(STEERING)
+def queue(
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.")] = None,
+    *,
+    concurrency: Annotated[
+        str | None, typer.Option(metavar="N", help="Let no more of its tasks be in hands at once; none: any number.")
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="N/TIME", help="Hand out no more in that time, as in 10/s or 500/1h; or none.")
+    ] = None,
+    priority: Annotated[str | None, typer.Option(metavar="N", help="Higher comes first; 0 is usual.")] = None,
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Queues: what waits, what is in hands, and the limits that hold over all hosts; or set these."""
+    from weft.cli.queues import Change, limit_queue, print_queues
+
+    change = Change(concurrency, rate, priority)
+    if change.is_empty():
+        _wait(print_queues(name, url=url, app=app, json=json))
+        return
+    if name is None:
+        raise typer.BadParameter("say which queue: weft queue NAME --concurrency 5.", param_hint="NAME")
+    _wait(limit_queue(name, change, url=url, app=app))
+
+
+# --- more ---------------------------------------------------------------------------------------------------------
+
+
+@declare(OTHER)
+def check(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Graph documents, or the app.py that has them.")
+    ],
+    *,
+    json: Json = False,
+) -> None:
+    """Look for what a graph's runs could run into: deadlocks, joins that never fill, loops without exit."""
+    from weft.cli.checking import check_documents
+
+    if check_documents(files, json=json):
+        raise typer.Exit(1)
+
+
+@declare(OTHER)
+def migrate(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the SQL instead, and change nothing.")] = False,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Bring the store to the schema of this version."""
+    from weft.cli.migrating import migrate_store
+
+    _wait(migrate_store(dry_run=dry_run, url=url, app=app))
+
+
+@declare(OTHER)
+def keys(
+    action: Annotated[str, typer.Argument(metavar="create|list|revoke")] = "list",
+    subject: Annotated[
+        str | None, typer.Argument(metavar="[NAME|ID]", help="Who will use a new key; the key to revoke.")
+    ] = None,
+    *,
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCOPE", help="read, start, decide, operate, work or admin; may be repeated."),
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="GROUP", help="role:NAME or team:NAME to answer as; may be repeated.")
+    ] = None,
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose runs it sees; else those of all.")] = "",
+    expires: Annotated[str, typer.Option(metavar="TIME", help="How long it is good: 90d, or never.")] = "365d",
+    url: Url = None,
+    app: AppFile = None,
+    json: Json = False,
+) -> None:
+    """Keys to the API: make one, list them, revoke one. The first one closes the API to everybody without."""
+    from weft.cli.keys import create_key, print_keys, revoke_key, wished
+
+    if action == "list":
+        _wait(print_keys(url=url, app=app, json=json))
+        return
+    if action not in ("create", "revoke"):
+        raise typer.BadParameter(f"{action!r} is none of create, list, revoke.", param_hint="create|list|revoke")
+    if subject is None:
+        raise typer.BadParameter("say whose, or which: weft keys list shows them.", param_hint="NAME|ID")
+    if action == "revoke":
+        _wait(revoke_key(subject, url=url, app=app))
+        return
+    wish = wished(subject, scope, group, tenant)
+    _wait(create_key(wish, expires=expires, url=url, app=app, json=json))
+
+
+@declare(OTHER, "help")
+def help_(
+    code: Annotated[str | None, typer.Argument(metavar="[CODE]", help="The code that an error named.")] = None,
+) -> None:
+    """Explain an error code, or list them all."""
+    from weft.cli.helping import print_page
+
+    print_page(code)
+
+
+@declare(OTHER)
+def version() -> None:
+    """Print the version of Weft."""
+    from importlib.metadata import version as version_of
+
+    print(version_of("weft"))

@@ -1,0 +1,54 @@
+"""How states and arrows look in a terminal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+
+from weft.observe.pictures.model import Arrow, ArrowKind, Box, Mark
+
+GLYPHS: Final[dict[Mark, str]] = {
+    "idle": "○",
+    "done": "✓",
+    "working": "●",
+    "waiting": "◐",
+    "queued": "⋯",
+    "failed": "✗",
+    "skipped": "–",
+}
+STYLES: Final[dict[Mark, str]] = {
+    "idle": "",
+    "done": "32",
+    "working": "1;36",
+    "waiting": "33",
+    "queued": "35",
+    "failed": "1;31",
+    "skipped": "2",
+}
+ARROW_STYLES: Final[dict[ArrowKind, str]] = {"main": "", "back": "34", "error": "31", "timeout": "33"}
+DASHED: Final[frozenset[ArrowKind]] = frozenset({"error", "timeout"})
+DIM: Final = "2"
+BOLD: Final = "1"
+
+
+def clipped(text: str, cells_max: int) -> str:
+    """The text in at most so many cells."""
+    if cell_len(text) <= cells_max:
+        return text
+    return set_cell_size(text, cells_max - 1).rstrip() + "…" if cells_max > 0 else ""
+
+
+def headline(box: Box, *, live: bool) -> str:
+    """A box in a few words: its glyph, its title, how often it was done."""
+    times = f" ×{box.times}" if box.times > 1 else ""
+    glyph = f"{GLYPHS[box.mark]} " if live else ""
+    return f"{glyph}{box.title or ('start' if box.shape == 'start' else box.id)}{times}"
+
+
+def arrow_style(arrow: Arrow, *, live: bool) -> str:
+    """Where a run is shown, ways that it did not go are faint."""
+    style = ARROW_STYLES[arrow.kind]
+    if live and not arrow.taken:
+        return f"{DIM};{style}" if style else DIM
+    return style

@@ -1,0 +1,223 @@
+"""The log of a run as a person reads it: a operation per recorded operation, with its place, its attempts and its time.
+
+The state of a run forgets what it does not need again (rounds of loops, losers of races); the log does not, and neither
+does this.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.core import events as e
+from weft.core.code.locations import readable
+from weft.errors import Failure
+from weft.observe.history_goal import GoalOperations
+from weft.observe.operations import Operation, end, new_operation
+from weft.ports.store import StoredEvent
+
+__all__ = ["OVER", "History", "Operation"]
+
+OVER = ("completed", "failed", "cancelled")
+
+
+class History:
+    """Grows by one event at a time."""
+
+    def __init__(self) -> None:
+        self.operations: dict[int, Operation] = {}
+        self.status = "running"
+        self.seq = 0
+        self.started: int | None = None
+        self.ended: int | None = None
+        self.input = b"null"
+        self.output = b"null"
+        self.failure: Failure | None = None
+        self.reason = ""
+        self.retries = 0
+        self.held = ""
+        self.not_undone: list[str] = []
+        self._names = ["~", "&"]
+        self._newest: dict[str, int] = {}
+        self._letters: dict[str, bytes] = {}
+        self._visits: dict[str, int] = {}
+        self._goal: GoalOperations | None = None
+
+    def current(self) -> list[Operation]:
+        """The newest operation of every place, in order of their beginning."""
+        return [self.operations[number] for number in sorted(self._newest.values())]
+
+    def open(self) -> list[Operation]:
+        return [operation for operation in self.current() if operation.status == "open"]
+
+    def add(self, stored: StoredEvent) -> Operation | None:
+        """Take in the next event; the operation that it made or changed."""
+        event = e.decode(stored.body)
+        self.seq = stored.seq
+        if isinstance(event, e.RunStarted) and event.style == "goal":
+            self._goal = GoalOperations(self.operations, self._keep)
+        told = self._goal.take(event, stored) if self._goal is not None else None
+        if told is not None:
+            return told
+        if getattr(event, "token", ""):
+            return self._at_node(event, stored)
+        at = getattr(event, "at", None)
+        if isinstance(event, e.MessageAnswered) and not at:
+            return None  # nobody in the run did this: a message was taken that nobody answers, or refused
+        if at is not None:
+            return self._begin(event, at, stored)
+        operation = self._subject(event, stored)
+        if operation is None:
+            self._live(event, stored.at)
+        else:
+            self._change(operation, event, stored.at)
+        return operation
+
+    # --- graphs ---------------------------------------------------------------------------------------------------
+
+    def _at_node(self, event: Any, stored: StoredEvent) -> Operation | None:
+        """What happens at a node of a graph: work that begins, or a token that leaves without any."""
+        if isinstance(event, e.NodeRouted) and event.output:
+            operation = Operation(stored.seq, self._visit(event.node), "pass", "", stored.at)
+            end(operation, "done", stored.at, bytes(event.output))
+            return self._keep(operation)
+        if isinstance(event, e.NodeFailed):
+            operation = Operation(stored.seq, self._visit(event.node), "node", "", stored.at, failure=event.failure)
+            end(operation, "failed", stored.at)
+            return self._keep(operation)
+        if isinstance(event, e.TaskScheduled | e.TimerSet | e.MessageAwaited | e.AskOpened | e.ChildStarted):
+            return self._keep(new_operation(event, self._visit(event.node), stored))
+        return None
+
+    def _visit(self, node: str) -> str:
+        """A node that is entered again, by another token or in another round, is told apart by a number."""
+        self._visits[node] = count = self._visits.get(node, 0) + 1
+        return node if count == 1 else f"{node}#{count}"
+
+    # --- beginnings -----------------------------------------------------------------------------------------------
+
+    def _begin(self, event: Any, path: e.Path, stored: StoredEvent) -> Operation:
+        self._names += event.add
+        location = readable(path, self._names)
+        if isinstance(event, e.LoopTurned | e.LoopFinished):
+            return self._loop(event, location, stored)
+        operation = new_operation(event, location, stored)
+        if isinstance(event, e.ValueRecorded):
+            end(operation, "done", stored.at, bytes(event.value))
+        elif isinstance(event, e.RaceDecided | e.AttributesSet | e.MessageAnswered):
+            end(operation, "done", stored.at)
+        return self._keep(operation)
+
+    def _keep(self, operation: Operation) -> Operation:
+        self.operations[operation.number] = operation
+        self._newest[operation.location] = operation.number
+        return operation
+
+    def _loop(self, event: e.LoopTurned | e.LoopFinished, location: str, stored: StoredEvent) -> Operation:
+        known = self._newest.get(location)
+        if known is None:
+            operation = self._keep(Operation(stored.seq, location, "loop", "", stored.at))
+        else:
+            operation = self.operations[known]
+        if isinstance(event, e.LoopFinished):
+            operation.rounds = event.rounds
+            end(operation, "done", stored.at, bytes(event.output))
+        else:
+            operation.rounds = event.round
+        return operation
+
+    def _subject(self, event: e.AnyEvent, stored: StoredEvent) -> Operation | None:
+        """The operation that an event is about."""
+        match event:
+            case e.TaskSucceeded(task=number) | e.TaskFailed(task=number) | e.TaskLost(task=number):
+                return self.operations.get(number)
+            case e.TimerFired(timer=number) | e.AskAnswered(ask=number) | e.ChildEnded(child=number):
+                return self.operations.get(number)
+            case e.MessagesTaken(wait=number) | e.MessageRefused(wait=number) | e.WaitTimedOut(wait=number):
+                return self.operations.get(number)
+            case e.EntryCancelled(entry=number):
+                return self.operations.get(number)
+            case e.UndoScheduled(of=number, step=step):
+                undone = self.operations.get(number)
+                location = f"{undone.location if undone is not None else number}!undo"
+                return self._keep(Operation(stored.seq, location, "undo", step, stored.at))
+        return None
+
+    # --- changes --------------------------------------------------------------------------------------------------
+
+    def _change(self, operation: Operation, event: e.AnyEvent, at: int) -> None:
+        match event:
+            case e.TaskSucceeded(output=output, attempt=attempt):
+                operation.attempts = attempt
+                end(operation, "done", at, bytes(output))
+            case e.TaskFailed(failure=failure, attempt=attempt, retry_at=retry_at):
+                operation.failure = failure
+                operation.attempts, operation.due = (attempt + 1, retry_at) if retry_at else (attempt, 0)
+                if not retry_at:
+                    end(operation, "failed", at)
+            case e.TaskLost(retry_at=retry_at):
+                operation.due = retry_at
+            case e.TimerFired() if operation.kind == "sleep":
+                end(operation, "done", at)
+            case e.MessagesTaken(ids=ids):
+                letters = [self._letters.pop(letter, b"null") for letter in ids]
+                end(operation, "done", at, letters[0] if len(letters) == 1 else b"[" + b",".join(letters) + b"]")
+            case e.WaitTimedOut():
+                operation.failure = Failure("TimedOut", "nothing came in time")
+                end(operation, "failed", at)
+            case e.AskAnswered(decided=True):
+                end(operation, "done", at, _answer(event))
+            case e.ChildEnded(status=status, output=output, failure=failure):
+                operation.failure = failure
+                end(operation, "done" if status == "completed" else status, at, bytes(output))
+            case e.EntryCancelled():
+                end(operation, "cancelled", at)
+
+    def _live(self, event: e.AnyEvent, at: int) -> None:
+        """What happens to the run as a whole."""
+        match event:
+            case e.RunStarted(input=input):
+                self.started, self.input = at, bytes(input)
+            case e.MessageReceived(id=id, body=body):
+                self._letters[id] = bytes(body)
+            case e.RunCompleted(output=output, not_undone=places):
+                self.output, self.not_undone = bytes(output), list(places)
+                self._over("completed", at)
+            case e.RunFailed(failure=failure, not_undone=places):
+                self.failure, self.not_undone = failure, list(places)
+                self._over("failed", at)
+            case e.RunCancelled(reason=reason, not_undone=places):
+                self.reason, self.not_undone = reason, list(places)
+                self._over("cancelled", at)
+            case e.CancelRequested(reason=reason):
+                self.status, self.reason, self.held = "cancelling", reason, ""
+            case e.RunEnding(output=output) if not output:
+                self.status = "rolling_back"
+            case e.RunPaused():
+                self.status = "paused"
+            case e.RunResumed():
+                self.status, self.held = "running", ""
+            case e.RunHeld(message=message):
+                self.status, self.held = "held", message
+            case e.RunRetried(dropped=dropped, steps=steps):
+                self._again(dropped if self._goal is None else self._goal.reopen(steps))
+
+    def _over(self, status: str, at: int) -> None:
+        self.status, self.ended, self.held = status, at, ""
+        for operation in self.open():
+            end(operation, "cancelled", at)
+
+    def _again(self, dropped: list[int]) -> None:
+        self.status, self.ended, self.failure, self.held = "running", None, None, ""
+        self.retries += 1
+        for number in dropped:
+            operation = self.operations.get(number)
+            if operation is not None and self._newest.get(operation.location) == number:
+                del self._newest[operation.location]
+
+
+def _answer(event: e.AskAnswered) -> bytes:
+    answer: dict[str, Any] = {"approved": event.approved, "by": event.by, "reason": event.reason}
+    kept = {name: part for name, part in answer.items() if part != ""}
+    return msgspec.json.encode(kept if bytes(event.form) == b"null" else {**kept, "form": event.form})

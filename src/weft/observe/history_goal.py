@@ -1,0 +1,119 @@
+"""What happens in a goal run, as operations: one per planned step, and below it one per work item of a fan-out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.core import events as e
+from weft.observe.operations import Operation, end, new_operation
+from weft.ports.store import StoredEvent
+
+_encode = msgspec.json.Encoder().encode
+_OPENING = (e.TaskScheduled, e.AskOpened, e.ChildStarted)
+
+
+class GoalOperations:
+    """Grows with the history that it belongs to. ``keep`` makes a operation the newest of its place."""
+
+    def __init__(self, operations: dict[int, Operation], keep: Callable[[Operation], Operation]) -> None:
+        self._operations = operations
+        self._keep = keep
+        self._steps: dict[str, Operation] = {}
+        self._items: dict[str, list[Operation]] = {}
+        self._started: set[str] = set()
+
+    def take(self, event: Any, stored: StoredEvent) -> Operation | None:
+        """The operation that an event of a goal run made or changed; None: it is like any other run's event."""
+        match event:
+            case e.StepStarted():
+                return self._start(event, stored)
+            case e.StepCompleted(step=step, outputs=outputs):
+                operation = self._step(step, stored)
+                end(operation, "done", stored.at, _encode(outputs))
+                return operation
+            case e.StepFailed(step=step, failure=failure):
+                return self._over(step, "failed", stored, failure=failure)
+            case e.StepSkipped(step=step, reason=reason):
+                return self._over(step, "skipped", stored, why=reason)
+            case e.WorkSkipped(step=step, item=index):
+                operation = Operation(
+                    stored.seq, f"{step}/{index}", "item", "", stored.at, why="predicate returned false"
+                )
+                end(operation, "skipped", stored.at)
+                return self._keep(operation)
+            case e.WorkAccepted(task=number, due=due):
+                return self._noted(number, due, "accepted; its answer comes later")
+            case e.WorkResumed(task=number):
+                return self._noted(number, 0, "")
+            case e.WorkRecalled(task=number, run_id=run_id):
+                return self._noted(number, 0, f"as in {run_id}")
+        if isinstance(event, _OPENING) and event.node:
+            return self._item(event, event.node, event.item, stored)
+        return None
+
+    def _start(self, event: e.StepStarted, stored: StoredEvent) -> Operation:
+        what = f"{event.work_items:,} item{'s' if event.work_items != 1 else ''}" if event.fan_out else event.step
+        operation = self._steps[event.step] = self._keep(Operation(stored.seq, event.step, "step", what, stored.at))
+        self._started.add(event.step)
+        if event.fan_out:
+            self._items[event.step] = []
+        return operation
+
+    def _step(self, step: str, stored: StoredEvent) -> Operation:
+        """The operation of a step, also of one that never started."""
+        if step not in self._steps:
+            self._steps[step] = self._keep(Operation(stored.seq, step, "step", step, stored.at))
+        return self._steps[step]
+
+    def reopen(self, steps: Sequence[str]) -> list[int]:
+        """A retry: steps that had started go on; of those that had not there is nothing to tell any more."""
+        forgotten = []
+        for step in steps:
+            operation = self._steps.get(step)
+            if operation is None:
+                continue
+            if step in self._started:
+                operation.status, operation.ended, operation.failure, operation.why, operation.attempts = (
+                    "open",
+                    None,
+                    None,
+                    "",
+                    1,
+                )
+            else:
+                del self._steps[step]
+                forgotten.append(operation.number)
+        return forgotten
+
+    def _over(self, step: str, status: str, stored: StoredEvent, **fields: Any) -> Operation:
+        operation = self._step(step, stored)
+        for name, value in fields.items():
+            setattr(operation, name, value)
+        end(operation, status, stored.at)
+        for item in self._items.get(step, ()):
+            if item.status == "open":
+                end(item, "cancelled", stored.at)
+        return operation
+
+    def _item(self, event: Any, step: str, index: int, stored: StoredEvent) -> Operation:
+        """Work begins: of a step without fan-out it is the step itself."""
+        items = self._items.get(step)
+        if items is not None:
+            item = self._keep(new_operation(event, f"{step}/{index}", stored))
+            items.append(item)
+            return item
+        operation = self._steps[step]
+        new = new_operation(event, step, stored)
+        operation.kind, operation.what, operation.due = new.kind, new.what, new.due
+        operation.attempts_max, operation.child = new.attempts_max, new.child
+        self._operations[stored.seq] = operation  # its results name this number
+        return operation
+
+    def _noted(self, number: int, due: int, why: str) -> Operation | None:
+        operation = self._operations.get(number)
+        if operation is not None:
+            operation.due, operation.why = due, why
+        return operation

@@ -1,0 +1,73 @@
+"""Operations: one recorded operation of a run each, as a person reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.core import events as e
+from weft.errors import Failure
+from weft.ports.store import StoredEvent
+
+
+class Operation(msgspec.Struct):
+    """One operation. ``what`` says more than its place: the step, the names waited for, the question, the child."""
+
+    number: int
+    location: str
+    kind: str
+    what: str
+    started: int
+    status: str = "open"
+    attempts: int = 1
+    attempts_max: int = 0
+    rounds: int = 0
+    due: int = 0
+    ended: int | None = None
+    output: bytes = b"null"
+    failure: Failure | None = None
+    child: str = ""
+    idle: str = ""
+    """Why nobody performs it, if it is open and somebody has looked."""
+    why: str = ""
+    """Why it did not happen, or where its answer comes from."""
+
+
+def new_operation(event: Any, location: str, stored: StoredEvent) -> Operation:
+    """The operation of what begins with an event."""
+    kind, what = _title(event)
+    operation = Operation(stored.seq, location, kind, what, stored.at, due=getattr(event, "due", 0))
+    if isinstance(event, e.TaskScheduled):
+        operation.attempts_max = event.policy.attempts_max
+    elif isinstance(event, e.ChildStarted):
+        operation.child = event.run_id
+    return operation
+
+
+def end(operation: Operation, status: str, at: int, output: bytes = b"null") -> None:
+    """It is over."""
+    operation.status, operation.ended, operation.output = status, at, output
+
+
+def _title(event: Any) -> tuple[str, str]:
+    match event:
+        case e.TaskScheduled(step=step):
+            return "step", step
+        case e.TimerSet():
+            return "sleep", ""
+        case e.MessageAwaited(names=names):
+            return "receive", " or ".join(names) or "any"
+        case e.MessageAnswered():
+            return "answer", ""
+        case e.AskOpened(title=title):
+            return "ask", title
+        case e.ChildStarted(workflow=workflow):
+            return "child", workflow
+        case e.ValueRecorded(of=of):
+            return of, ""
+        case e.RaceDecided(winner=winner):
+            return "race", winner
+        case e.AttributesSet(attributes=attributes):
+            return "set", ", ".join(attributes)
+    return "entry", ""

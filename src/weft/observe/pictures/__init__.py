@@ -1,0 +1,29 @@
+"""Pictures of graphs and plans: one model and one layout, drawn as SVG, as Mermaid, and by ``weft.cli.drawing``.
+
+picture_of_graph(graph, state)    a compiled graph, and where a run of it stands
+picture_of_plan(plan, state)      the plan of a goal, and where a run of it stands
+render_svg(picture)               one self-contained file, light and dark
+render_mermaid(picture)           a Mermaid flowchart
+
+All are pure, and equal pictures give equal text.
+"""
+
+from weft.observe.pictures.graphs import edges_taken, picture_of_graph
+from weft.observe.pictures.mermaid import render_mermaid
+from weft.observe.pictures.model import Arrow, ArrowKind, Box, Mark, Picture, Shape
+from weft.observe.pictures.plans import picture_of_plan
+from weft.observe.pictures.svg import render_svg
+
+__all__ = [
+    "Arrow",
+    "ArrowKind",
+    "Box",
+    "Mark",
+    "Picture",
+    "Shape",
+    "edges_taken",
+    "picture_of_graph",
+    "picture_of_plan",
+    "render_mermaid",
+    "render_svg",
+]

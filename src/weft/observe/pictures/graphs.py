@@ -1,0 +1,70 @@
+"""The picture of a compiled graph and, where there is one, of a run of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from weft.core.events import AnyEvent, NodeRouted
+from weft.core.graph.model import START, Edge, Graph, Node, PassWork
+from weft.core.graph.tokens import GraphState
+from weft.observe.pictures.model import Arrow, ArrowKind, Box, Picture, Shape
+from weft.observe.pictures.standing import Standing
+from weft.observe.pictures.words import details, doing, short, taking
+
+
+def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
+    """The graph, with what a run of it has done and where its tokens are.
+
+    A state does not remember which edges were taken; `taken` names them (see `edges_taken`). Without it only those are
+    marked that a live token came by.
+    """
+    if state is None:
+        boxes = [_start_box(graph), *(_box(node) for node in graph.nodes.values())]
+        return Picture(
+            graph.name, tuple(boxes), tuple(_arrow(graph, edge, taken=False) for edge in graph.edges.values())
+        )
+    ways = {*taken, *(token.edge for token in state.tokens.values() if token.edge)}
+    if state.begun:
+        ways |= set(graph.start)
+    standing = Standing(graph, state, ways)
+    return Picture(
+        graph.name,
+        (_start_box(graph, state), *(_box(node, standing) for node in graph.nodes.values())),
+        tuple(_arrow(graph, edge, taken=edge.name in ways) for edge in graph.edges.values()),
+        f"{state.run_id} · {state.status.replace('_', ' ')}" if state.run_id else state.status.replace("_", " "),
+    )
+
+
+def edges_taken(log: Iterable[AnyEvent]) -> set[str]:
+    """The edges that tokens went by, from the log of a run."""
+    return {taken.edge for event in log if isinstance(event, NodeRouted) for taken in event.taken}
+
+
+def _start_box(graph: Graph, state: GraphState | None = None) -> Box:
+    begun = state is not None and state.begun
+    tip = f"start of {graph.name}"
+    return Box(START, shape="start", mark="done" if begun else "idle", times=1 if begun else 0, tip=tip)
+
+
+def _box(node: Node, standing: Standing | None = None) -> Box:
+    does = doing(node)
+    plain = Box(node.id, node.id, short(does), _shape(node), tip="\n".join(details(node)))
+    return plain if standing is None else standing.stand(plain, node)
+
+
+def _shape(node: Node) -> Shape:
+    if node.join != "plain":
+        return "join"
+    if node.terminal:
+        return "end"
+    is_choice = isinstance(node.work, PassWork) and len(node.tiers) > 1
+    return "choice" if is_choice else "plain"
+
+
+def _arrow(graph: Graph, edge: Edge, *, taken: bool) -> Arrow:
+    label = taking(graph, edge)
+    return Arrow(edge.source, edge.to, short(label), _kind(edge), taken, tip=label)
+
+
+def _kind(edge: Edge) -> ArrowKind:
+    return "error" if edge.kind == "main" and edge.mentions_error else edge.kind

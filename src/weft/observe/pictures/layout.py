@@ -1,0 +1,215 @@
+"""A picture with places: where each box and label is, and the way of every arrow. Pure; the units are the renderer's.
+
+Layered drawing: ranks by the longest way, order by barycentres, places by least squares, and between two ranks a track
+of its own for every line that turns. Lines run straight down and across only, and pass no box and no label.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise
+
+from weft.observe.pictures.metrics import Metrics
+from weft.observe.pictures.model import Picture
+from weft.observe.pictures.ordering import Ordering, add_lanes
+from weft.observe.pictures.positions import Positions
+from weft.observe.pictures.ranks import Chain, Ranked, Size, Vertex, rank
+from weft.observe.pictures.tracks import Turn, lay_tracks
+
+Point = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A rectangle; its right and lower sides do not belong to it."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The corners of an arrow from the lower side of its source to the upper side of its target, and its label."""
+
+    points: list[Point]
+    label: Area | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Boxes and routes in the order of the picture's boxes and arrows."""
+
+    width: int
+    height: int
+    boxes: list[Area]
+    routes: list[Route]
+
+
+def lay_out(picture: Picture, metrics: Metrics) -> Layout:
+    """Find a place for everything."""
+    return _placed(_ordered(picture, metrics), metrics, len(picture.boxes))
+
+
+def lay_out_within(picture: Picture, metrics: Metrics, width_max: int) -> Layout | None:
+    """The same, or nothing if it takes more than this width."""
+    ranked = _ordered(picture, metrics)
+    if any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
+        return None
+    layout = _placed(ranked, metrics, len(picture.boxes))
+    return layout if layout.width <= width_max else None
+
+
+def _ordered(picture: Picture, metrics: Metrics) -> Ranked:
+    labels = [metrics.label(arrow) for arrow in picture.arrows]
+    ranked = rank(picture, _sizes(picture, metrics), labels)
+    Ordering(ranked).settle()
+    add_lanes(ranked, labels)
+    return ranked
+
+
+def _placed(ranked: Ranked, metrics: Metrics, boxes: int) -> Layout:
+    positions = Positions(ranked, metrics)
+    positions.settle()
+    return _Drawing(ranked, metrics, positions, boxes).layout()
+
+
+def _least(row: list[int], ranked: Ranked, metrics: Metrics) -> int:
+    """The width that a rank takes at least."""
+    vertices = [ranked.vertices[number] for number in row]
+    return sum(metrics.distance(*pair) for pair in pairwise(vertices)) + (vertices[-1].width if vertices else 0)
+
+
+def _sizes(picture: Picture, metrics: Metrics) -> list[Size]:
+    """Boxes are at least so wide that the arrows which meet them stand apart."""
+    leaving = Counter(arrow.source for arrow in picture.arrows)
+    entering = Counter(arrow.to for arrow in picture.arrows)
+    sizes = []
+    for box in picture.boxes:
+        width, height = metrics.box(box)
+        most = max(leaving[box.id], entering[box.id])
+        least = 2 * metrics.corner + (most - 1) * metrics.port * 3 // 4
+        sizes.append((max(width, least | 1) if most > 1 else width, height))
+    return sizes
+
+
+class _Drawing:
+    """Lines as turns between ranks, then everything with a height."""
+
+    def __init__(self, ranked: Ranked, metrics: Metrics, positions: Positions, boxes: int) -> None:
+        self.ranked = ranked
+        self.metrics = metrics
+        self.boxes = boxes
+        self._positions = positions
+        self._ports = _aligned(ranked, positions, metrics)
+        self.channels: list[list[Turn]] = [[] for _ in range(len(ranked.rows) + 1)]
+        """The turns above each rank; the last are those below all."""
+        self.ways = [self._turns(chain) for chain in ranked.chains]
+
+    def _turns(self, chain: Chain) -> list[tuple[int, Turn]]:
+        """The turns of an arrow, each with the rank that it is above."""
+        found = []
+        last = len(chain.vertices) - 2
+        for index, (one, other) in enumerate(pairwise(chain.vertices)):
+            here, there = self.ranked.vertices[one].rank, self.ranked.vertices[other].rank
+            begin, end = self._x(one, chain.arrow, leaves=True), self._x(other, chain.arrow, leaves=False)
+            if not chain.up:
+                turn, channel = Turn((begin, True), (end, False)), there
+            elif index == 0:
+                turn, channel = Turn((begin, True), (end, True)), here + 1
+            elif index == last:
+                turn, channel = Turn((begin, False), (end, False)), here
+            else:
+                turn, channel = Turn((begin, False), (end, True)), here
+            self.channels[channel].append(turn)
+            found.append((channel, turn))
+        return found
+
+    def _x(self, number: int, arrow: int, *, leaves: bool) -> int:
+        vertex = self.ranked.vertices[number]
+        if vertex.kind == "box":
+            return self._ports[number, arrow, leaves]
+        return vertex.x + round(self._positions.line(number, arrow, leaves=leaves))
+
+    def layout(self) -> Layout:
+        tops, firsts = self._heights()
+        areas = [self._area(vertex, tops) for vertex in self.ranked.vertices]
+        routes: list[Route] = [Route([])] * len(self.ranked.chains)
+        for chain, way in zip(self.ranked.chains, self.ways, strict=True):
+            source, target = areas[chain.vertices[0]], areas[chain.vertices[-1]]
+            points = [(way[0][1].begin[0], source.y + source.height)]
+            for channel, turn in way:
+                if not turn.is_straight:
+                    y = firsts[channel] + turn.track * self.metrics.track
+                    points += [(turn.begin[0], y), (turn.end[0], y)]
+            points.append((way[-1][1].end[0], target.y))
+            label = next((areas[n] for n in chain.vertices if self.ranked.vertices[n].kind == "label"), None)
+            routes[chain.arrow] = Route(points, label)
+        edges = [area.x + area.width for area in areas] + [x + 1 for route in routes for x, _ in route.points]
+        return Layout(max(edges, default=0), tops[-1][0], areas[: self.boxes], routes)
+
+    def _heights(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """The top and height of each rank (the last is below all), and the first track above each."""
+        metrics, tops, firsts, y = self.metrics, list[tuple[int, int]](), list[int](), 0
+        for level, turns in enumerate(self.channels):
+            row = self.ranked.rows[level] if level < len(self.ranked.rows) else []
+            tracks = lay_tracks(turns)
+            has_boxes = any(self.ranked.vertices[number].kind == "box" for number in row)
+            firsts.append(y + metrics.lead)
+            if tracks:
+                y += metrics.lead + (tracks - 1) * metrics.track + metrics.head
+            elif turns:
+                y += metrics.straight
+            if turns and has_boxes:
+                y += metrics.arrow
+            height = max((self.ranked.vertices[number].height for number in row), default=0)
+            tops.append((y, height))
+            y += height
+        return tops, firsts
+
+    def _area(self, vertex: Vertex, tops: list[tuple[int, int]]) -> Area:
+        top, height = tops[vertex.rank]
+        return Area(vertex.x, top + (height - vertex.height) // 2, vertex.width, vertex.height)
+
+
+def _aligned(ranked: Ranked, positions: Positions, metrics: Metrics) -> dict[tuple[int, int, bool], int]:
+    """Where arrows meet boxes, by box, arrow and whether they leave: straight to the other end where that can be."""
+    ports: dict[tuple[int, int, bool], int] = {}
+    for leaves, table in ((True, positions.leaving), (False, positions.entering)):
+        for (box, arrow), offset in table.items():
+            ports[box, arrow, leaves] = ranked.vertices[box].x + round(offset)
+    lines: dict[tuple[int, bool], list[tuple[int, Chain]]] = {}
+    for chain in ranked.chains:
+        lines.setdefault((chain.vertices[0], True), []).append((chain.vertices[1], chain))
+        lines.setdefault((chain.vertices[-1], False), []).append((chain.vertices[-2], chain))
+    for (box, leaves), found in lines.items():
+        vertex = ranked.vertices[box]
+        found.sort(key=lambda line: ports[box, line[1].arrow, leaves])
+        low = vertex.x + metrics.corner
+        for index, (other, chain) in enumerate(found):
+            high = vertex.x + vertex.width - 1 - metrics.corner
+            if index + 1 < len(found):
+                high = ports[box, found[index + 1][1].arrow, leaves] - (metrics.port + 1) // 2
+            key = (box, chain.arrow, leaves)
+            wish = _opposite(ranked, positions, ports, (other, chain, leaves))
+            if wish is not None and low <= wish <= high:
+                ports[key] = wish
+            low = ports[key] + (metrics.port + 1) // 2
+    return ports
+
+
+def _opposite(
+    ranked: Ranked,
+    positions: Positions,
+    ports: dict[tuple[int, int, bool], int],
+    line: tuple[int, Chain, bool],
+) -> int | None:
+    """Where the other end of a line is, if the line goes to another rank."""
+    other, chain, leaves = line
+    if chain.up:
+        return None
+    if ranked.vertices[other].kind == "box":
+        return ports[other, chain.arrow, not leaves]
+    return ranked.vertices[other].x + round(positions.line(other, chain.arrow, leaves=not leaves))

@@ -1,0 +1,38 @@
+"""How big things are in the units of a renderer: cells of a terminal, or pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from weft.observe.pictures.model import Arrow, Box
+from weft.observe.pictures.ranks import Size, Vertex
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """`label_line`: where in a label of this width its arrow passes.
+
+    Across: `gap` between two boxes, `lane` beside a line, `port` between two lines at one box, `corner` between the
+    outermost of them and the side of the box. Down: what lies between two ranks has `straight` room if no line turns
+    there; otherwise `lead` to the first turn, `track` from turn to turn, and `head` from the last one to what follows.
+    A head in front of boxes has `arrow` more, and so has `straight`.
+    """
+
+    box: Callable[[Box], Size]
+    label: Callable[[Arrow], Size]
+    label_line: Callable[[int], int]
+    gap: int
+    lane: int
+    port: int
+    corner: int
+    straight: int
+    lead: int
+    track: int
+    head: int
+    arrow: int
+
+    def distance(self, left: Vertex, right: Vertex) -> int:
+        """From the left side of one vertex to that of the next."""
+        both = left.kind == "box" and right.kind == "box"
+        return left.width + (self.gap if both else self.lane)

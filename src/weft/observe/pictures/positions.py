@@ -1,0 +1,264 @@
+"""Where vertices stand across their rank: lines as straight as the order allows, nothing overlaps. Pure.
+
+Every vertex is drawn to where its lines would be straight. A rank settles by least squares under the distances that its
+members keep (pool adjacent violators); the ranks do so in turn, down and up. Then whole units are chosen, and each
+vertex moves to where fewest of its lines have a jog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from weft.observe.pictures.metrics import Metrics
+from weft.observe.pictures.ranks import Chain, Ranked
+
+SWEEPS = 24
+STRAIGHTENINGS = 6
+FAR = 10**9
+WISHES_MAX = 12
+"""Of more wishes only those in the middle are tried."""
+
+PUSH_LANES = 4
+"""What is in the way of a straight line moves aside if that takes no more than so many lanes."""
+
+WEIGHT_BENDS = 8.0
+WEIGHT_BEND = 3.0
+WEIGHT_REST = 0.02
+"""What keeps a vertex without lines where it is."""
+
+
+@dataclass(slots=True)
+class Hop:
+    """A line between two vertices, with where it meets each of them, counted from its left side."""
+
+    one: int
+    other: int
+    at_one: float
+    at_other: float
+    weight: float
+
+
+class Positions:
+    """The ports of boxes and the places of all vertices."""
+
+    def __init__(self, ranked: Ranked, metrics: Metrics) -> None:
+        self.ranked = ranked
+        self.metrics = metrics
+        self.leaving: dict[tuple[int, int], float] = {}
+        """Where an arrow leaves a box below, by (box, arrow), counted from its left side; `entering`: above."""
+        self.entering: dict[tuple[int, int], float] = {}
+        self._spread()
+        self._above: list[list[Hop]] = [[] for _ in ranked.vertices]
+        self._below: list[list[Hop]] = [[] for _ in ranked.vertices]
+        self._beside: list[list[Hop]] = [[] for _ in ranked.vertices]
+        for chain in ranked.chains:
+            self._add_hops(chain)
+
+    def settle(self) -> None:
+        """Give every vertex its `x`, none below 0."""
+        spots = self._begin()
+        for sweep in range(SWEEPS):
+            near = (self._above, self._below) if sweep % 2 == 0 else (self._below, self._above)
+            rows = self.ranked.rows if sweep % 2 == 0 else self.ranked.rows[::-1]
+            for row in rows:
+                # The last sweeps look both ways at once, so that neither direction has the last word.
+                hops = [near[0][n] + self._beside[n] + (near[1][n] if sweep >= SWEEPS // 2 else []) for n in row]
+                self._settle_row(row, hops, spots)
+        self._take_whole(spots)
+        for number in range(STRAIGHTENINGS):
+            for chain in self.ranked.chains:
+                self._straighten_chain(chain)
+            for row in self.ranked.rows if number % 2 == 0 else reversed(self.ranked.rows):
+                self._straighten(row)
+        first = min((vertex.x for vertex in self.ranked.vertices), default=0)
+        for vertex in self.ranked.vertices:
+            vertex.x -= first
+
+    # --- lines ----------------------------------------------------------------------------------------------------
+
+    def _spread(self) -> None:
+        """Ports side by side around the middle of their box, in the order of where the lines go."""
+        leaving: dict[int, list[tuple[int, Chain]]] = {}
+        entering: dict[int, list[tuple[int, Chain]]] = {}
+        for chain in self.ranked.chains:
+            leaving.setdefault(chain.vertices[0], []).append((chain.vertices[1], chain))
+            entering.setdefault(chain.vertices[-1], []).append((chain.vertices[-2], chain))
+        for ports, found in ((leaving, self.leaving), (entering, self.entering)):
+            for box, lines in ports.items():
+                width = self.ranked.vertices[box].width
+                lines.sort(key=lambda line: self._side(box, *line))
+                step = min(self.metrics.port, max(0, width - 1 - 2 * self.metrics.corner) / max(1, len(lines) - 1))
+                for index, (_, chain) in enumerate(lines):
+                    found[box, chain.arrow] = (width - 1) / 2 + (index - (len(lines) - 1) / 2) * step
+
+    def _side(self, box: int, other: int, chain: Chain) -> tuple[int, int, int]:
+        """Lanes leave at their own side, the nearest one outermost, so that they do not cross each other."""
+        place = self.ranked.vertices[other].place
+        if not chain.up:
+            return 1, place, chain.arrow
+        return (2 if place > self.ranked.vertices[box].place else 0), -place, chain.arrow
+
+    def line(self, number: int, arrow: int, *, leaves: bool) -> float:
+        """Where an arrow passes a vertex, counted from its left side."""
+        vertex = self.ranked.vertices[number]
+        if vertex.kind == "box":
+            return (self.leaving if leaves else self.entering)[number, arrow]
+        return self.metrics.label_line(vertex.width) if vertex.kind == "label" else 0
+
+    def _add_hops(self, chain: Chain) -> None:
+        last = len(chain.vertices) - 2
+        for index, (one, other) in enumerate(pairwise(chain.vertices)):
+            at_one = self.line(one, chain.arrow, leaves=True)
+            at_other = self.line(other, chain.arrow, leaves=False)
+            if chain.up and index in (0, last):
+                self._add_turn(one, other)
+                continue
+            bends = sum(self.ranked.vertices[number].kind != "box" for number in (one, other))
+            weight = (1.0, WEIGHT_BEND, WEIGHT_BENDS)[bends]
+            upper, lower = (self._above, self._below) if chain.up else (self._below, self._above)
+            upper[one].append(Hop(one, other, at_one, at_other, weight))
+            lower[other].append(Hop(other, one, at_other, at_one, weight))
+
+    def _add_turn(self, one: int, other: int) -> None:
+        """A lane stays close to the boxes that it joins."""
+        vertices = self.ranked.vertices
+        box, lane = (one, other) if vertices[one].kind == "box" else (other, one)
+        gap = self.metrics.lane
+        is_right = vertices[lane].place > vertices[box].place
+        at_box = vertices[box].width + gap if is_right else -gap - vertices[lane].width
+        self._beside[lane].append(Hop(lane, box, 0, at_box, 0.5))
+
+    # --- least squares --------------------------------------------------------------------------------------------
+
+    def _begin(self) -> list[float]:
+        spots = [0.0] * len(self.ranked.vertices)
+        for row in self.ranked.rows:
+            x = 0.0
+            for index, number in enumerate(row):
+                if index:
+                    x += self.metrics.distance(self.ranked.vertices[row[index - 1]], self.ranked.vertices[number])
+                spots[number] = x
+            for number in row:
+                spots[number] -= x / 2
+        return spots
+
+    def _settle_row(self, row: list[int], hops: list[list[Hop]], spots: list[float]) -> None:
+        blocks: list[tuple[float, float, int]] = []  # the wish of a block that moves as one, its weight, its size
+        shifts = [0]
+        for index, number in enumerate(row):
+            if index:
+                left, right = (self.ranked.vertices[n] for n in row[index - 1 : index + 1])
+                shifts.append(shifts[-1] + self.metrics.distance(left, right))
+            wish, weight = spots[number] * WEIGHT_REST, WEIGHT_REST
+            for hop in hops[index]:
+                wish += hop.weight * (spots[hop.other] + hop.at_other - hop.at_one)
+                weight += hop.weight
+            block = (wish / weight - shifts[index], weight, 1)
+            while blocks and blocks[-1][0] >= block[0]:
+                wish, weight, size = blocks.pop()
+                total = weight + block[1]
+                block = ((wish * weight + block[0] * block[1]) / total, total, size + block[2])
+            blocks.append(block)
+        wishes = [wish for wish, _, size in blocks for _ in range(size)]
+        for number, wish, shift in zip(row, wishes, shifts, strict=True):
+            spots[number] = wish + shift
+
+    # --- whole units ----------------------------------------------------------------------------------------------
+
+    def _take_whole(self, spots: list[float]) -> None:
+        vertices = self.ranked.vertices
+        for row in self.ranked.rows:
+            for index, number in enumerate(row):
+                vertices[number].x = round(spots[number])
+                if index:
+                    left = vertices[row[index - 1]]
+                    vertices[number].x = max(vertices[number].x, left.x + self.metrics.distance(left, vertices[number]))
+
+    def _straighten(self, row: list[int]) -> None:
+        """Each vertex goes, as far as its neighbours let it, to where its lines have the shortest jogs."""
+        vertices = self.ranked.vertices
+        for index, number in enumerate(row):
+            vertex = vertices[number]
+            hops = self._above[number] + self._below[number]
+            if not hops:
+                continue
+            wishes = [(vertices[hop.other].x + round(hop.at_other) - round(hop.at_one), hop.weight) for hop in hops]
+            low, high = self._room(row, index)
+            vertex.x = _nearest(vertex.x, wishes, low, high)
+
+    def _straighten_chain(self, chain: Chain) -> None:
+        """The bends of an arrow go below each other: all of them if that can be, else as many as possible at a time."""
+        inner = [number for number in chain.vertices if self.ranked.vertices[number].kind != "box"]
+        low, high = self._column(chain, inner)
+        if inner and low - high <= self.metrics.lane * PUSH_LANES:
+            self._line_up(chain, inner, low, max(low, high))
+            return
+        run: list[int] = []
+        for number in inner:
+            low, high = self._column(chain, [*run, number])
+            if low > high:
+                self._line_up(chain, run, *self._column(chain, run))
+                run = []
+            run.append(number)
+        if run:
+            self._line_up(chain, run, *self._column(chain, run))
+
+    def _column(self, chain: Chain, run: list[int]) -> tuple[int, int]:
+        """Between what a line can be while the neighbours of its bends stay; an empty range if that cannot be."""
+        low, high = -FAR, FAR
+        for number in run:
+            vertex = self.ranked.vertices[number]
+            line = round(self.line(number, chain.arrow, leaves=True))
+            least, most = self._room(self.ranked.rows[vertex.rank], vertex.place)
+            low, high = max(low, least + line), min(high, most + line)
+        return low, high
+
+    def _line_up(self, chain: Chain, run: list[int], low: int, high: int) -> None:
+        vertices = self.ranked.vertices
+        lines = {number: round(self.line(number, chain.arrow, leaves=True)) for number in run}
+        wishes = [(vertices[number].x + line, 0.1) for number, line in lines.items()]
+        for number in dict.fromkeys((run[0], run[-1])):
+            ends = [hop for hop in self._above[number] + self._below[number] if hop.other not in lines]
+            wishes += [(vertices[hop.other].x + round(hop.at_other), hop.weight) for hop in ends]
+        spot = _nearest(wishes[0][0], wishes, low, high)
+        for number, line in lines.items():
+            vertices[number].x = spot - line
+            self._push(self.ranked.rows[vertices[number].rank], vertices[number].place)
+
+    def _push(self, row: list[int], index: int) -> None:
+        """What stands to the right of a vertex makes room for it."""
+        vertices = self.ranked.vertices
+        for one, other in zip(row[index:], row[index + 1 :], strict=False):
+            least = vertices[one].x + self.metrics.distance(vertices[one], vertices[other])
+            if vertices[other].x >= least:
+                return
+            vertices[other].x = least
+
+    def _room(self, row: list[int], index: int) -> tuple[int, int]:
+        """Between what a vertex can be moved while its neighbours stay."""
+        vertices = self.ranked.vertices
+        vertex = vertices[row[index]]
+        low, high = -FAR, FAR
+        if index:
+            left = vertices[row[index - 1]]
+            low = left.x + self.metrics.distance(left, vertex)
+        if index + 1 < len(row):
+            right = vertices[row[index + 1]]
+            high = right.x - self.metrics.distance(vertex, right)
+        return low, high
+
+
+def _nearest(now: int, wishes: list[tuple[int, float]], low: int, high: int) -> int:
+    """The spot between two bounds that is nearest to what is wished, by weight; if none is better, the old one."""
+    wanted = sorted(wish for wish, _ in wishes)
+    if len(wanted) > WISHES_MAX:
+        wanted = wanted[len(wanted) // 2 - 1 : len(wanted) // 2 + 2]
+    spots = [max(low, min(high, spot)) for spot in (now, *wanted)]
+
+    def badness(spot: int) -> tuple[float, int, int]:
+        # Of two equally near ones, that where more lines are straight.
+        far = sum(weight * abs(spot - wish) for wish, weight in wishes)
+        return far, sum(spot != wish for wish, _ in wishes), abs(spot - now)
+
+    return min(spots, key=badness)

@@ -1,0 +1,141 @@
+"""Boxes in ranks from top to bottom, and every arrow as a chain of vertices from rank to rank. Pure.
+
+Boxes stand as deep as the longest way to them. Where arrows that leave boxes of one depth have labels, these have a
+rank of their own below the boxes, so that a label has its place and covers nothing. An arrow that passes a rank bends
+there; one that leads back up has a lane beside the boxes it goes round, with its label there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from weft.observe.pictures.model import Picture
+
+Size = tuple[int, int]
+"""Width and height."""
+
+
+@dataclass(slots=True)
+class Vertex:
+    """Something that takes room in a rank. `place`: which of its rank it is. `x`: its left side."""
+
+    kind: Literal["box", "label", "bend"]
+    rank: int
+    width: int
+    height: int
+    place: int = 0
+    x: int = 0
+
+
+@dataclass(slots=True)
+class Chain:
+    """An arrow: its vertices from source to target. `up`: all but the first and the last are its lane."""
+
+    arrow: int
+    vertices: list[int]
+    up: bool
+
+
+@dataclass(slots=True)
+class Ranked:
+    """The first vertices are the boxes of the picture, in its order. `rows`: the vertices of each rank, in order."""
+
+    vertices: list[Vertex]
+    rows: list[list[int]]
+    chains: list[Chain] = field(default_factory=list)
+
+    def add(self, vertex: Vertex) -> int:
+        self.vertices.append(vertex)
+        self.rows[vertex.rank].append(len(self.vertices) - 1)
+        return len(self.vertices) - 1
+
+    def reorder(self, row: list[int]) -> None:
+        """The vertices of one rank in this order."""
+        for place, number in enumerate(row):
+            self.vertices[number].place = place
+        self.rows[self.vertices[row[0]].rank] = row
+
+
+def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
+    """Put boxes and labels of these sizes in ranks; a label without width is none. Arrows up have no lane yet."""
+    numbers = {box.id: number for number, box in enumerate(picture.boxes)}
+    ends = [(numbers[arrow.source], numbers[arrow.to]) for arrow in picture.arrows]
+    back = {number for number, arrow in enumerate(picture.arrows) if arrow.kind == "back"}
+    back |= _closing(len(boxes), ends, back)
+    depths = _depths(len(boxes), [end for number, end in enumerate(ends) if number not in back])
+    down = [depths[source] < depths[to] for source, to in ends]
+    labelled = {depths[ends[number][0]] for number in range(len(ends)) if down[number] and labels[number][0]}
+    levels = _levels(max(depths, default=-1) + 1, labelled)
+    ranked = Ranked([], [[] for _ in range(levels[-1] + 1 if levels else 0)])
+    for depth, (width, height) in zip(depths, boxes, strict=True):
+        ranked.add(Vertex("box", levels[depth], width, height))
+    for number, (source, to) in enumerate(ends):
+        if not down[number]:
+            ranked.chains.append(Chain(number, [source, to], up=True))
+            continue
+        chain = [source]
+        below = levels[depths[source]] + 1
+        for level in range(below, levels[depths[to]]):
+            is_label = level == below and labels[number][0]
+            width, height = labels[number] if is_label else (1, 0)
+            chain.append(ranked.add(Vertex("label" if is_label else "bend", level, width, height)))
+        ranked.chains.append(Chain(number, [*chain, to], up=False))
+    return ranked
+
+
+def _closing(count: int, ends: list[tuple[int, int]], back: set[int]) -> set[int]:
+    """Arrows that close a circle although nobody calls them back arrows."""
+    out: list[list[int]] = [[] for _ in range(count)]
+    for number, (source, _) in enumerate(ends):
+        if number not in back:
+            out[source].append(number)
+    found: set[int] = set()
+    begun = [False] * count
+    open_ = [False] * count
+    for root in range(count):
+        stack = [] if begun[root] else [(root, iter(out[root]))]
+        begun[root] = open_[root] = True
+        while stack:
+            box, arrows = stack[-1]
+            number = next(arrows, -1)
+            if number < 0:
+                open_[box] = False
+                stack.pop()
+                continue
+            to = ends[number][1]
+            if open_[to]:
+                found.add(number)
+            elif not begun[to]:
+                begun[to] = open_[to] = True
+                stack.append((to, iter(out[to])))
+    return found
+
+
+def _depths(count: int, ends: list[tuple[int, int]]) -> list[int]:
+    """How many arrows the longest way to each box has."""
+    out: list[list[int]] = [[] for _ in range(count)]
+    missing = [0] * count
+    for source, to in ends:
+        out[source].append(to)
+        missing[to] += 1
+    depths = [0] * count
+    ready = [box for box in range(count) if not missing[box]]
+    while ready:
+        box = ready.pop()
+        for to in out[box]:
+            depths[to] = max(depths[to], depths[box] + 1)
+            missing[to] -= 1
+            if not missing[to]:
+                ready.append(to)
+    return depths
+
+
+def _levels(count: int, labelled: set[int]) -> list[int]:
+    """The rank of the boxes of each depth."""
+    levels = []
+    level = 0
+    for depth in range(count):
+        levels.append(level)
+        level += 2 if depth in labelled else 1
+    return levels

@@ -1,0 +1,148 @@
+"""Links over HTTP: making them, showing what one would decide, deciding it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Raw
+
+from weft.core import commands as c
+from weft.core import values
+from weft.core.ids import RunUid
+from weft.core.run.questions import is_group
+from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, Refused, RunFinished, RunUnreadable
+from weft.observe.questions import OpenQuestion, open_in
+from weft.server import views
+from weft.server.access.keys import check_name
+from weft.server.approvals.forms import filled_in
+from weft.server.approvals.inbox import approval_view
+from weft.server.approvals.links import GOOD_SECONDS, Claim, Links
+from weft.server.approvals.page import question_page, told_page
+from weft.server.approvals.settings import public_url
+from weft.server.endpoints.places import named
+from weft.server.request import Call, Form, Reply
+
+Field = Annotated[str, Meta(max_length=10_000)]
+
+
+class NewLinks(Form, frozen=True, kw_only=True):
+    """Whoever asks for links says who will use them; it is answered in that name."""
+
+    by: views.Name
+    groups: Annotated[list[views.Name], Meta(max_length=50)] = msgspec.field(default_factory=list)
+
+
+class LinkPair(msgspec.Struct, frozen=True, kw_only=True):
+    """One link for each answer. Who has one can give it."""
+
+    person: str
+    approve: str
+    reject: str
+    expires_at: views.Moment
+
+
+class LinkAnswer(Form, frozen=True, kw_only=True):
+    """What the page behind a link sends: a reason, and the fields of the form as ``form.NAME``."""
+
+    reason: Field = ""
+    form: Annotated[dict[str, Field], Meta(max_length=100)] | Field = ""
+
+
+async def make_links(call: Call) -> LinkPair:
+    """Links for one person, to be sent where only that person reads them."""
+    wanted = call.given(NewLinks)
+    check_name(wanted.by)
+    for group in wanted.groups:
+        if not is_group(group):
+            raise BadValue(f"{group[:60]!r} names no group.", hint="role:NAME or team:NAME", code="value.bad_name")
+    row, place = await named(call.door, call.parameters["id"], "question")
+    item = next((one for one in await open_in(call.door, row) if one.place == place), None)
+    if item is None:
+        raise NotFound(f"{row.id} has no open question {place[:100]!r}.")
+    links = await Links.of(call.services.door.store.access, public_url() or call.root)
+    return pair(links, item, wanted.by, wanted.groups, now_ms=call.services.door.clock.now_ms())
+
+
+def pair(links: Links, item: OpenQuestion, by: str, groups: list[str], *, now_ms: int) -> LinkPair:
+    """Both links of one person. They end with the question, where that has an end."""
+    until_s = now_ms // 1000 + GOOD_SECONDS
+    if item.question.due and item.question.on_timeout != "escalate":
+        until_s = min(until_s, item.question.due // 1000 + 1)
+
+    def url(*, approved: bool) -> str:
+        claim = Claim(item.row.uid, item.number, item.digest, approved, by, groups, until_s)
+        return links.url(claim)
+
+    expires_at = views.known_moment(until_s * 1000)
+    return LinkPair(person=by, approve=url(approved=True), reject=url(approved=False), expires_at=expires_at)
+
+
+# --- the page ----------------------------------------------------------------------------------------------------
+
+
+async def show_link(call: Call) -> Reply:
+    """What the link would decide. Looking decides nothing."""
+    return await _answered(call, None)
+
+
+async def follow_link(call: Call) -> Reply:
+    """Decide it."""
+    return await _answered(call, call.given(LinkAnswer))
+
+
+async def _answered(call: Call, answer: LinkAnswer | None) -> Reply:
+    door = call.services.door
+    try:
+        links = await Links.of(door.store.access)
+        claim = links.open(call.parameters["token"], now_s=door.clock.now_ms() // 1000)
+        item = await _item(call, claim)
+    except NotFound as error:
+        return told_page("Nothing here", str(error), 404)
+    except RunUnreadable as error:
+        return told_page("Not possible now", error.message, 409)
+    except AlreadyDecided as error:
+        return told_page("Decided already", str(error), 409)
+    except Refused as error:
+        return told_page("Too late", str(error), 410)
+    approval = await approval_view(door, item)
+    if answer is None:
+        return question_page(approval, claim, {})
+    return await _decided(call, claim, item, answer)
+
+
+async def _item(call: Call, claim: Claim) -> OpenQuestion:
+    door = call.services.door
+    row = await door.store.directory.row(RunUid(claim.uid))
+    if row is None:
+        raise NotFound("The run that asked is gone.")
+    found = next((item for item in await open_in(door, row) if item.number == claim.ask), None)
+    if found is None or found.digest != claim.digest:
+        raise AlreadyDecided(f"{row.id} does not ask this any more: it is decided, or was taken back.")
+    return found
+
+
+async def _decided(call: Call, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> Reply:
+    door = call.services.door
+    filled = {"reason": answer.reason, **_fields(answer)}
+    schema = item.question.form
+    try:
+        given = filled_in(schema, filled) if claim.approved and schema is not None else None
+        values.encode([answer.reason], what="the reason has")
+        form = Raw(values.seal(values.encode(given, what="the form has")))
+        command = c.DecideAsk(claim.ask, claim.approved, claim.by, answer.reason, form, claim.groups, claim.digest)
+        await door.tell(item.row.id, command, key=call.key)
+    except BadValue as error:
+        return question_page(await approval_view(door, item), claim, filled, wrong=error.message)
+    except (AlreadyDecided, RunFinished) as error:
+        return told_page("Decided already", error.message, 409)
+    except NotAllowed as error:
+        return told_page("Not for you", error.message, 403)
+    done = "approved" if claim.approved else "rejected"
+    return told_page("Recorded", f"“{item.question.title}” is {done} by {claim.by}.")
+
+
+def _fields(answer: LinkAnswer) -> dict[str, str]:
+    if isinstance(answer.form, str):
+        return {"form": answer.form} if answer.form else {}
+    return {f"form.{name}": text for name, text in answer.form.items()}
