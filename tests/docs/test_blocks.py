@@ -10,7 +10,7 @@ import pytest
 from weft.cli.commands import command_line
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A command where it is typed: at the start of a line, after a prompt, or in back quotes.
 COMMAND = re.compile(r"(?:^\s*(?:\$ )?|`)weft ([a-z-]+)", re.MULTILINE)

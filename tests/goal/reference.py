@@ -1,4 +1,7 @@
-"""The rules of GOALS sections 2 and 3, written down as slowly and plainly as possible, to judge the real ones by."""
+"""A slow and plain planner and need table, to check the real ones against.
+
+The rules are docs/internals/goal.md#2-the-planner and docs/internals/goal.md#3-run-state.
+"""
 
 from __future__ import annotations
 
@@ -140,7 +143,7 @@ class _Walk:
 
 
 def need_states(plan: Plan, state: GoalState) -> dict[tuple[str, str], str]:
-    """The table of section 3, cell by cell."""
+    """Follow the table in docs/internals/goal.md#states-of-a-need, cell by cell."""
     return {
         (step, fact): _need_state(plan, state, step, fact, need)
         for step, definition in plan.steps.items()

@@ -149,7 +149,7 @@ class Table:
                 self.timers.clear()
 
     def check(self) -> None:
-        """Rule 10 of the engine, and law 7 of the design."""
+        """Compare what is open with what the world was asked for: docs/internals/engine.md#rule-10."""
         outstanding = self.machine.outstanding()
         assert {x.task: x for x in outstanding if isinstance(x, PerformTask)} == self.tasks
         assert {x.entry: x.due for x in outstanding if isinstance(x, ArmTimer)} == self.timers

@@ -1,4 +1,4 @@
-"""Random runs: what GOALS section 7 guarantees, in whatever order the world answers."""
+"""Random runs keep what docs/internals/goal.md#7-guarantees says, in every order of answers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Graphs drawn at random: well nested ones, ones with a deadlock planted in them, and wild ones.
 
 A well nested graph is made of blocks that begin at one node and end at one: sequence, choice, parallel with an edge
-join or a fan-in, for_each, spawn, loop, handler, early end. By the semantics none of them can get stuck. Conditions
-are `output.k0` … and `output.again`, lists are `output.items`: whoever plays a graph draws them.
+join or a fan-in, for_each, spawn, loop, handler, early end. None of them can get stuck
+(docs/internals/graph.md#6-guarantees). Conditions are `output.k0` … and `output.again`, lists are `output.items`:
+whoever plays a graph draws them.
 """
 
 from __future__ import annotations

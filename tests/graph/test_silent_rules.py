@@ -1,4 +1,4 @@
-"""Rules of the graph semantics that documents rarely touch: splits, single edges, loops without a condition, skips."""
+"""Rules of docs/internals/graph.md that documents rarely touch: splits, single edges, endless loops, skips."""
 
 from __future__ import annotations
 

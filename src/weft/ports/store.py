@@ -1,8 +1,9 @@
 """What a store must do. Everything durable goes through here.
 
-The rules behind it are ENGINE 1 to 16. Three of them shape the port: a batch is judged append by append and a refused
-one harms no other; any error out of :meth:`RunLog.commit` means *unknown*; ownership is an epoch on the run, compared
-in the same statement that writes, and never a matter of clocks.
+Three rules shape the port. A batch is judged append by append, and a refused one does not affect the others
+(docs/internals/engine.md#rule-1). Any error out of :meth:`RunLog.commit` means *unknown*
+(docs/internals/engine.md#rule-3). Ownership is an epoch on the run, compared in the statement that writes, and never a
+matter of clocks (docs/internals/engine.md#rule-4).
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class NeedNode:
             self.broken += 1
 
     def assess(self) -> NeedState:
-        """The table of GOALS section 3."""
+        """Work out the state from the counts, by the table in docs/internals/goal.md#states-of-a-need."""
         fact = self.fact
         collect = self.need.collect
         if collect == "first":

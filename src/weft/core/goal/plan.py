@@ -1,8 +1,8 @@
 """The planner: which steps a set of goals takes, from the names that are given. Pure, linear, the same in any order.
 
 Pass 1 finds what could run from what is given, pass 2 walks from the goals to what they need. Values, predicates and
-health are not looked at, so a preview and a start make the same plan. `GOALS.md` section 2 has the exact rules; the
-words here are its words.
+health are not looked at, so a preview and a start make the same plan. docs/internals/goal.md#2-the-planner has the
+rules; the names used here are the same.
 """
 
 from __future__ import annotations

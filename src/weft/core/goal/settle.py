@@ -1,7 +1,7 @@
 """Settle: after every command all consequences are worked out, in this order and nowhere else. Pure.
 
-Each call gives the next thing that must happen; it is asked again until nothing must. `GOALS.md` section 4 has the
-rules, numbered as here.
+Each call returns the next events; it is called again until it returns none. The numbers below are those of
+docs/internals/goal.md#4-settle.
 """
 
 from __future__ import annotations

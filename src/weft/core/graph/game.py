@@ -1,7 +1,7 @@
 """The token game: what follows from the moves, until nothing changes. Pure structure: no condition is evaluated here.
 
 A move changes the state in place and notes which scopes may have run empty; ``settle`` then works out all that follows,
-deepest scope first. The words and rules are those of the graph semantics, section 3.
+deepest scope first. docs/internals/graph.md#3-events has the rules.
 """
 
 from __future__ import annotations

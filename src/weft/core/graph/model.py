@@ -1,10 +1,10 @@
 """The compiled graph (IR): what the token machine runs. Immutable, JSON, named by its content.
 
-Built only by `compile_graph`, which has proved that scopes nest; nothing here is checked again. The words are those of
-the graph semantics. Edges, loops and scopes are named by what they connect, never by their position: a log and a state
-keep their meaning when the document changes elsewhere. An edge is `source>target` (with `@timeout` or `@back` for these
-kinds, and `#2` for the second of a pair), a loop is its header, a scope the way into it. `START` is the node that
-start's edges leave from. A hop looks only at the node it leaves and the edges there.
+Built only by `compile_graph`, which has proved that scopes nest; nothing here is checked again. The terms are those of
+docs/internals/graph.md#1-the-compiled-graph. Edges, loops and scopes are named by what they connect, never by position,
+so a log and a state keep their meaning when the document changes elsewhere. An edge is `source>target` (with `@timeout`
+or `@back` for these kinds, and `#2` for the second of a pair), a loop is its header, a scope the way into it. `START`
+is the node that start's edges leave from. A hop looks only at the node it leaves and the edges there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The one connection that writes. Every write is a transaction that began IMMEDIATE; an error from it means *unknown*.
 
-Small transactions run where they are asked for, without a thread, while commits are quick (ENGINE 17): a hop to a
-thread and back costs as much as a third of a commit. Everything else, and everything that meets another process's lock,
-runs on the writer's own thread. The connection is used by one side at a time.
+Small transactions run on the caller's thread while commits are fast (docs/internals/engine.md#rule-17): switching to
+another thread and back costs a third of a commit. Everything else, and everything that meets another process's lock,
+runs on the writer's own thread. Only one side uses the connection at a time.
 """
 
 from __future__ import annotations
