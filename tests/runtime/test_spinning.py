@@ -10,8 +10,9 @@ import pytest
 
 import weft
 from tests.code.desk import Desk
+from weft.runtime import private_loop
 from weft.runtime.code_driver import CodeDriver
-from weft.runtime.private_loop import SPIN_SECONDS, make_loop
+from weft.runtime.private_loop import SPIN_SECONDS, PrivateLoop, make_loop
 from weft.runtime.scopes import CURRENT, Scope
 
 Body = Callable[[weft.Context], Coroutine[Any, Any, None]]
@@ -113,6 +114,152 @@ async def a_plain_loop(ctx: weft.Context) -> None:
 async def a_spin(ctx: weft.Context) -> None:
     while True:
         await asyncio.sleep(0)
+
+
+async def times(ctx: weft.Context) -> None:
+    while True:
+        await ctx.now()
+
+
+async def numbers(ctx: weft.Context) -> None:
+    while True:
+        await ctx.random()
+        await ctx.uuid()
+
+
+async def attributes(ctx: weft.Context) -> None:
+    n = 0
+    while True:
+        n += 1
+        await ctx.set(n=n)
+
+
+async def chunks(ctx: weft.Context) -> None:
+    while True:
+        await ctx.emit("out", 1)
+
+
+async def beside(ctx: weft.Context) -> None:
+    await asyncio.gather(times(ctx), numbers(ctx))
+
+
+AT_ONCE = [times, numbers, attributes, chunks, beside]
+
+
+@pytest.mark.parametrize("body", AT_ONCE)
+def test_others_go_on_beside_asks_that_are_answered_at_once(body: Body) -> None:
+    app, neighbour = app_with_neighbour()
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        await body(ctx)
+
+    async def scenario() -> tuple[str, int]:
+        async with app:
+            run = await app.start(flow(), id="asks")
+            other = await app.start(neighbour(), id="other")
+            assert await other.result(timeout="60s") == 20
+            during = await run.status()
+            await run.cancel()
+            with pytest.raises(weft.RunCancelled):
+                await run.result(timeout="60s")
+            return during, len([event async for event in run.events()])
+
+    during, committed = asyncio.run(scenario())
+    assert during == "running"
+    assert body is chunks or committed > 20
+
+
+def test_time_runs_out_for_asks_that_are_answered_at_once() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow(timeout="50ms")
+    async def flow(ctx: weft.Context) -> None:
+        await times(ctx)
+
+    with pytest.raises(weft.RunFailed, match="did not end in its time"):
+        app.run(flow())
+
+
+def test_a_cancel_comes_to_the_same_ask_after_a_crash() -> None:
+    app = weft.App("memory://")
+    heard: list[int] = []
+
+    @app.step
+    async def clean_up(n: int) -> int:
+        heard.append(n)
+        await asyncio.sleep(60)
+        return n
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        n = 0
+        try:
+            while True:
+                await ctx.now()
+                n += 1
+        finally:
+            await ctx.now()
+            await clean_up(n)
+
+    desk = Desk(app)
+
+    async def begin() -> None:
+        run = await app.start(flow(), id="run")
+        await run.cancel()
+        while not heard:
+            await asyncio.sleep(0.001)
+
+    async def end() -> None:
+        with pytest.raises(weft.RunCancelled):
+            await app.get("run").result(timeout="1h")
+
+    desk.play(begin, crash=True)
+    desk.play(end)
+    assert len(heard) == 2
+    assert heard[0] == heard[1] > 0
+
+
+def test_a_long_replay_works_in_slices() -> None:
+    app = weft.App("memory://")
+    steps = 3_000
+
+    @app.step
+    async def add(n: int) -> int:
+        return n + 1
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> int:
+        n = 0
+        while n < steps:
+            n = await add(n)
+        return n + int(await ctx.receive("go"))
+
+    slices: list[int] = []
+    begin = PrivateLoop.begin_slice
+
+    def counted(self: PrivateLoop) -> None:
+        slices.append(id(self))
+        begin(self)
+
+    desk = Desk(app)
+
+    async def start() -> None:
+        run = await app.start(flow(), id="run")
+        while (await run.explain()).steps_done < steps:
+            await asyncio.sleep(0.01)
+
+    async def go_on() -> None:
+        run: weft.Handle[int] = app.get("run")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(PrivateLoop, "begin_slice", counted)
+            patch.setattr(private_loop, "TURNS_PER_SLICE_MAX", 100)
+            await run.send("go", 1)
+            assert await run.result(timeout="1h") == steps + 1
+
+    desk.play(start, crash=True)
+    desk.play(go_on)
+    assert len(slices) > 10
 
 
 @pytest.mark.parametrize("body", [rounds, a_plain_loop, a_spin])

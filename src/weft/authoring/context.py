@@ -439,17 +439,19 @@ class Context:
 
     async def now(self) -> datetime:
         """The time, as it was when the code first came here."""
-        raw = self._value("now", "now", lambda scope: str(scope.driver.outside.now()).encode())
+        raw = await self._value("now", "now", lambda scope: str(scope.driver.outside.now()).encode())
         return datetime.fromtimestamp(int(raw) / 1000, UTC)
 
     async def random(self) -> float:
         """A random number from 0 up to 1, the same on every replay."""
-        raw = self._value("random", "random", lambda scope: b"%.17g" % (int(scope.driver.new_id()[-13:], 16) / 16**13))
+        raw = await self._value(
+            "random", "random", lambda scope: b"%.17g" % (int(scope.driver.new_id()[-13:], 16) / 16**13)
+        )
         return float(raw)
 
     async def uuid(self) -> UUID:
         """A new UUID, the same on every replay."""
-        raw = self._value("uuid", "uuid", lambda scope: b'"%s"' % scope.driver.new_id().encode())
+        raw = await self._value("uuid", "uuid", lambda scope: b'"%s"' % scope.driver.new_id().encode())
         return UUID(raw.decode().strip('"'))
 
     async def version(self, name: str, latest: int) -> int:
@@ -459,7 +461,7 @@ class Context:
         """
         if latest < 1:
             raise BadValue(f"version({name!r}, {latest}): versions begin at 1.", code="value.bad_policy")
-        raw = self._value(
+        raw = await self._value(
             check_name(name), "version", lambda scope: b"1" if scope.driver.unvisited(scope) else b"%d" % latest
         )
         return int(raw)
@@ -470,12 +472,14 @@ class Context:
             raise BadValue(f"removed({name!r}, {kind!r}): nothing is of that kind.", hint=f"Kinds: {', '.join(KINDS)}.")
         scope = _scope()
         scope.driver.recorded(scope, check_name(name), kind)
+        await scope.driver.at_once(new=False)
 
     async def set(self, **attributes: Any) -> None:
         """Set attributes by which runs can be found; None removes one."""
         scope = _scope()
         driver = scope.driver
         n, entry = driver.find(scope, "set", "set")
+        await driver.at_once(new=entry is None)
         if entry is None:
             plain = values.decode(values.encode(attributes, what="the attributes have"))
             driver.ask(c.SetAttributes(scope.prefix, "set", n, plain))
@@ -485,14 +489,16 @@ class Context:
         scope = _scope()
         raw = chunk_of(check_name(stream), chunk)
         n, _ = scope.driver.find(scope, f"!{stream}", "emit")
+        await scope.driver.at_once(new=False)
         scope.driver.outside.emit(stream, raw, key_of(scope.prefix, f"!{stream}", n))
 
-    def _value(
+    async def _value(
         self, name: str, of: Literal["now", "random", "uuid", "version"], make: Callable[[Scope], bytes]
     ) -> bytes:
         scope = _scope()
         driver = scope.driver
         n, entry = driver.find(scope, name, of)
+        await driver.at_once(new=entry is None)
         if entry is None:
             entry = driver.ask(c.RecordValue(scope.prefix, name, n, of, Raw(make(scope))))
         return bytes(entry.output)

@@ -65,6 +65,7 @@ class Message(Generic[T]):
         self._answers.append(None)
         place = f"answer {self.name}"
         n, entry = scope.driver.find(scope, place, "answer")
+        await scope.driver.at_once(new=entry is None)
         if entry is None:
             raw = scope.driver.outside.keep(values.encode(value, what=f'the answer to "{self.name}" has'))
             scope.driver.ask(c.AnswerMessage(scope.prefix, place, n, self.id, raw))

@@ -380,7 +380,7 @@ class Actor:
         drafts = self.drafts
         if drafts:
             last = drafts[-1]
-            if len(last.events) < EVENTS_PER_APPEND_MAX and last.bytes < BYTES_PER_APPEND_MAX // 2:
+            if len(last.events) + len(last.chunks) < EVENTS_PER_APPEND_MAX and last.bytes < BYTES_PER_APPEND_MAX // 2:
                 return last
         draft = Draft(self.uid, self.epoch, Seq(self.machine.state.seq))
         drafts.append(draft)

@@ -134,13 +134,15 @@ class CodeDriver:
         self._finished = False
         self._is_cancel_late = False
         """A cancel has waited for a whole slice, and the code is still busy."""
+        self._has_replayed = False
+        """Whether the code came to something recorded in this slice."""
         self._unreached = Unreached(machine.state)
 
     # --- driving --------------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
         """Tell the code all facts it has not heard of, one at a time, and take in what it asks for."""
-        self.unfinished = False
+        self.unfinished = self._has_replayed = False
         if self._finished or self.evicted:
             return
         if self._main is None and not self._begin():
@@ -164,8 +166,10 @@ class CodeDriver:
             self._returned(self._main)
         elif self.loop.unfinished:
             self.unfinished = True
-            # Facts are told when nothing is ready. A cancel does not wait for that longer than a whole slice.
-            self._is_cancel_late = self._is_cancel_next() and not (self._is_cancel_late and self.tell_cancel())
+            # Facts are told when nothing is ready. A cancel does not wait for that longer than a whole slice; but while
+            # the code is replayed, it comes where it came before.
+            is_next = self._is_cancel_next() and not self._has_replayed
+            self._is_cancel_late = is_next and not (self._is_cancel_late and self.tell_cancel())
         elif not self.lacks and not self._has_something_open():
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
@@ -350,6 +354,7 @@ class CodeDriver:
             self.diverge(entry.key, f"a {entry.kind}", f"a {kind}")
         if digest and (entry.digest != digest or entry.id in self._visited):
             entry = self._same_input(scope, name, entry, digest, given)
+        self._has_replayed = True
         self._visited.add(entry.id)
         self._unreached.forget(entry.id)
         return n, entry
@@ -403,6 +408,18 @@ class CodeDriver:
         self._visited.add(entry.id)
         return entry
 
+    async def at_once(self, *, new: bool) -> None:
+        """Before an ask is answered at once: wait if the slice is over. ``new``: it will be recorded now.
+
+        Then a cancel that comes next is told first, for code that never waits has no other moment. On replay it comes
+        to the same place: nothing is recorded there.
+        """
+        if new and asyncio.current_task() is self._main and self.tell_cancel():
+            await asyncio.sleep(0)
+        if self.loop.is_over_time():
+            self._fetching = self.loop.create_future()
+            await self.loop.frozen_until(self._fetching)
+
     def told(self, entry: Entry) -> bool:
         """Whether the code may know how this entry ended without waiting.
 
@@ -415,7 +432,7 @@ class CodeDriver:
         facts = self._facts_now()
         if self._cursor >= len(facts) or facts[self._cursor] != number or self.loop.ready:
             return False
-        if self.peek(entry.output) is None:
+        if self.peek(entry.output) is None or self.loop.is_over_time():
             return False
         self._cursor += 1
         return True

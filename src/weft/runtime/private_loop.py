@@ -28,6 +28,8 @@ SPIN_SECONDS = 1.0
 """So much time in turns in which the code asked for nothing: it spins."""
 TURNS_MAX = 2_000_000
 """The same in turns, for worlds in which no time passes while code runs."""
+TURNS_PER_SLICE_MAX = 20_000
+"""The same for slices."""
 TURNS_PER_LOOK = 64
 """How often to look at the clock."""
 
@@ -51,7 +53,7 @@ class ScopedTask(asyncio.Task[Any]):
     def __hash__(self) -> int:
         return self._hash
 
-    def runs_in(self, context: contextvars.Context) -> bool:
+    def runs_in(self, context: contextvars.Context | None) -> bool:
         return self._own_context is context
 
     def end(self, error: type[BaseException]) -> None:
@@ -78,6 +80,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     _turns = 0
     _looked_at: float | None = None
     _slice_ends = 0.0
+    _slice_began = 0
     _spun = 0.0
     _turns_asked = 0
 
@@ -91,6 +94,15 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         """Give the code another few milliseconds."""
         self.unfinished = False
         self._looked_at = None
+        self._slice_began = self._turns
+
+    def is_over_time(self) -> bool:
+        """Count an ask that is answered at once; whether its answer must wait for the next slice."""
+        self._turns += 1
+        if not self._turns % TURNS_PER_LOOK:
+            self.has_asked = True
+            self.unfinished = self._slice_is_over(None)
+        return self.unfinished
 
     def pump(self) -> None:
         """Run until nothing is ready, or the slice is over."""
@@ -115,7 +127,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         finally:
             _set_running(outer)
 
-    def _slice_is_over(self, context: contextvars.Context) -> bool:
+    def _slice_is_over(self, context: contextvars.Context | None) -> bool:
         """Look at the clock. Raises LimitExceeded: the code spins; ``context`` is that of its last turn."""
         _set_running(self._outer)  # the clock of a simulated world is its loop
         now = self.monotonic()
@@ -135,9 +147,9 @@ class PrivateLoop(asyncio.AbstractEventLoop):
                 hint="Wait in every round: ctx.sleep, ctx.receive or a step. Long computing belongs in a step.",
                 code="code.spinning",
             )
-        return now >= self._slice_ends
+        return now >= self._slice_ends or self._turns - self._slice_began > TURNS_PER_SLICE_MAX
 
-    def _place(self, context: contextvars.Context) -> str:
+    def _place(self, context: contextvars.Context | None) -> str:
         """The line at which the task of this context stands; if it has ended, that of the first task."""
         tasks = list(self.tasks.values())
         candidates = [task for task in tasks if task.runs_in(context)] + tasks[:1]
