@@ -5,38 +5,16 @@ Two stores that answer differently are two databases; these are the places where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from weft.core.ids import Millis, RunId, RunUid
-from weft.errors import Conflict, UsageError
-from weft.ports.store import OVER_STATUSES, PENDING, REOPENED_STATUSES, START_MAIL, Append, Mail, NewRun
+from weft.core.ids import Epoch, Millis, RunId, RunUid
+from weft.errors import UsageError
+from weft.ports.store import PENDING, START_MAIL, Append, Mail, NewRun
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-def check_numbering(batch: Sequence[Append]) -> None:
-    """Raise Conflict, before anything is written, if events do not go on where their append says that the log ends."""
-    for append in batch:
-        for seq, event in enumerate(append.events, append.seq + 1):
-            if event.seq != seq:
-                raise Conflict(
-                    f"Event {event.seq} of run {append.uid} stands where {seq} must be.",
-                    uid=append.uid,
-                    seq=event.seq,
-                )
-
-
-def may_reopen(append: Append, status: str) -> bool:
-    """Whether a run that nobody owns is written to: it failed or is held, or it is over and stays as it is."""
-    return status in REOPENED_STATUSES or stays_over(append, status)
-
-
-def stays_over(append: Append, status: str) -> bool:
-    """Whether an append only adds to the log of a run that is over."""
-    return append.reopen is not None and status in OVER_STATUSES and append.status == status
 
 
 def is_plain(append: Append) -> bool:
@@ -65,6 +43,11 @@ def start_mail(run: NewRun) -> Mail | None:
 def status_of(run: NewRun) -> str:
     """The status of a row that has no events yet."""
     return PENDING if run.owner is None else "running"
+
+
+def epoch_of(run: NewRun) -> Epoch:
+    """The epoch of a row that has no events yet."""
+    return Epoch(0 if run.owner is None else 1)
 
 
 def free_id(child: NewRun, taken: Callable[[RunId], bool]) -> RunId:

@@ -27,7 +27,8 @@ from weft.ports.store import (
     TaskOffer,
 )
 from weft.ports.streams import Chunk
-from weft.stores.rules import plain, start_mail, status_of
+from weft.stores.judge import judge_mail
+from weft.stores.rules import epoch_of, plain, start_mail, status_of
 
 TaskKey = tuple[RunUid, int, int, int]
 
@@ -141,7 +142,7 @@ class Content:
             new=new,
             id=id,
             status=status_of(new),
-            epoch=Epoch(0 if new.owner is None else 1),
+            epoch=epoch_of(new),
             owner=new.owner,
             wake_at=new.wake_at,
             updated_at=new.created_at,
@@ -155,23 +156,20 @@ class Content:
         return run
 
     def deliver(self, mail: Mail) -> Sent:
-        """Put mail into its run's inbox, once. Keys come before the state: a duplicate is one after the end too."""
+        """Put mail into the inbox of its run, once."""
         run = self.runs.get(mail.to)
         if run is None:
             return Sent.UNKNOWN_RUN
-        known = None if mail.key is None else run.keys.get(mail.key)
-        if known is not None:
-            return Sent.DUPLICATE if known.digest == mail.digest else Sent.KEY_REUSED
-        if mail.id in run.posted:
-            return Sent.DUPLICATE
-        if not run.is_open:
-            return Sent.OVER
+        key = None if mail.key is None else run.keys.get(mail.key)
+        sent = judge_mail(run, mail, key, posted=mail.id in run.posted)
+        if sent is not Sent.ACCEPTED:
+            return sent
         if mail.key is not None:
             run.keys[mail.key] = KeyRow(mail.key, mail.digest, Seq(0))
         run.posted.add(mail.id)
         run.inbox[mail.id] = mail
         run.mail += 1
-        return Sent.ACCEPTED
+        return sent
 
     def refer(self, uid: RunUid, digests: Sequence[str]) -> None:
         for digest in digests:

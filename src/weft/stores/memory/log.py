@@ -12,7 +12,6 @@ from weft.errors import Corrupt
 from weft.ports.store import (
     OVER_STATUSES,
     Append,
-    KeyRow,
     Loaded,
     Mail,
     NewRun,
@@ -23,8 +22,18 @@ from weft.ports.store import (
     Snapshot,
     StoredEvent,
 )
+from weft.stores.judge import (
+    NO_KEYS,
+    KeyFacts,
+    check_numbering,
+    is_current,
+    judge_append,
+    judge_create,
+    judge_release,
+    stays_over,
+)
 from weft.stores.memory.content import Content, Run
-from weft.stores.rules import check_numbering, free_id, may_reopen, merge_attributes, stays_over
+from weft.stores.rules import free_id, merge_attributes
 
 
 class MemoryLog:
@@ -56,8 +65,8 @@ class MemoryLog:
     ) -> Sequence[RunRow]:
         rows = []
         for uid in uids:
-            run = self._content.open.get(uid)
-            if run is None or run.epoch != expected.get(uid):
+            run = self._content.runs.get(uid)
+            if run is None or not is_current(run, expected.get(uid)):
                 continue
             run.owner, run.epoch, run.wake_at = host, Epoch(run.epoch + 1), None
             rows.append(run.row())
@@ -88,28 +97,25 @@ class MemoryLog:
             run.status = status if status is not None and run.is_open else run.status
 
     def _create(self, new: NewRun) -> Outcome:
-        if new.id in self._content.ids or new.uid in self._content.runs:
-            return Outcome.ID_TAKEN
-        self._content.add(new, new.id)
-        return Outcome.ACCEPTED
+        outcome = judge_create(taken=new.id in self._content.ids or new.uid in self._content.runs)
+        if outcome is Outcome.ACCEPTED:
+            self._content.add(new, new.id)
+        return outcome
 
     def _release(self, release: Release) -> Outcome:
-        run = self._content.open.get(release.uid)
-        if run is None or run.epoch != release.epoch or run.owner is None:
-            return Outcome.STALE_EPOCH
-        if run.seq != release.seq:
-            return Outcome.STALE_SEQ
-        if run.mail != release.mail_taken:
-            return Outcome.MAIL_WAITING
-        run.owner, run.wake_at = None, release.wake_at
-        _keep(run, release.snapshot)
-        return Outcome.ACCEPTED
+        run = self._content.runs.get(release.uid)
+        outcome = judge_release(run, release)
+        if run is not None and outcome is Outcome.ACCEPTED:
+            run.owner, run.wake_at = None, release.wake_at
+            _keep(run, release.snapshot)
+        return outcome
 
     def _commit(self, append: Append, host: HostId) -> Outcome:
         if append.create is not None:
             outcome = self._create(append.create)
         else:
-            outcome = _judge(self._content.runs.get(append.uid), append, host)
+            run = self._content.runs.get(append.uid)
+            outcome = judge_append(run, append, host, _key_facts(run, append))
         if outcome is Outcome.ACCEPTED:
             self._write(self._content.runs[append.uid], append)
         return outcome
@@ -144,25 +150,10 @@ class MemoryLog:
             self._content.deliver(mail)
 
 
-def _judge(run: Run | None, append: Append, host: HostId) -> Outcome:
-    owner = host if append.reopen is None else None
-    if run is None or run.epoch != append.epoch or run.owner != owner:
-        return Outcome.STALE_EPOCH
-    if run.seq != append.seq or (append.reopen is not None and not may_reopen(append, run.status)):
-        return Outcome.STALE_SEQ
-    if any(_is_taken(run, key, append) for key in append.keys):
-        return Outcome.KEY_TAKEN
-    if append.status in OVER_STATUSES and run.mail != append.mail_taken:
-        return Outcome.MAIL_WAITING
-    return Outcome.ACCEPTED
-
-
-def _is_taken(run: Run, row: KeyRow, append: Append) -> bool:
-    """A key that came by mail may be written once more: with the events that consume that very mail."""
-    known = run.keys.get(row.key)
-    if known is None:
-        return False
-    return known.seq != 0 or known.digest != row.digest or row.key not in _taken_keys(run, append)
+def _key_facts(run: Run | None, append: Append) -> KeyFacts:
+    if run is None or not append.keys:
+        return NO_KEYS
+    return KeyFacts(run.keys, _taken_keys(run, append))
 
 
 def _taken_keys(run: Run, append: Append) -> set[str | None]:

@@ -7,6 +7,7 @@ from itertools import islice
 
 from weft.core.ids import HostId, Millis, RunUid
 from weft.ports.store import Limits, Mail, QueueRow, TaskOffer
+from weft.stores.judge import is_current
 from weft.stores.memory.content import Content, Task, TaskKey
 from weft.stores.queues import NONE, pick, room
 
@@ -19,8 +20,7 @@ class MemoryTasks:
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         for task in tasks:
-            run = self._content.open.get(task.uid)
-            if run is not None and run.epoch == task.epoch:
+            if is_current(self._content.runs.get(task.uid), task.epoch):
                 self._content.tasks.setdefault(_key(task), Task(task))
 
     async def take(

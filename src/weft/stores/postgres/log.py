@@ -21,6 +21,7 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.stores.checksums import check_end, checked_events, snapshot_crc, uid_crc
+from weft.stores.judge import check_numbering, judge_create
 from weft.stores.postgres.commit import COMMIT, outcomes_of, rounds, values_of
 from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
@@ -36,7 +37,6 @@ from weft.stores.postgres.rows import (
     run_row,
     snapshot_columns,
 )
-from weft.stores.rules import check_numbering
 
 EVENTS_PER_READ = 5_000
 """A longer tail is read in several answers; events do not change, so it is one log all the same."""
@@ -190,7 +190,7 @@ class PostgresLog:
             self._hints.give()
         outcomes = []
         for new in runs:
-            outcomes.append(Outcome.ACCEPTED if new.uid in made else Outcome.ID_TAKEN)
+            outcomes.append(judge_create(taken=new.uid not in made))
             # A second row of the same uid was not made.
             made.discard(new.uid)
         return outcomes

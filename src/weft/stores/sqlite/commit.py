@@ -1,7 +1,7 @@
-"""Writing a batch: each append is judged by itself, under the writer's lock, before anything of it is written.
+"""Write a batch of appends. Each is judged by itself, under the writer's lock, before any part of it is written.
 
-A plain append (events and nothing else) is the hop that decides the engine's speed: one guarded UPDATE, and its events
-in one INSERT together with those of all others.
+Most appends are plain: events and nothing else. Such an append costs one guarded UPDATE, and its events go into one
+INSERT together with those of all others.
 """
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
@@ -17,37 +17,37 @@ from msgspec import UNSET
 from weft.core.ids import HostId, RunId, RunUid
 from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
-from weft.stores.rules import free_id, is_lean, may_reopen, merge_attributes, stays_over
-from weft.stores.sqlite.mail import Taken, deliver, is_key_taken, read_taken, take, write_key
-from weft.stores.sqlite.rows import Begun, index_attributes, insert_run, json_text, unindex_attributes
+from weft.stores.judge import judge_append, judge_create, stays_over
+from weft.stores.rules import free_id, is_lean, merge_attributes
+from weft.stores.sqlite.mail import Taken, deliver, read_key_facts, read_taken, take, write_key
+from weft.stores.sqlite.rows import (
+    Begun,
+    RunHead,
+    index_attributes,
+    insert_run,
+    json_text,
+    new_head,
+    read_head,
+    unindex_attributes,
+)
 
 Numbers = dict[str, tuple[int, int]]
 NUMBERS_MAX = 100_000
 
-_GUARD = "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
-_ADVANCE = f"UPDATE runs SET seq = ?, updated_at = ? {_GUARD}"
+GUARD = "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
+"""Accepts what ``judge_append`` accepts of appends that neither end nor reopen a run and have no keys."""
+_ADVANCE = f"UPDATE runs SET seq = ?, updated_at = ? {GUARD}"
 # Named only when it changes: its index would cost every append.
-_ADVANCE_IDLE = f"UPDATE runs SET seq = ?, updated_at = ?, idle_until = ? {_GUARD}"
+_ADVANCE_IDLE = f"UPDATE runs SET seq = ?, updated_at = ?, idle_until = ? {GUARD}"
 _END = (
     "UPDATE runs SET seq = ?, updated_at = ?, status = ?, ended_at = ?, owner = NULL, wake_at = NULL "
-    "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ? AND mail = ?"
+    f"{GUARD} AND mail = ?"
 )
 _EVENTS = "INSERT INTO events (run, seq, at, body, crc) VALUES (?, ?, ?, ?, ?)"
 
 
-class _Head(msgspec.Struct):
-    """What a run's row says before the append."""
-
-    num: int
-    of_uid: int
-    updated_at: int
-    attributes: str
-    taken: list[Taken] = []
-    stays_over: bool = False
-
-
 class Batch:
-    """One transaction's appends, from one host."""
+    """The appends of one transaction, from one host."""
 
     def __init__(self, connection: apsw.Connection, host: HostId, numbers: Numbers) -> None:
         self._connection = connection
@@ -56,36 +56,37 @@ class Batch:
         self._events: list[tuple[int, int, int, str, int]] = []
 
     def write(self, appends: Sequence[Append]) -> list[Outcome]:
-        outcomes = [self._one(append) for append in appends]
+        """Judge each append and write those that are allowed; one outcome per append."""
+        outcomes = [self._write_one(append) for append in appends]
         if self._events:
             self._connection.executemany(_EVENTS, self._events)
         return outcomes
 
-    def _one(self, append: Append) -> Outcome:
-        """Most appends begin a run, carry it on or end it, and do nothing else: one statement is enough for each."""
+    def _write_one(self, append: Append) -> Outcome:
+        """Write an append with one guarded statement if it only begins, continues or ends a run.
+
+        If the guard fails, the append takes the general way, which reads the row and judges it.
+        """
         if append.events and is_lean(append):
             if append.create is not None:
                 if append.status == "running":
-                    return self._begun(append, append.create)
-            elif append.status is None:
-                return self._carried_on(append)
-            elif self._ended(append):
+                    return self._write_beginning(append, append.create)
+            elif self._try_advance(append) if append.status is None else self._try_end(append):
                 return Outcome.ACCEPTED
-        return self._rich(append)
+        return self._write_any(append)
 
-    def _begun(self, append: Append, new: NewRun) -> Outcome:
+    def _write_beginning(self, append: Append, new: NewRun) -> Outcome:
         last = append.events[-1]
         idle_until = None if append.idle_until is UNSET else append.idle_until
         num = insert_run(self._connection, new, new.id, Begun(last.seq, last.at, idle_until))
-        if num is None:
-            return Outcome.ID_TAKEN
-        self._add_events(append, num, self._remember(new.uid, num)[1])
-        return Outcome.ACCEPTED
+        if num is not None:
+            self._add_events(append, num, self._remember(new.uid, num))
+        return judge_create(taken=num is None)
 
-    def _carried_on(self, append: Append) -> Outcome:
-        found = self._numbers.get(append.uid) or self._number(append.uid)
+    def _try_advance(self, append: Append) -> bool:
+        found = self._numbers.get(append.uid)
         if found is None:
-            return Outcome.STALE_EPOCH
+            return False
         num, of_uid = found
         last = append.events[-1]
         guard = (num, append.epoch, append.seq, self._host)
@@ -94,12 +95,11 @@ class Batch:
         else:
             self._connection.execute(_ADVANCE_IDLE, (last.seq, last.at, append.idle_until, *guard))
         if not self._connection.changes():
-            return self._refusal(append, num)
+            return False
         self._add_events(append, num, of_uid)
-        return Outcome.ACCEPTED
+        return True
 
-    def _ended(self, append: Append) -> bool:
-        """Whether this was the plain end of a run. What refuses it, or what else it is, the long way finds out."""
+    def _try_end(self, append: Append) -> bool:
         found = self._numbers.get(append.uid)
         if found is None or append.status not in OVER_STATUSES or append.idle_until is not UNSET:
             return False
@@ -113,74 +113,59 @@ class Batch:
         self._add_events(append, num, of_uid)
         return True
 
-    def _refusal(self, append: Append, num: int) -> Outcome:
-        row = self._connection.execute("SELECT epoch, owner FROM runs WHERE num = ?", (num,)).fetchone()
-        return Outcome.STALE_SEQ if row == (append.epoch, self._host) else Outcome.STALE_EPOCH
+    def _write_any(self, append: Append) -> Outcome:
+        taken: list[Taken] = []
+        if append.create is not None:
+            head = self._create(append.create)
+            outcome = judge_create(taken=head is None)
+        else:
+            head = read_head(self._connection, append.uid)
+            if head is not None:
+                taken = read_taken(self._connection, head.num, append.taken)
+            outcome = judge_append(head, append, self._host, read_key_facts(self._connection, head, append.keys, taken))
+        if head is not None and outcome is Outcome.ACCEPTED:
+            self._write_parts(append, head, taken)
+        return outcome
 
-    def _rich(self, append: Append) -> Outcome:
-        head = self._judge(append) if append.create is None else self._create(append.create)
-        if isinstance(head, Outcome):
-            return head
-        self._add_events(append, head.num, head.of_uid)
-        self._advance(append, head)
+    def _write_parts(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
+        of_uid = self._remember(append.uid, head.num)
+        self._add_events(append, head.num, of_uid)
+        self._advance(append, head, taken)
         for row in append.keys:
             write_key(self._connection, head.num, row)
         if append.refs:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO refs (hash, run) VALUES (?, ?)", [(digest, head.num) for digest in append.refs]
             )
-        write_snapshot(self._connection, head.num, head.of_uid, append.snapshot)
+        write_snapshot(self._connection, head.num, of_uid, append.snapshot)
         for child in append.children:
             self._add_child(child)
         for mail in append.mail:
             deliver(self._connection, mail)
-        return Outcome.ACCEPTED
 
-    def _judge(self, append: Append) -> _Head | Outcome:
-        row = self._connection.execute(
-            "SELECT num, epoch, owner, seq, mail, updated_at, attributes, status FROM runs WHERE uid = ?", (append.uid,)
-        ).fetchone()
-        # A run that is over or at rest has no owner, so nobody appends to it but to open it again.
-        owner = self._host if append.reopen is None else None
-        if row is None or row[1:3] != (append.epoch, owner):
-            return Outcome.STALE_EPOCH
-        num, _, _, seq, mail, updated_at, attributes, status = row
-        if append.reopen is not None and not may_reopen(append, status):
-            return Outcome.STALE_SEQ
-        if seq != append.seq:
-            return Outcome.STALE_SEQ
-        taken = read_taken(self._connection, num, append.taken)
-        if is_key_taken(self._connection, num, append, taken):
-            return Outcome.KEY_TAKEN
-        if append.status in OVER_STATUSES and mail != append.mail_taken:
-            return Outcome.MAIL_WAITING
-        of_uid = self._remember(append.uid, num)[1]
-        return _Head(num, of_uid, updated_at, attributes, taken, stays_over=stays_over(append, status))
-
-    def _create(self, new: NewRun) -> _Head | Outcome:
+    def _create(self, new: NewRun) -> RunHead | None:
         num = insert_run(self._connection, new, new.id)
-        if num is None:
-            return Outcome.ID_TAKEN
-        return _Head(num, self._remember(new.uid, num)[1], new.created_at, json_text(dict(new.attributes)))
+        return None if num is None else new_head(new, num)
 
-    def _advance(self, append: Append, head: _Head) -> None:
-        """Change the row, naming only the columns that change: each of the others would cost its index."""
+    def _advance(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
+        """Update the row. Only columns that change are named: each of the others would cost its index."""
+        only_adds = stays_over(append, head.status)
         changes: dict[str, Any] = {}
         updated_at = head.updated_at
         if append.events:
             updated_at = append.events[-1].at
             changes |= {"seq": append.events[-1].seq, "updated_at": updated_at}
-        if head.taken:
-            changes["mail_at"] = take(self._connection, head.num, head.taken, append.keys)
+        if taken:
+            changes["mail_at"] = take(self._connection, head.num, taken, append.keys)
         if append.resolved is not None:
             changes |= {"version": append.resolved.version, "style": append.resolved.style}
         if append.attributes is not None:
             changes["attributes"] = self._change_attributes(append, head)
         if append.idle_until is not UNSET:
             changes["idle_until"] = append.idle_until
-        if append.reopen is not None and not head.stays_over:
+        if append.reopen is not None and not only_adds:
             changes |= {"wake_at": append.reopen, "ended_at": None, "idle_until": None}
-        if append.status is not None and not head.stays_over:
+        if append.status is not None and not only_adds:
             changes["status"] = append.status
             if append.status in OVER_STATUSES:
                 changes |= {"owner": None, "wake_at": None, "ended_at": updated_at}
@@ -188,7 +173,7 @@ class Batch:
             columns = ", ".join(f"{name} = ?" for name in changes)
             self._connection.execute(f"UPDATE runs SET {columns} WHERE num = ?", (*changes.values(), head.num))
 
-    def _change_attributes(self, append: Append, head: _Head) -> str:
+    def _change_attributes(self, append: Append, head: RunHead) -> str:
         old = msgspec.json.decode(head.attributes, type=dict[str, Any])
         merged = merge_attributes(old, append.attributes or {})
         unindex_attributes(self._connection, head.num, old)
@@ -212,19 +197,16 @@ class Batch:
             crc = event_crc(of_uid, event.seq, event.at, body)
             self._events.append((num, event.seq, event.at, body.decode(), crc))
 
-    def _number(self, uid: RunUid) -> tuple[int, int] | None:
-        row = self._connection.execute("SELECT num FROM runs WHERE uid = ?", (uid,)).fetchone()
-        return None if row is None else self._remember(uid, row[0])
-
-    def _remember(self, uid: RunUid, num: int) -> tuple[int, int]:
+    def _remember(self, uid: RunUid, num: int) -> int:
         if len(self._numbers) >= NUMBERS_MAX:
             self._numbers.clear()
-        found = self._numbers[uid] = (num, uid_crc(uid))
-        return found
+        of_uid = uid_crc(uid)
+        self._numbers[uid] = (num, of_uid)
+        return of_uid
 
 
 def write_snapshot(connection: apsw.Connection, num: int, of_uid: int, snapshot: Snapshot | None) -> None:
-    """Keep the newest snapshot of each fold number."""
+    """Replace the snapshot of this fold number."""
     if snapshot is not None:
         connection.execute(
             "INSERT OR REPLACE INTO snapshots (run, fold, seq, crc, body) VALUES (?, ?, ?, ?, ?)",

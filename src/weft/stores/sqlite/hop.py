@@ -16,6 +16,7 @@ from weft.core.ids import HostId
 from weft.ports.store import Append
 from weft.stores.checksums import event_crc
 from weft.stores.rules import is_plain
+from weft.stores.sqlite.commit import GUARD
 from weft.stores.sqlite.writer import Writer
 
 EVENTS_MAX = 4
@@ -25,7 +26,7 @@ EVENTS_MAX = 4
 def _text(events: int, more: str = "") -> str:
     return (
         "BEGIN IMMEDIATE; "
-        f"UPDATE runs SET seq = ?, updated_at = ?{more} WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?; "
+        f"UPDATE runs SET seq = ?, updated_at = ?{more} {GUARD}; "
         "INSERT INTO events (run, seq, at, body, crc) "
         f"SELECT * FROM (VALUES {', '.join(['(?, ?, ?, ?, ?)'] * events)}) WHERE changes() = 1; "
         "COMMIT"

@@ -23,12 +23,12 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.stores.checksums import check_end, checked_events, checked_mail, snapshot_crc, uid_crc
-from weft.stores.rules import check_numbering
+from weft.stores.judge import check_numbering, judge_create, judge_release
 from weft.stores.sqlite.commit import Batch, write_snapshot
 from weft.stores.sqlite.hop import try_hop
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.reader import Reader
-from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, run_row
+from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, read_head, run_row
 from weft.stores.sqlite.writer import Writer
 
 NEAR_EVENTS_MAX = 500
@@ -100,8 +100,7 @@ class SqliteLog:
 
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
         def work(connection: apsw.Connection) -> list[Outcome]:
-            made = [insert_run(connection, new, new.id) for new in runs]
-            return [Outcome.ID_TAKEN if num is None else Outcome.ACCEPTED for num in made]
+            return [judge_create(taken=insert_run(connection, new, new.id) is None) for new in runs]
 
         return await (self._writer.small(work) if len(runs) == 1 else self._writer.large(work))
 
@@ -182,7 +181,6 @@ def _release(connection: apsw.Connection, release: Release) -> Outcome:
     if row is not None:
         write_snapshot(connection, row[0], uid_crc(release.uid), release.snapshot)
         return Outcome.ACCEPTED
-    found = connection.execute("SELECT epoch, owner, seq FROM runs WHERE uid = ?", (release.uid,)).fetchone()
-    if found is None or found[0] != release.epoch or found[1] is None:
-        return Outcome.STALE_EPOCH
-    return Outcome.STALE_SEQ if found[2] != release.seq else Outcome.MAIL_WAITING
+    outcome = judge_release(read_head(connection, release.uid), release)
+    assert outcome is not Outcome.ACCEPTED, "the statement refuses what the judge allows"
+    return outcome

@@ -7,32 +7,31 @@ from collections.abc import Sequence
 import apsw
 
 from weft.core.ids import Seq
-from weft.ports.store import OVER_STATUSES, Append, KeyRow, Mail, Sent
-from weft.stores.sqlite.rows import put_mail
+from weft.ports.store import KeyRow, Mail, Sent
+from weft.stores.judge import NO_KEYS, KeyFacts, judge_mail
+from weft.stores.sqlite.rows import RunHead, put_mail, read_head
 
 Taken = tuple[int, str | None]
 """A waiting piece of mail that an append consumes: its number of arrival, and its key."""
 
 
 def deliver(connection: apsw.Connection, mail: Mail) -> Sent:
-    """Put mail into its run's inbox, once. Keys come before the state: a duplicate is one after the end too."""
-    row = connection.execute("SELECT num, status, mail FROM runs WHERE uid = ?", (mail.to,)).fetchone()
-    if row is None:
+    """Put mail into the inbox of its run, once."""
+    run = read_head(connection, mail.to)
+    if run is None:
         return Sent.UNKNOWN_RUN
-    num, status, count = row
+    key = None if mail.key is None else read_key(connection, run.num, mail.key)
+    posted = connection.execute("SELECT 1 FROM posted WHERE run = ? AND id = ?", (run.num, mail.id)).fetchone()
+    sent = judge_mail(run, mail, key, posted=posted is not None)
+    if sent is not Sent.ACCEPTED:
+        return sent
     if mail.key is not None:
-        known = read_key(connection, num, mail.key)
-        if known is not None:
-            return Sent.DUPLICATE if known.digest == mail.digest else Sent.KEY_REUSED
-    if connection.execute("SELECT 1 FROM posted WHERE run = ? AND id = ?", (num, mail.id)).fetchone():
-        return Sent.DUPLICATE
-    if status in OVER_STATUSES:
-        return Sent.OVER
-    if mail.key is not None:
-        write_key(connection, num, KeyRow(mail.key, mail.digest, Seq(0)))
-    put_mail(connection, num, count + 1, mail)
-    connection.execute("UPDATE runs SET mail = mail + 1, mail_at = coalesce(mail_at, ?) WHERE num = ?", (mail.at, num))
-    return Sent.ACCEPTED
+        write_key(connection, run.num, KeyRow(mail.key, mail.digest, Seq(0)))
+    put_mail(connection, run.num, run.mail + 1, mail)
+    connection.execute(
+        "UPDATE runs SET mail = mail + 1, mail_at = coalesce(mail_at, ?) WHERE num = ?", (mail.at, run.num)
+    )
+    return sent
 
 
 def read_taken(connection: apsw.Connection, num: int, ids: Sequence[str]) -> list[Taken]:
@@ -57,14 +56,14 @@ def take(connection: apsw.Connection, num: int, taken: Sequence[Taken], keys: Se
     return None if oldest is None else int(oldest[0])
 
 
-def is_key_taken(connection: apsw.Connection, num: int, append: Append, taken: Sequence[Taken]) -> bool:
-    """Whether a key of the append was used. One that came by mail is written again with the events that consume it."""
-    with_mail = {key for _, key in taken}
-    for row in append.keys:
-        known = read_key(connection, num, row.key)
-        if known is not None and (known.seq or known.digest != row.digest or row.key not in with_mail):
-            return True
-    return False
+def read_key_facts(
+    connection: apsw.Connection, run: RunHead | None, rows: Sequence[KeyRow], taken: Sequence[Taken]
+) -> KeyFacts:
+    """Read what the judge has to know about the keys of an append that consumes ``taken``."""
+    if run is None or not rows:
+        return NO_KEYS
+    known = (read_key(connection, run.num, row.key) for row in rows)
+    return KeyFacts({row.key: row for row in known if row is not None}, {key for _, key in taken})
 
 
 def read_key(connection: apsw.Connection, num: int, key: str) -> KeyRow | None:

@@ -8,15 +8,16 @@ from typing import Any
 import apsw
 import msgspec
 
-from weft.core.ids import RunId
+from weft.core.ids import Epoch, HostId, RunId, RunUid, Seq
 from weft.ports.store import Mail, NewRun, RunRow
 from weft.stores.checksums import mail_crc
-from weft.stores.rules import canonical, plain, start_mail, status_of
+from weft.stores.rules import canonical, epoch_of, plain, start_mail, status_of
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
     "created_at, updated_at, ended_at, attributes, fault"
 )
+_HEAD = "SELECT num, status, seq, epoch, owner, mail, updated_at, attributes FROM runs WHERE uid = ?"
 _NAMES = RUN_COLUMNS.split(", ")
 
 INSERT_RUN = (
@@ -33,6 +34,39 @@ def run_row(values: Sequence[Any]) -> RunRow:
     text = fields["attributes"]
     fields["attributes"] = {} if text == "{}" else msgspec.json.decode(text)
     return RunRow(**fields)
+
+
+class RunHead(msgspec.Struct, frozen=True):
+    """What the row of a run says before a write: the facts for the judge, and what a change starts from."""
+
+    num: int
+    status: str
+    seq: Seq
+    epoch: Epoch
+    owner: HostId | None
+    mail: int
+    updated_at: int
+    attributes: str
+
+
+def read_head(connection: apsw.Connection, uid: RunUid) -> RunHead | None:
+    """Read the head of a run. None: no such run."""
+    row = connection.execute(_HEAD, (uid,)).fetchone()
+    return None if row is None else RunHead(*row)
+
+
+def new_head(new: NewRun, num: int) -> RunHead:
+    """Return the head of a run whose row was just made."""
+    return RunHead(
+        num,
+        status_of(new),
+        Seq(0),
+        epoch_of(new),
+        new.owner,
+        0 if new.start is None else 1,
+        new.created_at,
+        json_text(dict(new.attributes)),
+    )
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -59,7 +93,7 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, begun: Begun
             status_of(new),
             begun.seq,
             begun.at,
-            0 if new.owner is None else 1,
+            epoch_of(new),
             new.owner,
             new.wake_at,
             begun.idle_until,
