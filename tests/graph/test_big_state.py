@@ -15,7 +15,7 @@ from weft.core.graph.tokens import GraphState
 from weft.core.run.env import Env
 from weft.core.values import ref_for
 from weft.graphs.load import load_graph
-from weft.runtime.recent import Recent
+from weft.runtime.values import OpenedValues
 
 LARGE = 40_000
 
@@ -26,7 +26,7 @@ class Shelf(Table):
     def __init__(self, nodes: dict[str, Any], given: Any) -> None:
         self.blobs: dict[str, bytes] = {}
         self.opened: list[str] = []
-        self.recent = Recent(10 * LARGE)
+        self.recent = OpenedValues(10 * LARGE)
         graph = load_graph({"nodes": nodes, "output": {"n": "${state.n}", "size": "${size(state.big)}"}}).graph
         self.machine = GraphMachine(Program(graph), GraphState(uid="0" * 32))
         self.log, self.open, self.now = [], {}, 1_000

@@ -31,8 +31,8 @@ CODE = "tests/code"
 RULES: dict[int, list[str]] = {
     1: [
         "tests/contract/test_commit.py::test_a_refused_append_harms_no_other",
-        "tests/runtime/test_committer.py::test_one_append_per_run_and_batch",
-        "tests/runtime/test_committer.py::test_a_batch_that_the_store_chokes_on_is_taken_apart_and_the_guilty_run_named",
+        "tests/runtime/test_commit.py::test_one_append_per_run_and_batch",
+        "tests/runtime/test_commit.py::test_a_batch_that_the_store_chokes_on_is_taken_apart_and_the_guilty_run_named",
         f"{HERE}::test_1_a_run_that_the_store_chokes_on_is_set_aside_and_the_others_go_on",
         f"{CODE}/test_limits.py::test_an_append_larger_than_a_batch_may_be_is_written_in_pieces",
         f"{CODE}/test_values.py::test_what_no_store_can_hold_is_refused_at_every_door",
@@ -113,7 +113,7 @@ RULES: dict[int, list[str]] = {
         f"{CODE}/test_recorded_values.py::test_the_time_never_goes_back_within_a_run",
     ],
     17: [
-        "tests/runtime/test_committer.py::test_what_is_submitted_while_a_commit_is_under_way_goes_into_the_next_one_ordered_by_run"
+        "tests/runtime/test_commit.py::test_what_is_submitted_while_a_commit_is_under_way_goes_into_the_next_one_ordered_by_run"
     ],
     18: [
         f"{LAWS}::test_a_snapshot_and_the_tail_give_the_same_state_as_the_whole_log",
@@ -150,7 +150,7 @@ RULES: dict[int, list[str]] = {
     ],
     24: [f"{CODE}/test_values.py::test_large_values_go_through_blobs_wherever_they_pass"],
     25: [
-        "tests/runtime/test_committer.py::test_blobs_are_put_before_the_append_that_names_them",
+        "tests/runtime/test_commit.py::test_blobs_are_put_before_the_append_that_names_them",
         "tests/contract/test_blobs.py::test_what_a_run_refers_to_stays",
         "tests/contract/test_blobs.py::test_putting_again_keeps_it_alive",
     ],

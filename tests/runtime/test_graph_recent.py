@@ -9,14 +9,14 @@ from msgspec import Raw
 import weft
 from tests.code.desk import Desk
 from weft.core.run.composites import open_raw
-from weft.runtime.recent import SMALL_BYTES, Recent
+from weft.runtime.values import OPENED_BYTES_MIN, OpenedValues
 
 
 class Reading:
     """Opens values and counts how often."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.recent = Recent(bytes_max)
+        self.recent = OpenedValues(bytes_max)
         self.times = 0
 
     def __call__(self, raw: Raw) -> Any:
@@ -27,26 +27,26 @@ class Reading:
         return self.recent.recall(raw, read)
 
 
-def text(letter: str, size: int = 2 * SMALL_BYTES) -> Raw:
+def text(letter: str, size: int = 2 * OPENED_BYTES_MIN) -> Raw:
     return Raw(f'"{letter * (size - 2)}"'.encode())
 
 
 def test_a_large_value_is_read_once() -> None:
-    reading, large = Reading(10 * SMALL_BYTES), text("a")
+    reading, large = Reading(10 * OPENED_BYTES_MIN), text("a")
 
     assert [reading(large)[0] for _ in range(5)] == ["a"] * 5
     assert reading.times == 1
 
 
 def test_a_small_value_is_read_each_time() -> None:
-    reading, small = Reading(10 * SMALL_BYTES), text("a", SMALL_BYTES - 1)
+    reading, small = Reading(10 * OPENED_BYTES_MIN), text("a", OPENED_BYTES_MIN - 1)
 
     assert [reading(small)[0] for _ in range(5)] == ["a"] * 5
     assert reading.times == 5
 
 
 def test_what_was_not_asked_for_longest_goes_first() -> None:
-    reading = Reading(4 * SMALL_BYTES)
+    reading = Reading(4 * OPENED_BYTES_MIN)
     first, second, third = text("a"), text("b"), text("c")
     for value in (first, second, first, third):
         reading(value)
@@ -59,7 +59,7 @@ def test_what_was_not_asked_for_longest_goes_first() -> None:
 
 
 def test_values_at_one_address_after_another_are_never_taken_for_each_other() -> None:
-    reading = Reading(4 * SMALL_BYTES)
+    reading = Reading(4 * OPENED_BYTES_MIN)
 
     assert [reading(text(chr(97 + number % 26)))[0] for number in range(200)] == [
         chr(97 + number % 26) for number in range(200)

@@ -151,9 +151,9 @@ def test_a_large_value_is_fetched_by_the_process_that_goes_on(settings: Settings
 
     async def after() -> tuple[Any, bool]:
         text = hashlib.sha256(b'"' + b"x" * (BIG + 1) + b'"').hexdigest()
-        assert desk.engine.blob_cache.get(text) is None
+        assert desk.engine.values.cached(text) is None
         found = await app.get("run", graph).result()
-        return found, desk.engine.blob_cache.get(text) is not None
+        return found, desk.engine.values.cached(text) is not None
 
     desk.play(before, crash=crash)
     found, fetched = desk.play(after)

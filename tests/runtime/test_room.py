@@ -94,13 +94,13 @@ def test_only_a_host_that_goes_on_complains_of_a_store_that_is_away(caplog: pyte
         app, _ = crowd()
         engine, _ = await hosted(app)
         for running in (True, False):
-            engine.running = running
-            engine.aside(away())
+            engine.status.running = running
+            engine.background.spawn(away())
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert ("a task of the engine failed" in caplog.text) is running
             caplog.clear()
-        engine.running = True
+        engine.status.running = True
         await engine.stop()
 
     asyncio.run(scenario())

@@ -82,7 +82,7 @@ def test_a_round_belongs_to_the_duties_of_a_host(tmp_path: Any) -> None:
             engine = app.door.engine
             assert engine is not None
             await engine.keeper.look(nudged=True)
-            await asyncio.gather(*engine._side)
+            await asyncio.gather(*engine.background._tasks)
             assert engine.steps.stored._known.health == {"script": Checkup("healthy")}
 
     asyncio.run(scenario())

@@ -274,7 +274,7 @@ class Cluster:
         started = await door.start(start, chosen=True, delay_ms=PUT_OFF_MS)
         if started.created and door.engine is not None:
             self.ledger.reached["begun before its time"] += 1
-            door.engine.aside(self._take_new(door.engine, started.uid), may_fail=True)
+            door.engine.background.spawn(self._take_new(door.engine, started.uid), may_fail=True)
 
     async def _take_new(self, engine: Engine, uid: RunUid) -> None:
         await asyncio.sleep(random.Random(f"calm-{uid}").uniform(0, 6))

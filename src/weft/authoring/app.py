@@ -179,7 +179,7 @@ class App(Group):
         )
         self._engine = Engine(world, catalogue)
         # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
-        self._engine.on_failure = partial(os.kill, os.getpid(), signal.SIGTERM)
+        self._engine.status.on_failure = partial(os.kill, os.getpid(), signal.SIGTERM)
         self._door = Door(store, world.clock, world.ids, self._engine)
         try:
             await self._engine.start()
@@ -206,11 +206,11 @@ class App(Group):
             if self._executor is not None:
                 self._executor.close()
             self._signals.close()
-        if engine.failure is not None:
+        if engine.status.failure is not None:
             raise WeftError(
-                f"The engine stopped: {type(engine.failure).__name__}: {engine.failure}.",
+                f"The engine stopped: {type(engine.status.failure).__name__}: {engine.status.failure}.",
                 hint="Start this again: runs go on where they were. The log says what failed; please report it.",
-            ) from engine.failure
+            ) from engine.status.failure
         if self._signals.has_ended(error):
             raise SystemExit(TERMINATED)
 

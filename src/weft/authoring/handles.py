@@ -90,7 +90,7 @@ class Handle(Generic[R]):
 
         The same key twice is one message.
         """
-        raw = await self._door.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+        raw = await self._door.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
         message = c.DeliverMessage(self._door.ids.new(), name, msgspec.Raw(raw))
         await self._door.tell(RunId(self.id), message, key=key)
 
@@ -102,7 +102,7 @@ class Handle(Generic[R]):
         Raises TimedOut (the request stands, and its key finds the answer later), RunFinished if the run ends without
         an answer, BadValue if the message does not fit what the run waits for.
         """
-        raw = await self._door.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+        raw = await self._door.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
         request = await send_request(self._door, RunId(self.id), name, raw, key=key)
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:

@@ -20,7 +20,6 @@ from weft.core.ids import RunId, tenant_prefix
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
 from weft.runtime.code_driver import current_scope
 from weft.runtime.door import Door
-from weft.runtime.insist import insist
 from weft.runtime.scopes import Scope
 from weft.steps.base import task
 from weft.steps.codec import Codec
@@ -143,14 +142,14 @@ async def send(door: Door, sender: str, to: str, message: tuple[str, Any]) -> Re
     name, body = message
     prefix = tenant_prefix(sender)
     target = RunId(to if to.startswith(prefix) else f"{prefix}{to}")
-    raw = await door.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+    raw = await door.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
     key = task().key
     try:
         command = c.DeliverMessage(key, name, Raw(raw), sender)
         if door.engine is None:
             await door.tell(target, command, key=key)
         else:
-            await insist(door.engine, lambda: door.tell(target, command, key=key))
+            await door.engine.retry_until_available(lambda: door.tell(target, command, key=key))
     except (NotFound, RunFinished) as error:
         return Refusal(error.code, error.message, error.hint)
     return None

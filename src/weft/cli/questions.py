@@ -89,7 +89,7 @@ async def _found(door: Door, question: str) -> OpenQuestion:
 
 
 async def _print_one(door: Door, item: OpenQuestion, *, json: bool) -> None:
-    about = await door.load(bytes(item.question.about))
+    about = await door.values.load(bytes(item.question.about))
     if json:
         print_json({**_described(item), "about": msgspec.json.decode(about)})
         return

@@ -228,7 +228,7 @@ def _print_not_undone(out: Console, history: History) -> None:
 
 async def _result(door: Door, row: RunRow, history: History) -> bytes:
     """What a run returned; of a goal run what its goals gave, for the facts are drawn already."""
-    raw = await door.load(history.output)
+    raw = await door.values.load(history.output)
     machine = await door.machine(row) if row.style == "goal" else None
     if not isinstance(machine, GoalMachine) or machine.plan is None:
         return raw
@@ -271,8 +271,8 @@ async def _run_document(door: Door, row: RunRow, history: History, depth: int) -
     return run_document(row) | {
         "started_at": iso(history.started),
         "retries": history.retries,
-        "input": msgspec.json.decode(await door.load(given)),
-        "result": msgspec.json.decode(await door.load(history.output)) if is_done else None,
+        "input": msgspec.json.decode(await door.values.load(given)),
+        "result": msgspec.json.decode(await door.values.load(history.output)) if is_done else None,
         "failure": msgspec.to_builtins(history.failure) if history.status == "failed" else None,
         "reason": history.reason or None,
         "held": history.held or None,

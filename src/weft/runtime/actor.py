@@ -8,7 +8,6 @@ from the store.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -179,7 +178,7 @@ class Actor:
     def give_up(self, error: BaseException) -> None:
         """A defect of ours, in this run's state or in what it was told: it stands still for a person, others go on."""
         log.error("weft: %s cannot go on", self.id, exc_info=loggable(error))
-        self.engine.aside(self.engine.recovery.set_aside(self, error))
+        self.engine.background.spawn(self.engine.recovery.set_aside(self, error))
 
     def begin_turn(self) -> None:
         """Time stands still for the length of a turn, and never goes back over the run's last event."""
@@ -320,7 +319,7 @@ class Actor:
         """It has much to do by itself: others get their turn between."""
         if not self.fetching:
             self.fetching = True
-            self.engine.soon(self._next_slice)
+            self.engine.background.call_soon(self._next_slice)
 
     def _next_slice(self) -> None:
         if len(self.drafts) > DRAFTS_AHEAD_MAX:
@@ -354,7 +353,7 @@ class Actor:
                 check=self.engine.check_schema,
                 blob=self.blob,
                 keep=self.keep,
-                recall=self.engine.recent.recall,
+                recall=self.engine.opened.recall,
                 check_child=self.engine.trees.check,
             )
         return facts
@@ -374,7 +373,9 @@ class Actor:
         self._draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
-        self.engine.soon(self.engine.aside, hold_other_input(self, location, entry, asked), self)
+        self.engine.background.call_soon(
+            self.engine.background.spawn, hold_other_input(self, location, entry, asked), self
+        )
 
     def _draft(self) -> Draft:
         drafts = self.drafts
@@ -399,7 +400,7 @@ class Actor:
             draft.record(body, now)
             for effect in machine.effects(event):
                 if isinstance(event, e.TaskScheduled) and event.early:
-                    self.engine.soon(self.engine.let_out, self, effect)
+                    self.engine.background.call_soon(self.engine.let_out, self, effect)
                 else:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
@@ -435,16 +436,15 @@ class Actor:
         sealed = values.seal(raw)
         if len(sealed) <= values.INLINE_BYTES_MAX:
             return Raw(sealed)
-        digest = hashlib.sha256(raw).hexdigest()
+        digest, ref = self.engine.values.hold(raw)
         self._draft().puts[digest] = raw
-        self.engine.blob_cache.add(digest, raw)
-        return Raw(values.ref_for(digest, len(raw)))
+        return Raw(ref)
 
     def blob(self, digest: str) -> bytes | None:
         found = self.fetched.get(digest)
         if isinstance(found, WeftError):
             raise found
-        return found or self.engine.blob_cache.get(digest) or self._unwritten(digest)
+        return found or self.engine.values.cached(digest) or self._unwritten(digest)
 
     def _unwritten(self, digest: str) -> bytes | None:
         """What was decided and is not durable yet can have left the cache, and is not in the store."""
@@ -509,7 +509,7 @@ class Actor:
             self.engine.committer.submit(self)
         if self.put_off and len(self.drafts) <= DRAFTS_AHEAD_MAX:
             self.put_off = False
-            self.engine.soon(self._next_slice)
+            self.engine.background.call_soon(self._next_slice)
 
     def landed(self, draft: Draft) -> None:
         """The append is durable: its effects go out, its answers are given."""
@@ -539,7 +539,7 @@ class Actor:
         """Tell everybody whose command this append settles."""
         worker = self.engine.worker
         for chunk in draft.chunks:
-            self.engine.emitter.emit(chunk)
+            self.engine.streams.emit(chunk)
         for posted in draft.posted:
             if posted.flight is not None:
                 worker.answered(posted.flight)

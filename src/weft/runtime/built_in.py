@@ -8,7 +8,6 @@ import msgspec
 
 from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, digest
 from weft.core.graph.starting import HTTP, SCRIPT, TYPE
-from weft.runtime.insist import insist
 from weft.steps.base import StepBody
 from weft.steps.catalogued import CataloguedStep, why_planned
 from weft.steps.definition import DEFINED, DefinedStep
@@ -116,7 +115,7 @@ class BuiltIn:
         return self._client
 
     async def _keep(self, content: bytes) -> str:
-        digest = await insist(self._engine, lambda: self._engine.store.blobs.put(content))
+        digest = await self._engine.values.put(content)
         return f"cas://sha256:{digest}"
 
     async def close(self) -> None:

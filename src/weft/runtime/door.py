@@ -53,7 +53,7 @@ from weft.ports.store import (
 )
 from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.clock import StoreClock
-from weft.runtime.creating import Creator
+from weft.runtime.commit import RunCreator
 from weft.runtime.draft import Posted
 from weft.runtime.engine import Ending
 from weft.runtime.finished import finished
@@ -62,6 +62,7 @@ from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
 from weft.runtime.unreadable import Readability, readable, reading, unreadable
+from weft.runtime.values import ValueStore
 from weft.runtime.words import read_alike
 from weft.steps.failures import text_of
 from weft.steps.signature import other_facts, same_inputs
@@ -94,7 +95,8 @@ class Door:
         self.clock = StoreClock(clock, store)
         self.ids = ids
         self.engine = engine
-        self._creator = Creator(store.log)
+        self._creator = RunCreator(store.log)
+        self.values = ValueStore(put=self._put_blob, get=store.blobs.get)
         self._patience = Patience(self._answered_at)
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
@@ -133,6 +135,9 @@ class Door:
         there = max(self._creator.answered_at, self._told_at)
         return there if self.engine is None else max(there, self.engine.committer.answered_at)
 
+    async def _put_blob(self, raw: bytes) -> str:
+        return await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
+
     async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> Started:
         """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
 
@@ -142,7 +147,7 @@ class Door:
         if not start.style:
             check_name(start.workflow)  # nobody knows yet whether there is such a workflow
         raw = bytes(start.input)
-        kept = await self.keep(raw)
+        kept = await self.values.keep(raw)
         if kept is not raw:
             start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
         if self.engine is not None and start.style != "code":
@@ -164,7 +169,7 @@ class Door:
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> Started:
         run_id = RunId(start.run_id)
-        if self.engine is not None and self.engine.running and not delay_ms and not self.engine.is_full():
+        if self.engine is not None and self.engine.status.running and not delay_ms and not self.engine.is_full():
             return Started(await self.engine.begin(start), run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
@@ -195,7 +200,7 @@ class Door:
                 f"{row.id} exists as a run of {row.workflow}, not of {start.workflow}.", hint=hint, run_id=row.id
             )
         before = await self.started_with(row)
-        there, here = await self.load(bytes(before.input)), await self.load(bytes(start.input))
+        there, here = await self.values.load(bytes(before.input)), await self.values.load(bytes(start.input))
         here = read_alike(here, start.words, there)
         if isinstance(before, c.StartRun):
             there = read_alike(there, before.words, here)
@@ -289,7 +294,7 @@ class Door:
     async def take_up(self, row: RunRow) -> Actor | None:
         """The run in memory here. One that nobody has, or a host that is dead, is taken up if this host can run it."""
         engine = self.engine
-        if engine is None or not engine.running:
+        if engine is None or not engine.status.running:
             return None
         actor = engine.actors.get(row.uid)
         asleep = row.status not in OVER and row.fault is None and row.seq > 0
@@ -303,7 +308,7 @@ class Door:
         """Take a run up. Who asked for it may give up; a run that is claimed is read to the end all the same."""
         task = self._claiming.get(row.uid)
         if task is None:
-            task = self._claiming[row.uid] = engine.aside(engine.recovery.take([row]), may_fail=True)
+            task = self._claiming[row.uid] = engine.background.spawn(engine.recovery.take([row]), may_fail=True)
             task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
         await asyncio.shield(task)
 
@@ -510,7 +515,7 @@ class Door:
         if actor is not None and self.engine is not None:
             seen = await self.engine.ended(actor.uid, timeout=timeout)
             if seen is not None:
-                return msgspec.structs.replace(seen, output=await self.load(seen.output))
+                return msgspec.structs.replace(seen, output=await self.values.load(seen.output))
         row = await self.row(run_id)
         if row.ended_at is None:
             await self._wait(row, timeout)
@@ -519,7 +524,7 @@ class Door:
             raise NotFound(f"{run_id} was deleted.")
         match await self._end(last):
             case e.RunCompleted(output=output):
-                return Ending("completed", await self.load(bytes(output)), None)
+                return Ending("completed", await self.values.load(bytes(output)), None)
             case e.RunFailed(failure=failure):
                 return Ending("failed", b"null", failure)
             case e.RunCancelled(reason=reason):
@@ -539,7 +544,7 @@ class Door:
             seq = Seq(seq - 1)
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:
-        if self.engine is not None and self.engine.running:
+        if self.engine is not None and self.engine.status.running:
             await self.engine.ended(row.uid, timeout=timeout)
             return
         async with asyncio.timeout(timeout):
@@ -548,22 +553,6 @@ class Door:
                 if now is None or now.ended_at is not None:
                     return
                 await asyncio.sleep(POLL_SECONDS)
-
-    # --- values ---------------------------------------------------------------------------------------------------
-
-    async def keep(self, raw: bytes) -> bytes:
-        """A value for the log, large ones as references to blobs."""
-        sealed = values.seal(raw)
-        if len(sealed) <= values.INLINE_BYTES_MAX:
-            return sealed
-        digest = await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
-        return values.ref_for(digest, len(raw))
-
-    async def load(self, raw: bytes) -> bytes:
-        """The JSON that a value in the log stands for."""
-        if values.is_ref(raw):
-            return await self.store.blobs.get(values.parse_ref(raw).digest)
-        return values.unseal(raw)
 
 
 def _unknown(run_id: RunId) -> str:

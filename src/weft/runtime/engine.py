@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 import msgspec
 
 from weft.core import commands as c
-from weft.core import values
 from weft.core.decider import Machine
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.goal.definitions import StepWay
@@ -35,36 +34,36 @@ from weft.errors import (
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, NewRun, Outcome, Store
 from weft.runtime.actor import Actor
-from weft.runtime.asides import Asides
-from weft.runtime.blob_cache import BlobCache
+from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.changes import Changes
 from weft.runtime.clock import StoreClock
-from weft.runtime.committer import Committer
+from weft.runtime.commit import GroupWriter
+from weft.runtime.complaints import Complaints
 from weft.runtime.draft import Draft, Posted
-from weft.runtime.emitting import Emitter
 from weft.runtime.heart import Heartbeat
 from weft.runtime.inline import InlineStep
-from weft.runtime.insist import insist
 from weft.runtime.keeper import Keeper
 from weft.runtime.language import LANGUAGE
 from weft.runtime.library import Library
 from weft.runtime.programs import new_machine
 from weft.runtime.recall import Recall
-from weft.runtime.recent import Recent
 from weft.runtime.recovery import Recovery
 from weft.runtime.replies import refusal, resolve, taken
+from weft.runtime.retries import StoreRetries
 from weft.runtime.schemas import check_schema
 from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedWork
+from weft.runtime.status import HostStatus
 from weft.runtime.step_keeper import StepKeeper
+from weft.runtime.streams import StreamWriter
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.turns import Newborn, Turns
+from weft.runtime.values import BlobCache, OpenedValues, ValueStore
 from weft.runtime.worker import Flight, Report, Worker
 from weft.steps.base import Executor, StepBody
-from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
 
@@ -108,12 +107,20 @@ class Engine:
         self.host = HostId(world.ids.new())
         self.actors: dict[RunUid, Actor] = {}
         self.by_id: dict[RunId, Actor] = {}
-        self.blob_cache = BlobCache(world.settings.blob_cache_bytes)
-        self.recent = Recent(world.settings.recent_bytes)
+        self.status = HostStatus()
+        self.complaints = Complaints()
+        self.retry_until_available = StoreRetries(self.status, self.complaints).retry_until_available
+        self.background = BackgroundTasks(self.status, lambda actor: self.actors.get(actor.uid) is actor)
+        blobs = world.store.blobs
+        self.values = ValueStore(
+            put=lambda raw: self.retry_until_available(partial(blobs.put, raw)),
+            get=lambda digest: self.retry_until_available(partial(blobs.get, digest)),
+            cache=BlobCache(world.settings.blob_cache_bytes),
+        )
+        self.opened = OpenedValues(world.settings.recent_bytes)
         self.check_schema = check_schema
-        self.committer = Committer(world.store.log, world.store.blobs, self.host, self.fail)
-        self.complaints = self.committer.complaints
-        self.emitter = Emitter(self)
+        self.committer = GroupWriter(world.store.log, blobs, self.host, self.status.fail, self.complaints)
+        self.streams = StreamWriter(world.store.streams, self.background, self.retry_until_available)
         self.timers = Timers(self.clock, self._due, look_seconds=world.settings.look_seconds)
         self.worker = Worker(
             catalogue,
@@ -121,11 +128,11 @@ class Engine:
             self.clock,
             slots=world.settings.slots,
             report=self._reported,
-            load=self.load_value,
-            keep=self.keep_value,
-            emitter=self.emitter,
+            load=self.values.load,
+            keep=self.values.keep,
+            streams=self.streams,
         )
-        self.worker.failed = self.fail
+        self.worker.failed = self.status.fail
         self.built_in = BuiltIn(self)
         self.steps = StepKeeper(self)
         self.library = Library(self)
@@ -138,16 +145,10 @@ class Engine:
         self.keeper = Keeper(self)
         self.heart = Heartbeat(self)
         self._about = world.about
-        self.running = False
-        self.closing = False
-        self.failure: BaseException | None = None
-        """Why this host can no longer work: one of its own tasks failed, or a loop ended again and again."""
-        self.on_failure: Callable[[], None] = lambda: None
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
         self._watchers: list[Published] = []
         self._observers: list[Observer] = []
         self.changes = Changes()
-        self._asides = Asides(self)
 
     # --- life -----------------------------------------------------------------------------------------------------
 
@@ -155,52 +156,58 @@ class Engine:
         """Join the store, take up what nobody works on, and begin to look after it."""
         lease_ms = int(self.settings.lease_seconds * 1000)
         await self.store.hosts.join(self.host, lease_ms=lease_ms, about=self._about)
-        self._loop = asyncio.get_running_loop()
-        self.emitter.start()
-        self.running = True
+        self.background.start()
+        self.streams.start()
+        self.status.running = True
         self.heart.start()
         self.committer.start()
         await self.library.publish()
         await self.steps.start()
-        await insist(self, self.library.refresh)
+        await self.retry_until_available(self.library.refresh)
         await self.shared.refresh()
         await self.recovery.scan()
         self.keeper.start()
 
     async def stop(self) -> None:
         """Drain, then hand over: running steps may finish, idle runs go to rest, the rest is for whoever comes next."""
-        if not self.running:
+        if not self.status.running:
             return
-        self.closing = True
+        self.status.closing = True
         self.worker.closed = True
         await self.keeper.stop()
         left = await self.worker.drain(self.settings.drain_seconds)
         if left:
-            log.warning("weft: %d steps did not end in time; whoever goes on performs them again", left)
+            log.warning(
+                "weft: %d steps were still running after the drain timeout; the next host will retry them", left
+            )
         # Runs that never come to rest are cut off: what they have not committed is decided again.
-        await asyncio.wait([self.aside(self.settle(), may_fail=True)], timeout=self.settings.drain_seconds)
-        await self.emitter.drain(self.settings.drain_seconds)
+        await asyncio.wait([self.background.spawn(self.settle(), may_fail=True)], timeout=self.settings.drain_seconds)
+        await self.streams.drain(self.settings.drain_seconds)
         await self.keeper.release(list(self.actors.values()))
         await self.kill()
         await self.store.hosts.leave(self.host)
 
     async def settle(self) -> None:
         """Wait until everything decided is committed, or cannot be here any more, as long as a drain may take."""
-        ends = self._loop.time() + self.settings.drain_seconds
-        while self.failure is None and any(not actor.is_idle() and actor.ready for actor in self.actors.values()):
-            if self._loop.time() > ends:
-                log.warning("weft: not everything could be committed in time; whoever goes on decides it again")
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self.settings.drain_seconds
+        while self.status.failure is None and self._has_work():
+            if loop.time() > ends:
+                log.warning("weft: not everything could be committed in time; the next host will decide it again")
                 return
             await asyncio.sleep(0.001)
 
+    def _has_work(self) -> bool:
+        return any(not actor.is_idle() and actor.ready for actor in self.actors.values())
+
     async def kill(self) -> None:
         """Stop at once: nothing more is written, memory is let go."""
-        self.running = False
+        self.status.running = False
         self.timers.close()
         self.worker.abandon()
         await self.keeper.stop()
         await self.heart.stop()
-        self._asides.cancel()
+        self.background.cancel()
         await self.committer.stop()
         await self.built_in.close()
         for actor in list(self.actors.values()):
@@ -208,26 +215,6 @@ class Engine:
         self.actors.clear()
         self.by_id.clear()
         await self.worker.let_go()
-
-    def fail(self, what: str, error: BaseException) -> None:
-        """Give the host up: it says so, answers no health check any more, and whoever hosts it ends it."""
-        if self.failure is None:
-            self.failure = error
-            log.critical("weft: %s failed; this host stops", what, exc_info=loggable(error))
-            self.on_failure()
-
-    def soon(self, callback: Callable[..., object], *args: Any) -> None:
-        """At the next turn of the process's own loop, also when it is the code of a run that asks."""
-        self._loop.call_soon(callback, *args)
-
-    def aside(self, coro: Any, of: Actor | None = None, *, may_fail: bool = False) -> asyncio.Task[Any]:
-        """Do something that takes its time, beside the turns of runs. If it fails, its run (``of``) or the host stops.
-
-        ``may_fail``: somebody does it again, or nobody misses it.
-        """
-        task = self._loop.create_task(coro)
-        self._asides.begin(task, of, may_fail=may_fail)
-        return task
 
     # --- the door -------------------------------------------------------------------------------------------------
 
@@ -305,7 +292,7 @@ class Engine:
         key, digest = (posted.key.key, posted.key.digest) if posted.key is not None else (None, "")
         body = c.encode(posted.command)
         mail = Mail(id=self.ids.new(), to=uid, body=body, at=self.clock.now_ms(), key=key, digest=digest)
-        (sent,) = await insist(self, lambda: self.store.log.send([mail]))
+        (sent,) = await self.retry_until_available(lambda: self.store.log.send([mail]))
         if posted.flight is not None:
             self.worker.answered(posted.flight)
         if posted.reply is not None:
@@ -444,7 +431,7 @@ class Engine:
         self.disarm(actor)
         self.forget(actor)
         for posted in actor.leave_behind():
-            self.aside(self.deliver(actor.uid, posted))
+            self.background.spawn(self.deliver(actor.uid, posted))
         state = actor.machine.state
         self.trees.closed(state)
         self.over(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
@@ -464,11 +451,11 @@ class Engine:
         elif entry in state.timers or entry == 0:
             actor.post(Posted(c.FireTimer(entry)))
         else:
-            self.aside(self._due_after_mail(actor, entry), actor)
+            self.background.spawn(self._due_after_mail(actor, entry), actor)
 
     async def _due_after_mail(self, actor: Actor, entry: EntryId) -> None:
         """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
-        await insist(self, lambda: self.recovery.read_mail(actor))
+        await self.retry_until_available(lambda: self.recovery.read_mail(actor))
         actor.post(Posted(c.FireTimer(entry)))
 
     def arm_again(self, actor: Actor, entry: EntryId) -> None:
@@ -479,40 +466,25 @@ class Engine:
 
     def _reported(self, flight: Flight, report: Report) -> None:
         if flight.offer is not None:
-            self.aside(self.shared.settle(flight, report))
+            self.background.spawn(self.shared.settle(flight, report))
             return
         actor = self.actors.get(flight.uid)
         posted = Posted(report, flight=flight)
         if actor is None:
-            self.aside(self.deliver(flight.uid, posted))
+            self.background.spawn(self.deliver(flight.uid, posted))
         else:
             actor.post(posted)
 
     # --- values ---------------------------------------------------------------------------------------------------
 
-    async def keep_value(self, raw: bytes) -> bytes:
-        """A value for the log: itself, or a reference to a blob that is durable now."""
-        sealed = values.seal(raw)
-        if len(sealed) <= values.INLINE_BYTES_MAX:
-            return sealed
-        digest = await insist(self, lambda: self.store.blobs.put(raw))
-        self.blob_cache.add(digest, raw)
-        return values.ref_for(digest, len(raw))
-
-    async def load_value(self, raw: bytes) -> bytes:
-        """The JSON that a value in the log stands for."""
-        if not values.is_ref(raw):
-            return values.unseal(raw)
-        return await self._blob(values.parse_ref(raw).digest)
-
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
         """The code cannot be told its next fact before these are here."""
-        self.aside(self._fetch_for_code(actor, digests), actor)
+        self.background.spawn(self._fetch_for_code(actor, digests), actor)
 
     async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
         try:
             for digest in sorted(digests):
-                await self._blob(digest)
+                await self.values.blob(digest)
         except (Corrupt, NotFound) as error:
             if self.actors.get(actor.uid) is actor:
                 await self.recovery.set_aside(actor, error)
@@ -525,24 +497,17 @@ class Engine:
 
     def fetch(self, actor: Actor, wanting: MissingInputs) -> None:
         """A decision cannot be made before this is here."""
-        self.aside(self._fetch(actor, wanting), actor)
+        self.background.spawn(self._fetch(actor, wanting), actor)
 
     async def _fetch(self, actor: Actor, wanting: MissingInputs) -> None:
         for digest in wanting.blobs:
             try:
-                actor.fetched[digest] = await self._blob(digest)
+                actor.fetched[digest] = await self.values.blob(digest)
             except (Corrupt, NotFound) as error:
                 actor.fetched[digest] = error  # a document may name what is not there: that is for the run to judge
         for question in wanting.questions:
             await self._executor.in_thread(partial(LANGUAGE.answer, question))
         asyncio.get_running_loop().call_soon(actor.brought)
-
-    async def _blob(self, digest: str) -> bytes:
-        found = self.blob_cache.get(digest)
-        if found is None:
-            found = await insist(self, partial(self.store.blobs.get, digest))
-            self.blob_cache.add(digest, found)
-        return found
 
     # --- other runs -----------------------------------------------------------------------------------------------
 
@@ -567,7 +532,7 @@ class Engine:
 
     async def take_up(self, uid: RunUid) -> None:
         """A run that is ours by the store and not in memory: a new child, or one whose claim was not answered."""
-        row = await insist(self, lambda: self.store.directory.row(uid))
+        row = await self.retry_until_available(lambda: self.store.directory.row(uid))
         if row is not None and row.owner == self.host and row.ended_at is None and uid not in self.actors:
             await self.recovery.go_on(row, died=row.seq > 0)
 
@@ -575,22 +540,22 @@ class Engine:
 
     def refused_append(self, actor: Actor, draft: Draft, outcome: Outcome) -> None:
         if outcome is Outcome.ID_TAKEN:
-            self.aside(self._refuse_start(actor, draft), actor)
+            self.background.spawn(self._refuse_start(actor, draft), actor)
             return
-        self.aside(self.recovery.reload(actor, draft, outcome))
+        self.background.spawn(self.recovery.reload(actor, draft, outcome))
 
     def lost_append(self, actor: Actor, draft: Draft, error: Exception, *, guilty: bool) -> None:
         if guilty:
-            self.aside(self.recovery.set_aside(actor, error))
+            self.background.spawn(self.recovery.set_aside(actor, error))
         else:
-            self.aside(self.recovery.reload(actor, draft, None))
+            self.background.spawn(self.recovery.reload(actor, draft, None))
 
     async def _refuse_start(self, actor: Actor, draft: Draft) -> None:
         """The id belongs to another run, or to this very one.
 
         Then it is our own earlier start, whose answer was lost.
         """
-        row = await insist(self, lambda: self.store.directory.row(actor.uid))
+        row = await self.retry_until_available(lambda: self.store.directory.row(actor.uid))
         if row is not None:
             await self.recovery.reload(actor, draft, None)
             return

@@ -21,7 +21,6 @@ from weft.core.ids import HostId
 from weft.errors import StoreError
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.code_driver import CodeDriver
-from weft.runtime.insist import insist
 from weft.runtime.worker import Flight
 from weft.steps.frames import is_users
 
@@ -48,7 +47,7 @@ class Heartbeat:
         self.naps = 0
         """How often the loop stood still for half a lease. What was known before the last time may have changed."""
         self._turning: asyncio.TimerHandle | None = None
-        self._loop = BackgroundLoop("the heartbeat", self._run, engine.fail)
+        self._loop = BackgroundLoop("the heartbeat", self._run, engine.status.fail)
         self._apart: _Apart | None = None
         self._loop_here: asyncio.AbstractEventLoop | None = None
         self._thread = 0
@@ -87,9 +86,9 @@ class Heartbeat:
         """See :class:`weft.runtime.worker.Guard`. A host that was frozen begins nothing that is others' by now."""
         engine = self._engine
         if flight.offer is not None:
-            await insist(engine, engine.shared.renew)
+            await engine.retry_until_available(engine.shared.renew)
         else:
-            row = await insist(engine, lambda: engine.store.directory.row(flight.uid))
+            row = await engine.retry_until_available(lambda: engine.store.directory.row(flight.uid))
             actor = engine.actors.get(flight.uid)
             if row is None or row.owner != engine.host or (actor is not None and actor.epoch != row.epoch):
                 engine.worker.stop(flight.uid, flight.effect.task)
@@ -181,7 +180,7 @@ def _where_it_stands(thread: int) -> tuple[str, str]:
 
 def _report(loop: asyncio.AbstractEventLoop, engine: Engine, error: BaseException) -> None:
     with contextlib.suppress(RuntimeError):  # the loop has ended, and the host with it
-        loop.call_soon_threadsafe(engine.fail, "the heartbeat", error)
+        loop.call_soon_threadsafe(engine.status.fail, "the heartbeat", error)
 
 
 class _Apart:

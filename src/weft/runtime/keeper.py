@@ -21,7 +21,6 @@ from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, Snapshot
 from weft.runtime.actor import Actor
 from weft.runtime.background import BackgroundLoop
-from weft.runtime.insist import insist
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -41,7 +40,7 @@ class Keeper:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._loop = BackgroundLoop("looking after the store", self._run, engine.fail)
+        self._loop = BackgroundLoop("looking after the store", self._run, engine.status.fail)
         # From the beginning: what is noticed while runs are taken up must be looked at too.
         self._nudged = asyncio.Event()
         self._renew_at = 0.0
@@ -188,9 +187,9 @@ class Keeper:
             outcomes = await engine.store.log.release([self._release(actor) for actor in leaving])
         except StoreError:
             # Nobody knows whether they are at rest. Who stops leaves them to others; who goes on claims and reads them.
-            if not engine.closing:
+            if not engine.status.closing:
                 for actor in leaving:
-                    engine.aside(engine.recovery.reload(actor, None, None))
+                    engine.background.spawn(engine.recovery.reload(actor, None, None))
             return
         for actor, outcome in zip(leaving, outcomes, strict=True):
             if outcome is Outcome.ACCEPTED:
@@ -200,14 +199,14 @@ class Keeper:
             actor.schedule()
             # Beside this: what fails for one run must not leave the others of the group half-way to rest.
             if outcome is Outcome.MAIL_WAITING:
-                engine.aside(self._read_again(actor), actor)
+                engine.background.spawn(self._read_again(actor), actor)
             else:
-                engine.aside(engine.recovery.reload(actor, None, outcome))
+                engine.background.spawn(engine.recovery.reload(actor, None, outcome))
 
     async def _read_again(self, actor: Actor) -> None:
         # A store that does not answer while the host stops: whoever comes next reads it.
         with contextlib.suppress(StoreError):
-            await insist(self._engine, partial(self._engine.recovery.read_mail, actor))
+            await self._engine.retry_until_available(partial(self._engine.recovery.read_mail, actor))
 
     def _release(self, actor: Actor) -> Release:
         snapshot = None
@@ -232,7 +231,7 @@ class Keeper:
         waiting = [posted for posted in actor.mailbox if not posted.mail_id]  # mail waits in the store
         engine.forget(actor)
         for posted in waiting:
-            engine.aside(engine.deliver(actor.uid, posted))
+            engine.background.spawn(engine.deliver(actor.uid, posted))
 
 
 def _wake_at(actor: Actor) -> Millis | None:

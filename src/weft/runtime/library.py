@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from weft.errors import Conflict, WeftError
 from weft.ports.store import Definition
-from weft.runtime.insist import insist
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -43,7 +42,7 @@ class Library:
             if (definition.name, definition.version) in self._published:
                 continue
             if definition.version not in await self._learn_versions(definition.name):
-                await insist(engine, partial(self._keep, definition))
+                await engine.retry_until_available(partial(self._keep, definition))
                 await self._learn_versions(definition.name)
             self._published.add((definition.name, definition.version))
 
@@ -70,7 +69,7 @@ class Library:
     async def newest(self, name: str) -> str | None:
         """The newest graph of this name in the store that this host can run."""
         engine = self._engine
-        found = await insist(engine, partial(engine.store.definitions.versions, name))
+        found = await engine.retry_until_available(partial(engine.store.definitions.versions, name))
         graphs = [definition for definition in found if definition.style == STYLE]
         for definition in graphs:
             if (definition.name, definition.version) not in self._seen:
@@ -93,7 +92,7 @@ class Library:
     async def _learn_versions(self, name: str) -> set[str]:
         """The versions of a workflow that are in the store, known here from now on."""
         engine = self._engine
-        found = await insist(engine, partial(engine.store.definitions.versions, name))
+        found = await engine.retry_until_available(partial(engine.store.definitions.versions, name))
         for definition in found:
             engine.catalogue.learn(definition)
             self._seen.add((definition.name, definition.version))

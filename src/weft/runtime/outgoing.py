@@ -13,7 +13,6 @@ from weft.core.run.tree import root_of
 from weft.ports.store import Mail, NewRun
 from weft.runtime.code_driver import diverged
 from weft.runtime.draft import Draft, Posted
-from weft.runtime.insist import insist
 from weft.runtime.shown import added_arguments, call_shown
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ def _item_of_a_map(actor: Actor, location: str) -> str:
 async def hold_other_input(actor: Actor, location: str, entry: EntryId, asked: bytes) -> None:
     """Hold a run whose code asks with other arguments than the log has: both are named."""
     log = actor.engine.store.log
-    (stored,) = await insist(actor.engine, lambda: log.events(actor.uid, after=Seq(entry - 1), limit=1))
+    (stored,) = await actor.engine.retry_until_available(lambda: log.events(actor.uid, after=Seq(entry - 1), limit=1))
     recorded = getattr(e.decode(stored.body), "input", e.NULL)
     there = f"a recorded result for {call_shown('', bytes(recorded))}"
     new = ", ".join(added_arguments(bytes(recorded), asked))

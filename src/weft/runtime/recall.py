@@ -67,7 +67,7 @@ class Recall:
         if place in looked:
             return False
         looked.add(place)
-        self._engine.aside(self._look(actor, effect, definition), actor)
+        self._engine.background.spawn(self._look(actor, effect, definition), actor)
         return True
 
     async def _look(self, actor: Actor, effect: PerformTask, definition: StepDef) -> None:
@@ -75,7 +75,7 @@ class Recall:
         command = None
         try:
             # What one tenant has had done answers for no other.
-            key = tenant_prefix(actor.id) + memo_key(definition, await engine.load_value(bytes(effect.input)))
+            key = tenant_prefix(actor.id) + memo_key(definition, await engine.values.load(bytes(effect.input)))
             assert definition.cache is not None
             expected = _Expected(key, definition.id, definition.cache.ttl_ms)
             self._expected.setdefault(actor.uid, {})[effect.task] = expected
@@ -94,7 +94,7 @@ class Recall:
     async def _recalled(self, effect: PerformTask, memo: Memo) -> c.RecallWork:
         """The answer as this run's own: a large one is put again, so that nothing takes it away meanwhile."""
         engine = self._engine
-        output = await engine.keep_value(await engine.load_value(memo.output))
+        output = await engine.values.keep(await engine.values.load(memo.output))
         return c.RecallWork(
             task=effect.task,
             attempt=effect.attempt,
@@ -124,7 +124,7 @@ class Recall:
                 continue
             until = Millis(at + known.ttl_ms) if known.ttl_ms else None
             memo = Memo(key=known.key, output=bytes(event.output), run=actor.id, at=at, until=until)
-            self._engine.aside(self._keep(memo), may_fail=True)
+            self._engine.background.spawn(self._keep(memo), may_fail=True)
 
     async def _keep(self, memo: Memo) -> None:
         try:

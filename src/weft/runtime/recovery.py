@@ -24,7 +24,6 @@ from weft.ports.boundary import boundary
 from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
 from weft.runtime.draft import Draft, Posted
-from weft.runtime.insist import insist
 from weft.runtime.pending import resolve
 from weft.runtime.shown import call_shown
 from weft.steps.failures import text_of
@@ -70,7 +69,7 @@ class Recovery:
         dead = await engine.store.hosts.dead(monotonic=engine.clock.monotonic())
         await engine.shared.expire(dead)
         total = 0
-        while not engine.closing:
+        while not engine.status.closing:
             rows = await engine.store.directory.claimable(
                 engine.catalogue.programs(), dead=dead, now=engine.clock.now_ms(), limit=CLAIMS_PER_SCAN
             )
@@ -141,7 +140,7 @@ class Recovery:
             ours = [row for row in rest if row is not None and row.owner == engine.host and row.ended_at is None]
             return [*claimed, *ours]
 
-        return await insist(engine, claim)
+        return await engine.retry_until_available(claim)
 
     async def go_on(self, row: RunRow, *, died: bool, pending: Sequence[Posted] = ()) -> Actor | None:
         """Load a run that is ours and let it go on. ``died``: its tasks were in the hands of somebody who is gone."""
@@ -153,7 +152,7 @@ class Recovery:
         except Corrupt as error:
             reason = error.message
             log.error("weft: %s is set aside: %s", row.id, reason)  # noqa: TRY400 - there is nothing more to see
-            await insist(engine, lambda: engine.store.log.mark_fault(row.uid, reason, status=HELD))
+            await engine.retry_until_available(lambda: engine.store.log.mark_fault(row.uid, reason, status=HELD))
             return None
         actor = Actor(engine, row.uid, row.id, row.epoch, machine)
         actor.callee = callee
@@ -161,9 +160,9 @@ class Recovery:
         engine.keep_actor(actor)
         actor.mailbox.extend(pending)
         # Before the log: an answer that comes between the two is then in the inbox, and never in neither.
-        rows = await insist(engine, lambda: engine.store.tasks.rows(row.uid)) if row.seq else ()
+        rows = await engine.retry_until_available(lambda: engine.store.tasks.rows(row.uid)) if row.seq else ()
         try:
-            loaded = await insist(engine, lambda: engine.store.log.load(row.uid, fold=FOLD))
+            loaded = await engine.retry_until_available(lambda: engine.store.log.load(row.uid, fold=FOLD))
             if loaded is not None and (loaded.row.epoch, loaded.row.owner) == (row.epoch, engine.host):
                 if not row.style:
                     await self._fetch_input(actor, loaded)
@@ -183,7 +182,7 @@ class Recovery:
         # It was taken from us between the claim and the reading; what is open in it is in other hands.
         engine.forget(actor)
         for posted in actor.leave_behind():
-            engine.aside(engine.deliver(row.uid, posted))
+            engine.background.spawn(engine.deliver(row.uid, posted))
         return None
 
     async def _is_cut_off(self, loaded: Loaded) -> bool:
@@ -198,7 +197,7 @@ class Recovery:
             command = c.decode(mail.body)
             raw = bytes(command.input) if isinstance(command, c.StartRun) else b""
             if values.is_ref(raw):
-                actor.fetched[values.parse_ref(raw).digest] = await self._engine.load_value(raw)
+                actor.fetched[values.parse_ref(raw).digest] = await self._engine.values.load(raw)
 
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
         shared = self._engine.shared
@@ -277,7 +276,7 @@ class Recovery:
         for actor in known:
             here = engine.actors.get(actor.uid) is actor and actor.ready and actor.is_idle()
             if here and owned.get(actor.uid) != actor.epoch:
-                engine.aside(self.reload(actor, None, Outcome.STALE_EPOCH))
+                engine.background.spawn(self.reload(actor, None, Outcome.STALE_EPOCH))
         for uid in owned:
             await engine.turns.share()
             if uid not in engine.actors and uid not in self._taking and uid not in engine.newborn.waiting:
@@ -306,7 +305,7 @@ class Recovery:
         actor.close()
         engine.worker.stop_after(actor.uid, actor.committed_seq)
         pause = PAUSE_SECONDS_FIRST
-        while engine.running:
+        while engine.status.running:
             try:
                 if await self._read_again(actor, draft, outcome):
                     return
@@ -340,7 +339,7 @@ class Recovery:
         pending = actor.leave_behind()
         if row.owner != engine.host:
             for posted in pending:
-                engine.aside(engine.deliver(row.uid, posted))
+                engine.background.spawn(engine.deliver(row.uid, posted))
             return True
         await self.go_on(row, died=actor.died, pending=pending)
         return True
@@ -367,7 +366,7 @@ class Recovery:
         if trouble is not None and start.reply is not None:
             start.reply(trouble)
             return True
-        engine.aside(_begin_again(engine, start, start.command, actor.uid))
+        engine.background.spawn(_begin_again(engine, start, start.command, actor.uid))
         return True
 
     async def _answer_known_keys(self, draft: Draft) -> None:
@@ -398,7 +397,7 @@ class Recovery:
         pending = actor.unanswered()
         engine.forget(actor)
         engine.worker.stop_all(actor.uid)
-        await insist(engine, lambda: engine.store.log.mark_fault(actor.uid, reason.message, status=HELD))
+        await engine.retry_until_available(lambda: engine.store.log.mark_fault(actor.uid, reason.message, status=HELD))
         for posted in pending:
             if posted.reply is not None:
                 posted.reply(reason)

@@ -75,4 +75,4 @@ async def _read(door: Door, row: RunRow, seq: Seq) -> bytes:
     assert isinstance(event, e.MessageAnswered)
     if event.error:
         raise BadValue(f"{row.id} refused the message: {event.error}", code="value.wrong_type")
-    return await door.load(bytes(event.output))
+    return await door.values.load(bytes(event.output))

@@ -21,7 +21,6 @@ from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, Millis, RunUid
 from weft.errors import StoreError
 from weft.ports.store import Limits, Mail, TaskOffer
-from weft.runtime.insist import insist
 from weft.runtime.worker import Flight, Report
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ class SharedWork:
         )
         self.know(task)
         self._under_way[actor.uid] += 1
-        self._engine.aside(self._offer(actor, task), actor)
+        self._engine.background.spawn(self._offer(actor, task), actor)
 
     async def _offer(self, actor: Actor, task: TaskOffer) -> None:
         engine = self._engine
@@ -149,11 +148,11 @@ class SharedWork:
         if known:
             for task in known:
                 del offered[task]
-            self._engine.aside(self._withdraw(uid, known))
+            self._engine.background.spawn(self._withdraw(uid, known))
 
     async def _withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         async with self._turn:
-            await insist(self._engine, lambda: self._engine.store.tasks.withdraw(uid, tasks))
+            await self._engine.retry_until_available(lambda: self._engine.store.tasks.withdraw(uid, tasks))
 
     # --- as a worker ----------------------------------------------------------------------------------------------
 
@@ -202,7 +201,7 @@ class SharedWork:
         offer = flight.offer
         assert offer is not None
         mail = Mail(id=engine.ids.new(), to=offer.uid, body=c.encode(report), at=engine.clock.now_ms())
-        await insist(engine, lambda: engine.store.tasks.settle(engine.host, offer, mail))
+        await engine.retry_until_available(lambda: engine.store.tasks.settle(engine.host, offer, mail))
         if self._taken.get((offer.uid, offer.task)) is offer:
             del self._taken[offer.uid, offer.task]
         engine.worker.answered(flight)

@@ -17,7 +17,6 @@ from weft.core.goal.definitions import HttpWay, StepDef
 from weft.errors import StoreError, WeftError
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
-from weft.runtime.insist import insist
 from weft.runtime.plan_health import PlanHealth, runs_others
 from weft.steps.http.health import probe
 
@@ -59,7 +58,7 @@ class StepKeeper:
     async def start(self) -> None:
         """Plan with what the store has. Raises NameTaken, BadStep: the host and the store contradict each other."""
         engine = self._engine
-        await insist(engine, self.stored.refresh)
+        await engine.retry_until_available(self.stored.refresh)
         for fault in self._learn():
             raise fault
 
@@ -81,7 +80,7 @@ class StepKeeper:
         steps = [step for step in self._engine.catalogue.planned() if can_be_checked(step)]
         if steps and not self._busy:
             self._busy = True
-            self._engine.aside(self._round(steps))
+            self._engine.background.spawn(self._round(steps))
 
     async def _round(self, steps: Sequence[StepDef]) -> None:
         try:

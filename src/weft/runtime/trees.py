@@ -14,7 +14,6 @@ from weft.core.ids import RunUid
 from weft.core.run.state import State
 from weft.core.run.tree import depth_of, root_of
 from weft.errors import LimitExceeded, RunCancelled
-from weft.runtime.insist import insist
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -101,7 +100,7 @@ class Trees:
         state = self._engine.state_of(RunUid(root))
         if state is not None:
             return _is_stopped(state)
-        row = await insist(self._engine, lambda: self._engine.store.directory.row(RunUid(root)))
+        row = await self._engine.retry_until_available(lambda: self._engine.store.directory.row(RunUid(root)))
         return row is not None and row.status in STOPPED
 
     def _tree(self, root: str) -> Tree:
@@ -122,7 +121,7 @@ class Trees:
 
     def _count(self, root: str, tree: Tree) -> None:
         tree.counted_at = tree.open
-        self._engine.aside(insist(self._engine, lambda: self._look(root, tree)))
+        self._engine.background.spawn(self._engine.retry_until_available(lambda: self._look(root, tree)))
 
     async def _look(self, root: str, tree: Tree) -> None:
         directory = self._engine.store.directory

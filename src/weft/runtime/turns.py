@@ -38,7 +38,7 @@ class Turns:
         now = self._engine.clock.monotonic()
         if self._ends is None:
             self._ends = now + SHARE_SECONDS
-            self._engine.soon(self._over)
+            self._engine.background.call_soon(self._over)
         return now >= self._ends
 
     def _over(self) -> None:
@@ -65,12 +65,12 @@ class Newborn:
         if self._at_work < TAKEN_UP_AT_ONCE:
             self._at_work += 1
             # A child that cannot be taken up now is found by ``reconcile``.
-            self._engine.aside(self._take_up(), may_fail=True)
+            self._engine.background.spawn(self._take_up(), may_fail=True)
 
     async def _take_up(self) -> None:
         engine = self._engine
         try:
-            while self.waiting and engine.running:
+            while self.waiting and engine.status.running:
                 if len(engine.actors) >= engine.settings.resident_max:
                     engine.keeper.nudge()
                     await asyncio.sleep(FULL_SECONDS)
@@ -83,5 +83,5 @@ class Newborn:
                     await engine.take_up(uid)
         finally:
             self._at_work -= 1
-            if self.waiting and engine.running:
+            if self.waiting and engine.status.running:
                 self._begin()

@@ -65,4 +65,4 @@ async def _read(door: Door, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Fa
     except HttpFailed as error:
         return Raw(b"null"), failure_of(error, step=receipt.step, attempts=receipt.attempt)
     raw = values.encode(outputs, what=f"{receipt.step} answered with")
-    return Raw(await door.keep(raw)), None
+    return Raw(await door.values.keep(raw)), None

@@ -28,8 +28,8 @@ from weft.ports.clock import Clock
 from weft.ports.store import TaskOffer
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Catalogue
-from weft.runtime.emitting import Emitter
 from weft.runtime.secrets import strike_json
+from weft.runtime.streams import StreamWriter
 from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
 from weft.steps.failures import failure_of_step, text_of, told
 from weft.steps.http.failures import AnsweredLater
@@ -109,7 +109,7 @@ class Worker:
         report: Callable[[Flight, Report], None],
         load: Callable[[bytes], Awaitable[bytes]],
         keep: Callable[[bytes], Awaitable[bytes]],
-        emitter: Emitter | None = None,
+        streams: StreamWriter | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._executor = executor
@@ -117,7 +117,7 @@ class Worker:
         self._report = report
         self._load = load
         self._keep = keep
-        self._emitter = emitter
+        self._streams = streams
         self._free = slots
         self.closed = False
         self.guard: Guard | None = None
@@ -264,8 +264,8 @@ class Worker:
         flight.begun = True
         try:
             report: Report = await self._attempt(flight)
-            if flight.emitted and self._emitter is not None:
-                await self._emitter.flush()
+            if flight.emitted and self._streams is not None:
+                await self._streams.flush()
             if not flight.stopped:
                 boundary("step.after")
                 self._report(flight, report)
@@ -346,11 +346,11 @@ class Worker:
 
     def _emit(self, flight: Flight, stream: str, raw: bytes) -> None:
         """Output of a body, on whichever thread it runs; a hand-out that nobody waits for is not heard any more."""
-        if self._emitter is None or flight.stopped:
+        if self._streams is None or flight.stopped:
             return
         effect = flight.effect
         flight.emitted = True
-        self._emitter.emit(
+        self._streams.emit(
             NewChunk(
                 uid=flight.uid,
                 stream=stream,

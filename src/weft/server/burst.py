@@ -50,11 +50,11 @@ class Burst:
         self._held.append((now + PUT_OFF_MS / 1000, uid))
         if not self._waiting:
             self._waiting = True
-            engine.aside(self._begin(engine), may_fail=True)  # their rows say when they begin
+            engine.background.spawn(self._begin(engine), may_fail=True)  # their rows say when they begin
 
     async def _begin(self, engine: Engine) -> None:
         try:
-            while self._held and not engine.closing:
+            while self._held and not engine.status.closing:
                 if self._under_way > STARTS_MAX or time.monotonic() - self._last < CALM_SECONDS:
                     await asyncio.sleep(CALM_SECONDS)
                     continue

@@ -116,7 +116,7 @@ class Leases:
         await self.engine.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
         self._leases[host] = _Lease(seconds, self.engine.clock.monotonic() + seconds)
         if self._looking is None:
-            self._looking = BackgroundLoop("ending the leases of workers", self._look, self.engine.fail)
+            self._looking = BackgroundLoop("ending the leases of workers", self._look, self.engine.status.fail)
             self._looking.start()
 
     async def beat(self, host: HostId) -> float:

@@ -57,7 +57,7 @@ class Services:
     def engine(self) -> Engine:
         """The engine that runs here; whoever looks on is attached to it at the first request. Raises NotRunning."""
         engine = self.door.engine
-        if engine is None or not engine.running or engine.failure is not None:
+        if engine is None or not engine.status.running or engine.status.failure is not None:
             raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
         if engine is not self._engine:
             self._engine = engine
@@ -76,7 +76,7 @@ class Services:
         if engine is None:
             with contextlib.suppress(NotRunning):
                 engine = self.door.engine
-        return engine.failure if engine is not None else None
+        return engine.status.failure if engine is not None else None
 
     async def is_open(self) -> bool:
         """Whether everybody on this machine may do everything."""

@@ -158,8 +158,8 @@ class WatchedEngine(Engine):
             world.clock,
             slots=world.settings.slots,
             report=self._reported,
-            load=self.load_value,
-            keep=self.keep_value,
+            load=self.values.load,
+            keep=self.values.keep,
         )
         watched.book = book
         self.worker: Worker = watched

@@ -51,7 +51,7 @@ async def approval_view(door: Door, item: OpenQuestion) -> views.Approval:
         escalated=question.escalated,
         approvals=question.approvals,
         form=question.form,
-        about=msgspec.Raw(await door.load(bytes(question.about))),
+        about=msgspec.Raw(await door.values.load(bytes(question.about))),
         digest=item.digest,
         since=views.known_moment(question.since),
         due_at=views.moment(question.due),

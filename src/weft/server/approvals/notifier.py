@@ -22,7 +22,6 @@ from weft.core.run.questions import is_group
 from weft.errors import Refused, WeftError
 from weft.observe.questions import OpenQuestion, listed_in, runs_that_ask
 from weft.runtime.background import BackgroundLoop
-from weft.runtime.insist import insist
 from weft.server.approvals.inbox import approval_view
 from weft.server.approvals.link_pages import LinkPair, pair
 from weft.server.approvals.links import Links
@@ -91,7 +90,7 @@ class Notifier:
     def attach(self, engine: Engine) -> None:
         """Look after the questions of this engine from now on."""
         self._detach = engine.observe(self._observed)
-        self._working = BackgroundLoop("telling people of questions", self._work, engine.fail)
+        self._working = BackgroundLoop("telling people of questions", self._work, engine.status.fail)
         self._working.start()
 
     async def close(self) -> None:
@@ -194,7 +193,7 @@ class Notifier:
                 if engine is None:
                     await door.tell(item.row.id, note)
                 else:
-                    await insist(engine, lambda: door.tell(item.row.id, note))
+                    await engine.retry_until_available(lambda: door.tell(item.row.id, note))
         except WeftError as error:
             seconds = min(PAUSE_SECONDS_MAX, pause.seconds * 2) if pause is not None else 1.0
             self._pauses[key] = _Pause(seconds, now + seconds)

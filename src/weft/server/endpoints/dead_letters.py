@@ -33,7 +33,7 @@ async def list_letters(call: Call) -> views.Letters:
                     workflow=row.workflow,
                     node=letter.node,
                     since=views.known_moment(letter.at),
-                    input=Raw(await door.load(bytes(letter.input))),
+                    input=Raw(await door.values.load(bytes(letter.input))),
                     failure=letter.failure,
                 )
             )

@@ -70,7 +70,7 @@ async def show_run(call: Call) -> views.RunDetail:
     view = views.run_view(row)
     return views.RunDetail(
         **{name: getattr(view, name) for name in view.__struct_fields__},
-        input=Raw(await door.load(bytes(started.input))),
+        input=Raw(await door.values.load(bytes(started.input))),
         output=Raw(ending.output) if ending is not None and ending.status == "completed" else None,
         failure=ending.failure if ending is not None else None,
         parent=parent.id if parent is not None else None,
@@ -83,7 +83,7 @@ async def _unreadable(door: Door, row: RunRow, problem: RunUnreadable) -> views.
     """What the row tells, and its input if that can be read."""
     given = b"null"
     with contextlib.suppress(StoreError, NotFound):
-        given = await door.load(bytes((await door.started_with(row)).input))
+        given = await door.values.load(bytes((await door.started_with(row)).input))
     parent = await door.store.directory.row(row.parent) if row.parent is not None else None
     view = views.run_view(row)
     told = {name: getattr(view, name) for name in view.__struct_fields__}

@@ -23,7 +23,7 @@ async def send(call: Call) -> views.Accepted:
     """Deliver a message: the run will see it, also if it does not wait for it yet."""
     message = call.given(views.NewMessage)
     door = call.door
-    raw = await door.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
+    raw = await door.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
     return await _tell(call, c.DeliverMessage(door.ids.new(), message.name, msgspec.Raw(raw)))
 
 
@@ -32,7 +32,7 @@ async def request(call: Call) -> Reply:
     message = call.given(views.NewMessage)
     door = call.door
     run_id = RunId(call.parameters["id"])
-    raw = await door.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
+    raw = await door.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
     sent = await send_request(door, run_id, message.name, raw, key=call.key)
     try:
         return await _answered(call, run_id, sent)

@@ -103,11 +103,11 @@ async def _task(door: Door, host: HostId, offer: TaskOffer) -> views.ClaimedTask
 async def _given(door: Door, effect: PerformTask) -> bytes:
     """The arguments; those of an undo are picked from what its task was given and gave."""
     if effect.takes is None:
-        return await door.load(bytes(effect.input))
+        return await door.values.load(bytes(effect.input))
     recorded = _recorded(effect.input)
     arguments: Mapping[str, Raw] = {
-        **_arguments(await door.load(bytes(recorded.input))),
-        "result": Raw(await door.load(bytes(recorded.result))),
+        **_arguments(await door.values.load(bytes(recorded.input))),
+        "result": Raw(await door.values.load(bytes(recorded.result))),
     }
     return _encode({name: arguments[name] for name in effect.takes if name in arguments})
 
@@ -155,7 +155,7 @@ async def complete(call: Call) -> views.Settled:
     """The work is done. Raises Refused if it is in other hands."""
     ticket = read_ticket(call.parameters["id"])
     output = values.encode(call.given(views.TaskOutput).output, what="the task returned")
-    kept = Raw(await call.services.door.keep(output))
+    kept = Raw(await call.services.door.values.keep(output))
     return await _settle(
         call, ticket, c.ReportTaskSucceeded(EntryId(ticket.task), ticket.attempt, ticket.delivery, kept)
     )

@@ -109,7 +109,7 @@ async def _settle(engine: Engine, row: RunRow, news: asyncio.Event, *, is_here: 
     actor = engine.actors.get(row.uid)
     if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
         await _heard(news, SETTLE_SECONDS)
-    await engine.emitter.flush()
+    await engine.streams.flush()
 
 
 def chunk_view(chunk: Chunk) -> views.Chunk:

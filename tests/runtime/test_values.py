@@ -1,6 +1,6 @@
 """The cache of blobs: bounded by bytes, oldest out first, and never wrong."""
 
-from weft.runtime.blob_cache import BlobCache
+from weft.runtime.values import BlobCache
 
 
 def test_what_was_added_is_there() -> None:

@@ -12,7 +12,7 @@ import pytest
 import weft
 from weft.core.ids import RunId
 from weft.ports.streams import Chunk
-from weft.runtime.emitting import WAITING_BYTES_MAX
+from weft.runtime.streams import WAITING_BYTES_MAX
 
 app = weft.App("memory://")
 tries: list[int] = []
@@ -107,7 +107,7 @@ def played(call: Any, stream: str = "tokens") -> tuple[Any, list[Chunk]]:
             handle = await app.start(call)
             result = await handle.result(timeout=120)
             assert app.door.engine is not None
-            await app.door.engine.emitter.flush()
+            await app.door.engine.streams.flush()
             return result, await chunks(handle.id, stream)
 
     return asyncio.run(play())
@@ -203,7 +203,7 @@ def test_a_workflow_that_is_read_back_writes_nothing_twice(tmp_path: Path) -> No
             await handle.send("go", "on")
             assert await handle.result(timeout=120) == "on"
             assert app.door.engine is not None
-            await app.door.engine.emitter.flush()
+            await app.door.engine.streams.flush()
             return await chunks("p")
 
     app.url = url

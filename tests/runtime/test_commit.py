@@ -12,8 +12,8 @@ from tests.code.timeless import calm, play
 from tests.runtime.flaky import FlakyStore, Script
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.store import NewRun, Outcome
-from weft.runtime import committer as committing
-from weft.runtime.committer import Committer
+from weft.runtime import commit as committing
+from weft.runtime.commit import GroupWriter
 from weft.runtime.draft import Draft
 
 HOST = HostId("host")
@@ -22,7 +22,7 @@ HOST = HostId("host")
 class Run:
     """A writer with drafts of one event each."""
 
-    def __init__(self, name: str, committer: Committer) -> None:
+    def __init__(self, name: str, committer: GroupWriter) -> None:
         self.uid = RunUid(name)
         self.committer = committer
         self.drafts: deque[Draft] = deque()
@@ -67,7 +67,7 @@ def with_committer(scene: Any, *mishaps: Any) -> Script:
 
     async def run() -> None:
         store = FlakyStore(script)
-        committer = Committer(store.log, store.blobs, HOST)
+        committer = GroupWriter(store.log, store.blobs, HOST)
         committer.start()
         await scene(committer, store, script)
         await committer.stop()
@@ -77,7 +77,7 @@ def with_committer(scene: Any, *mishaps: Any) -> Script:
 
 
 def test_what_is_submitted_while_a_commit_is_under_way_goes_into_the_next_one_ordered_by_run() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         script.gate = asyncio.Event()
         runs = [Run(name, committer) for name in "cab"]
         runs[0].write()
@@ -96,7 +96,7 @@ def test_what_is_submitted_while_a_commit_is_under_way_goes_into_the_next_one_or
 
 
 def test_one_append_per_run_and_batch() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         run = Run("a", committer)
         for _ in range(3):
             run.write()
@@ -108,7 +108,7 @@ def test_one_append_per_run_and_batch() -> None:
 
 
 def test_a_refused_append_harms_no_other() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         runs = [Run(name, committer) for name in "abc"]
         for run in runs:
             run.write()
@@ -123,7 +123,7 @@ def test_a_refused_append_harms_no_other() -> None:
 
 
 def test_an_error_out_of_a_commit_is_unknown_for_every_append_in_it() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         runs = [Run(name, committer) for name in "ab"]
         for run in runs:
             run.write()
@@ -134,7 +134,7 @@ def test_an_error_out_of_a_commit_is_unknown_for_every_append_in_it() -> None:
 
 
 def test_a_batch_that_the_store_chokes_on_is_taken_apart_and_the_guilty_run_named() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         runs = [Run(name, committer) for name in "abc"]
         script.poison = "b"
         for run in runs:
@@ -152,7 +152,7 @@ def test_a_batch_that_the_store_chokes_on_is_taken_apart_and_the_guilty_run_name
 
 
 def test_a_passing_trouble_makes_nobody_guilty() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         run = Run("a", committer)
         run.write()
         await calm()
@@ -162,7 +162,7 @@ def test_a_passing_trouble_makes_nobody_guilty() -> None:
 
 
 def test_an_error_that_names_no_data_makes_nobody_guilty_even_alone() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         run = Run("a", committer)
         run.write()
         await calm()
@@ -172,7 +172,7 @@ def test_an_error_that_names_no_data_makes_nobody_guilty_even_alone() -> None:
 
 
 def test_a_store_that_keeps_refusing_is_asked_less_and_less_often_and_is_known_for_it() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         run = Run("a", committer)
         loop = asyncio.get_running_loop()
         began, pauses, last = loop.time(), [], loop.time()
@@ -199,7 +199,7 @@ def test_a_store_that_keeps_refusing_is_asked_less_and_less_often_and_is_known_f
 
 
 def test_blobs_are_put_before_the_append_that_names_them() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         script.gate = asyncio.Event()
         run = Run("a", committer)
         run.write().puts["digest"] = b"x" * 100
@@ -214,7 +214,7 @@ def test_blobs_are_put_before_the_append_that_names_them() -> None:
 
 
 def test_nothing_is_committed_after_stopping() -> None:
-    async def scene(committer: Committer, store: FlakyStore, script: Script) -> None:
+    async def scene(committer: GroupWriter, store: FlakyStore, script: Script) -> None:
         await committer.stop()
         run = Run("a", committer)
         run.write()
@@ -234,7 +234,7 @@ def test_a_run_whose_name_comes_last_is_not_behind_others_for_ever(monkeypatch: 
             order.append(self.uid)
             super().committed(draft, outcome)
 
-    async def scene(committer: Committer, *_: object) -> None:
+    async def scene(committer: GroupWriter, *_: object) -> None:
         for run in [Noted(name, committer) for name in "zabcd"]:
             for _ in range(20):
                 run.write()

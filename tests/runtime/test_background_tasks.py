@@ -42,9 +42,9 @@ def test_a_failure_for_one_run_sets_that_run_aside_and_no_other() -> None:
         await at.app.start("flow", {}, id="hurt")
         await at.app.start("flow", {}, id="well")
         await calm()
-        at.engine.aside(broken(), at.engine.by_id["hurt"])  # type: ignore[index]
+        at.engine.background.spawn(broken(), at.engine.by_id["hurt"])  # type: ignore[index]
         await calm()
-        assert at.engine.failure is None
+        assert at.engine.status.failure is None
         await at.app.get("well").send("go")
         await at.app.get("well").result()
 
@@ -57,19 +57,19 @@ def test_a_failure_for_one_run_sets_that_run_aside_and_no_other() -> None:
 def test_a_failure_for_no_single_run_ends_the_host() -> None:
     async def scene(at: Desk) -> None:
         told = asyncio.Event()
-        at.engine.on_failure = told.set
-        at.engine.aside(broken())
+        at.engine.status.on_failure = told.set
+        at.engine.background.spawn(broken())
         await told.wait()
-        assert isinstance(at.engine.failure, RuntimeError)
+        assert isinstance(at.engine.status.failure, RuntimeError)
 
     played(scene)
 
 
 def test_what_others_do_again_may_fail() -> None:
     async def scene(at: Desk) -> None:
-        at.engine.aside(broken(), may_fail=True)
+        at.engine.background.spawn(broken(), may_fail=True)
         await calm()
-        assert at.engine.failure is None
+        assert at.engine.status.failure is None
 
     played(scene)
 
@@ -81,9 +81,9 @@ def test_an_answer_of_a_step_that_cannot_be_reported_ends_the_host(monkeypatch: 
 
         monkeypatch.setattr(at.engine.worker, "_report", report)
         told = asyncio.Event()
-        at.engine.on_failure = told.set
+        at.engine.status.on_failure = told.set
         await at.app.start("flow", {}, id="run")
         await told.wait()
-        assert isinstance(at.engine.failure, RuntimeError)
+        assert isinstance(at.engine.status.failure, RuntimeError)
 
     played(scene)

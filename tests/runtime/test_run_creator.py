@@ -11,7 +11,7 @@ import pytest
 from weft.core.ids import Millis, RunId, RunUid
 from weft.errors import Unavailable
 from weft.ports.store import NewRun, Outcome
-from weft.runtime.creating import Creator
+from weft.runtime.commit import RunCreator
 
 
 class Slow:
@@ -39,7 +39,7 @@ class Slow:
 
 def create_all(log: Slow, ids: Sequence[str]) -> list[Any]:
     async def main() -> list[Any]:
-        creator = Creator(log)  # type: ignore[arg-type]
+        creator = RunCreator(log)  # type: ignore[arg-type]
         creating = [creator.create(new(name, n)) for n, name in enumerate(ids)]
         return await asyncio.gather(*creating, return_exceptions=True)
 
@@ -87,7 +87,7 @@ def test_a_store_that_does_not_answer_leaves_all_of_a_batch_unknown() -> None:
 def test_after_a_failure_the_next_is_made() -> None:
     async def main() -> None:
         log = Slow(bad="a")
-        creator = Creator(log)  # type: ignore[arg-type]
+        creator = RunCreator(log)  # type: ignore[arg-type]
         with pytest.raises(ValueError, match="bad"):
             await creator.create(new("a", 1))
         assert await creator.create(new("b", 2)) is Outcome.ACCEPTED

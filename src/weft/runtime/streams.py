@@ -1,9 +1,9 @@
-"""Output streams on their way to the store: collected from steps and workflows, written in groups.
+"""Output streams: chunks are collected from steps and workflows and written in groups.
 
 Everything that is emitted while one write is under way goes into the next. What a step emits is stored before its
-result is reported; what a workflow emits leaves with the append that it was emitted in, and once more on replay, where
-the store knows it again. Nothing here grows without limit: a thread that is too quick waits, and code on the loop,
-which cannot, is refused.
+result is reported. What a workflow emits is written after the append that it was emitted in, and once more on replay,
+where the store recognizes it. Memory is bounded: a thread that emits too fast waits, and code on the loop, which cannot
+wait, gets an error.
 """
 
 from __future__ import annotations
@@ -16,15 +16,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 from weft.core.ids import RunUid
 from weft.errors import LimitExceeded
-from weft.ports.streams import NewChunk
-from weft.runtime.insist import insist
-
-if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
+from weft.ports.streams import NewChunk, Streams
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.retries import RetryUntilAvailable
 
 log = logging.getLogger("weft")
 
@@ -35,33 +32,35 @@ PAUSE_SECONDS = 0.001
 Emitted = Callable[[RunUid, str], None]
 
 
-class Emitter:
-    """See the module."""
+class StreamWriter:
+    """Collects chunks from any thread and writes them in groups."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, streams: Streams, background: BackgroundTasks, retry: RetryUntilAvailable) -> None:
+        self._streams = streams
+        self._background = background
+        self._retry_until_available = retry
         self._lock = threading.Lock()
         self._waiting: deque[NewChunk] = deque()
         self._bytes = 0
         self._taken = 0
         self._stored = 0
-        """How many chunks were ever taken, and how many of them have left: they leave in the order they came."""
+        """How many chunks were ever added and written. They are written in order."""
         self._writing = False
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
         self._watchers: list[Emitted] = []
 
     def start(self) -> None:
-        """Chunks are written on this thread's loop."""
+        """Write chunks on the running loop of this thread."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
 
     def watch(self, watcher: Emitted) -> Callable[[], None]:
-        """Call back with (run, stream) when something new can be read there; the answer ends it."""
+        """Call back with (run, stream) when there is something new to read. Returns a function that unsubscribes."""
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
     def emit(self, chunk: NewChunk) -> None:
-        """Take a chunk, from any thread. Raises LimitExceeded."""
+        """Add a chunk, from any thread. Raises LimitExceeded."""
         here = threading.get_ident() == self._thread
         while not self._take(chunk):
             if here:
@@ -71,7 +70,7 @@ class Emitter:
                 )
             time.sleep(PAUSE_SECONDS)
         if here:
-            self._engine.soon(self._begin)
+            self._background.call_soon(self._begin)
         else:
             self._loop.call_soon_threadsafe(self._begin)
 
@@ -85,14 +84,14 @@ class Emitter:
             return True
 
     async def flush(self) -> None:
-        """Returns when all that was emitted before is stored."""
+        """Wait until everything emitted so far is stored."""
         if self._stored < self._taken:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._flushes.append((self._taken, done))
             await done
 
     async def drain(self, seconds: float) -> None:
-        """At the end: store what was emitted, unless that takes too long."""
+        """Store what was emitted, unless that takes too long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.flush()
@@ -100,13 +99,13 @@ class Emitter:
     def _begin(self) -> None:
         if not self._writing and self._waiting:
             self._writing = True
-            self._engine.aside(self._write())
+            self._background.spawn(self._write())
 
     async def _write(self) -> None:
         try:
             while batch := self._next():
                 try:
-                    await insist(self._engine, partial(self._engine.store.streams.write, batch))
+                    await self._retry_until_available(partial(self._streams.write, batch))
                 except Exception:
                     log.exception("weft: %d chunks of output could not be stored", len(batch))
                 self._left(batch)

@@ -1,8 +1,8 @@
-"""Group commit: everything decided while one commit was on its way goes into the next. No timers, no delay at low load.
+"""Group commit: everything decided while one commit is under way goes into the next. No timers, no delay at low load.
 
-One batch is under way at a time, with at most one append per run. An exception out of the store means *unknown* for
-every append in the batch: each run claims itself again and reloads. If a store names a value in the batch as the
-reason, appends go one by one and the guilty run is set aside.
+One batch is under way at a time, with at most one append per run. After an exception from the store nobody knows
+whether an append of the batch is in the log: each run claims itself again and reloads. If the store names a value in
+the batch as the reason, appends are written one by one and the guilty run is set aside.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Protocol
 from weft.core.ids import HostId, RunUid
 from weft.errors import StoreError, Unavailable, UsageError
 from weft.ports.boundary import boundary
-from weft.ports.store import Blobs, Outcome, RunLog
+from weft.ports.store import Blobs, NewRun, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.complaints import Complaints
 from weft.runtime.draft import Draft
@@ -38,6 +38,10 @@ TROUBLE_SECONDS = 5.0
 """A failure that is older says nothing of the store as it is now."""
 NAMING_DATA = (UsageError, TypeError, ValueError, OverflowError)
 """What a store raises when it cannot hold a value. Everything else may pass, and makes nobody guilty."""
+
+
+RUNS_PER_BATCH_MAX = 500
+_Waiting = tuple[NewRun, "asyncio.Future[Outcome]"]
 
 
 class Writer(Protocol):
@@ -63,10 +67,17 @@ class Writer(Protocol):
         ...
 
 
-class Committer:
-    """See the module."""
+class GroupWriter:
+    """Writes the appends of all runs of a host, in groups."""
 
-    def __init__(self, runs: RunLog, blobs: Blobs, host: HostId, failed: Failed = lambda *_: None) -> None:
+    def __init__(
+        self,
+        runs: RunLog,
+        blobs: Blobs,
+        host: HostId,
+        failed: Failed = lambda *_: None,
+        complaints: Complaints | None = None,
+    ) -> None:
         """``failed`` is told when committing ends again and again."""
         self._runs = runs
         self._blobs = blobs
@@ -77,7 +88,7 @@ class Committer:
         self._loop = BackgroundLoop("committing", self._run, failed)
         self.measured: Callable[[Sequence[Draft], float], None] | None = None
         """Told of every commit: what was in it, and how many seconds it took."""
-        self.complaints = Complaints()
+        self._complaints = complaints or Complaints()
         self.answered_at = 0.0
         """When a commit last went through, by the loop's clock."""
         self._now: Callable[[], float] = time.monotonic
@@ -190,6 +201,69 @@ class Committer:
             self._failures = min(self._failures + 1, FAILURES_COUNTED)
             failure = error if isinstance(error, StoreError) else Unavailable(f"A commit failed: {error}.")
             self._failed = (failure, asyncio.get_running_loop().time())
-        self.complaints.say("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)
+        self._complaints.say("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)
         for writer, draft in batch:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)
+
+
+class RunCreator:
+    """Writes the rows of new runs that no host here begins yet, in groups.
+
+    One that comes alone is written at once; those that come while a transaction is under way share the next one.
+    """
+
+    def __init__(self, runs: RunLog) -> None:
+        self._runs = runs
+        self._waiting: list[_Waiting] = []
+        self._busy = False
+        self.answered_at = 0.0
+        """When rows were last written, by the loop's clock."""
+        self._task: asyncio.Task[None] | None = None
+
+    async def create(self, new: NewRun) -> Outcome:
+        """Write the row. After an error of the store nobody knows whether it is there."""
+        if self._busy:
+            future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            self._waiting.append((new, future))
+            return await future
+        self._busy = True
+        try:
+            (outcome,) = await self._runs.create([new])
+            self.answered_at = asyncio.get_running_loop().time()
+            return outcome
+        finally:
+            if self._waiting:
+                self._task = asyncio.get_running_loop().create_task(self._drain())
+            else:
+                self._busy = False
+
+    async def _drain(self) -> None:
+        try:
+            while self._waiting:
+                batch = self._waiting[:RUNS_PER_BATCH_MAX]
+                del self._waiting[:RUNS_PER_BATCH_MAX]
+                await self._make(batch)
+        finally:
+            self._busy = False
+            # Only if this was cancelled: whoever asked must look whether the row is there.
+            for _, future in self._waiting:
+                future.cancel()
+            self._waiting.clear()
+
+    async def _make(self, batch: Sequence[_Waiting]) -> None:
+        try:
+            outcomes = await self._runs.create([new for new, _ in batch])
+        except Exception as error:  # noqa: BLE001 - every caller must get it
+            if isinstance(error, StoreError) or len(batch) == 1:
+                for _, future in batch:
+                    if not future.done():
+                        future.set_exception(error)
+                return
+            # One of them cannot be written: write them one by one.
+            for one in batch:
+                await self._make([one])
+            return
+        self.answered_at = asyncio.get_running_loop().time()
+        for (_, future), outcome in zip(batch, outcomes, strict=True):
+            if not future.done():
+                future.set_result(outcome)

@@ -1,0 +1,87 @@
+"""Coroutines that run beside the turns of runs: reading blobs, offering tasks, delivering results.
+
+A failure is never only logged. Either somebody repeats the work (``may_fail``), or the run that it was for stops for a
+person, or the host ends and the next one derives from the log what is left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from weft.errors import StoreError
+from weft.runtime.status import HostStatus
+from weft.steps.raised import ends_host
+from weft.steps.tracebacks import loggable
+
+log = logging.getLogger("weft")
+
+T = TypeVar("T")
+
+
+class OwnerRun(Protocol):
+    """A run that a background task belongs to."""
+
+    @property
+    def id(self) -> str: ...
+
+    def give_up(self, error: BaseException) -> None:
+        """Stop for a person."""
+        ...
+
+
+class BackgroundTasks:
+    """Runs coroutines in the background on the loop of the host."""
+
+    def __init__(self, status: HostStatus, is_current: Callable[[Any], bool]) -> None:
+        """``is_current``: whether a run is still the one in memory."""
+        self._status = status
+        self._is_current = is_current
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None:
+        """Use the running loop."""
+        self._loop = asyncio.get_running_loop()
+
+    def call_soon(self, callback: Callable[..., object], *args: Any) -> None:
+        """Call back at the next turn of the host's loop, also when the code of a run asks on its private loop."""
+        self._loop.call_soon(callback, *args)
+
+    def spawn(
+        self, coro: Coroutine[Any, Any, T], owner: OwnerRun | None = None, *, may_fail: bool = False
+    ) -> asyncio.Task[T]:
+        """Run a coroutine in the background. If it fails, its run (``owner``) or the host stops.
+
+        ``may_fail``: somebody repeats the work, or nobody misses it. The failure is logged.
+        """
+        task = self._loop.create_task(coro)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._on_done, owner, may_fail))
+        return task
+
+    def cancel(self) -> None:
+        """Cancel everything: the host stops, and the next one does what is left."""
+        for task in list(self._tasks):
+            task.cancel()
+
+    def _on_done(self, owner: OwnerRun | None, may_fail: bool, task: asyncio.Task[Any]) -> None:  # noqa: FBT001
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is None or ends_host(error):
+            return
+        if not self._status.running:
+            if not isinstance(error, StoreError):
+                log.error("weft: an internal task failed while the host stopped", exc_info=loggable(error))
+        elif may_fail:
+            log.warning("weft: an internal task failed; it is repeated if necessary", exc_info=loggable(error))
+        elif owner is None:
+            self._status.fail("a background task", error)
+        elif self._is_current(owner):
+            owner.give_up(error)
+        else:
+            # Its run was reloaded, or is elsewhere, and derives there what this was for.
+            log.error("weft: an internal task of %s failed", owner.id, exc_info=loggable(error))

@@ -1,0 +1,48 @@
+"""Repeat a call to the store until the store answers. Only for reads and idempotent writes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+from weft.errors import Corrupt, NewerSchema, StoreError
+from weft.runtime.complaints import Complaints
+from weft.runtime.status import HostStatus
+
+T = TypeVar("T")
+
+PAUSE_SECONDS_FIRST = 0.05
+PAUSE_SECONDS_MAX = 2.0
+
+
+class RetryUntilAvailable(Protocol):
+    """Calls the store until it answers."""
+
+    async def __call__(self, call: Callable[[], Awaitable[T]], /) -> T: ...
+
+
+class StoreRetries:
+    """Repeats calls for as long as the host runs."""
+
+    def __init__(self, status: HostStatus, complaints: Complaints) -> None:
+        self._status = status
+        self._complaints = complaints
+
+    async def retry_until_available(self, call: Callable[[], Awaitable[T]], /) -> T:
+        """Return the answer, however long the store is away.
+
+        Raises errors that waiting cannot change, and every error once the host has stopped.
+        """
+        pause = PAUSE_SECONDS_FIRST
+        while True:
+            try:
+                return await call()
+            except (Corrupt, NewerSchema):
+                raise
+            except StoreError as error:
+                if not self._status.running:
+                    raise
+                self._complaints.say("weft: the store does not answer (%s); asking again", error)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)

@@ -1,0 +1,122 @@
+"""Values of runs: small ones stand in the log, large ones are blobs that the log refers to.
+
+One store of values for a host: it keeps and loads them, and has the blobs and the opened inputs that runs in memory are
+about to need.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import Raw
+
+from weft.core import values
+from weft.core.run.composites import size_of
+
+OPENED_BYTES_MIN = 1024
+"""Opening a smaller value again costs less than remembering it."""
+
+
+class BlobCache:
+    """Blobs by digest, bounded by bytes, oldest out first. Content never changes, so an entry is right or absent."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._blobs: OrderedDict[str, bytes] = OrderedDict()
+
+    def add(self, digest: str, data: bytes) -> None:
+        """Keep a blob. The newest stays, however large it is."""
+        if digest in self._blobs:
+            self._blobs.move_to_end(digest)
+            return
+        self._blobs[digest] = data
+        self._bytes += len(data)
+        while self._bytes > self._bytes_max and len(self._blobs) > 1:
+            _, old = self._blobs.popitem(last=False)
+            self._bytes -= len(old)
+
+    def get(self, digest: str) -> bytes | None:
+        return self._blobs.get(digest)
+
+
+class OpenedValues:
+    """Decoded inputs of runs, bounded by the bytes of their JSON, oldest out first.
+
+    A large input is not decoded again for every token that reads it. Readers must not change what they are given.
+    """
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._known: OrderedDict[int, tuple[Raw, Any, int]] = OrderedDict()
+        """By identity; the raw value is kept beside the decoded one, so that nothing else can have its identity."""
+
+    def recall(self, raw: Raw, read: Callable[[], Any]) -> Any:
+        """Return the decoded value, remembered or read now."""
+        known = self._known.get(id(raw))
+        if known is not None:
+            self._known.move_to_end(id(raw))
+            return known[1]
+        value, size = read(), size_of(raw)
+        if OPENED_BYTES_MIN <= size <= self._bytes_max:
+            self._known[id(raw)] = (raw, value, size)
+            self._bytes += size
+            while self._bytes > self._bytes_max:
+                _, (_, _, gone) = self._known.popitem(last=False)
+                self._bytes -= gone
+        return value
+
+
+class ValueStore:
+    """Keeps values and loads them again."""
+
+    def __init__(
+        self,
+        put: Callable[[bytes], Awaitable[str]],
+        get: Callable[[str], Awaitable[bytes]],
+        cache: BlobCache | None = None,
+    ) -> None:
+        """``put`` and ``get`` are those of the blobs, as patient with the store as the caller is."""
+        self.put = put
+        self._get = get
+        self._cache = cache
+
+    async def keep(self, raw: bytes) -> bytes:
+        """Return a value for the log: itself, or a reference to a blob that is durable now."""
+        sealed = values.seal(raw)
+        if len(sealed) <= values.INLINE_BYTES_MAX:
+            return sealed
+        digest = await self.put(raw)
+        if self._cache is not None:
+            self._cache.add(digest, raw)
+        return values.ref_for(digest, len(raw))
+
+    def hold(self, raw: bytes) -> tuple[str, bytes]:
+        """Keep a large value in memory; returns its digest and the reference to it. The caller puts the blob later."""
+        digest = hashlib.sha256(raw).hexdigest()
+        if self._cache is not None:
+            self._cache.add(digest, raw)
+        return digest, values.ref_for(digest, len(raw))
+
+    async def load(self, raw: bytes) -> bytes:
+        """Return the JSON that a value in the log stands for."""
+        if not values.is_ref(raw):
+            return values.unseal(raw)
+        return await self.blob(values.parse_ref(raw).digest)
+
+    async def blob(self, digest: str) -> bytes:
+        """Return a blob, and keep it in memory."""
+        found = self.cached(digest)
+        if found is None:
+            found = await self._get(digest)
+            if self._cache is not None:
+                self._cache.add(digest, found)
+        return found
+
+    def cached(self, digest: str) -> bytes | None:
+        """Return a blob if it is in memory."""
+        return self._cache.get(digest) if self._cache is not None else None
