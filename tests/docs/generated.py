@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import weft
+from tests.docs.imports import with_imports
+from tests.docs.reference import reference_page
 from weft.cli import commands
 from weft.observe.error_pages import PAGES
 
@@ -139,7 +141,12 @@ def pages() -> dict[str, str]:
 
 
 def _texts() -> dict[str, str]:
-    return {"cli.md": cli_page(), "errors.md": errors_page()}
+    return {
+        "architecture.md": with_imports((DOCS / "architecture.md").read_text()),
+        "cli.md": cli_page(),
+        "errors.md": errors_page(),
+        "reference.md": f"{NOTE}\n\n{reference_page()}",
+    }
 
 
 if __name__ == "__main__":

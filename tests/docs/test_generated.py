@@ -12,7 +12,7 @@ from weft.observe.error_pages import PAGES
 SRC = Path(__file__).parents[2] / "src"
 
 
-@pytest.mark.parametrize("name", ["cli.md", "errors.md"])
+@pytest.mark.parametrize("name", ["architecture.md", "cli.md", "errors.md", "reference.md"])
 def test_a_reference_page_is_up_to_date(name: str) -> None:
     assert (DOCS / name).read_text() == pages()[name], "write it again: .venv/bin/python -m tests.docs.generated"
 

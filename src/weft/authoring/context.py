@@ -68,6 +68,7 @@ class Context:
 
     @property
     def run_id(self) -> str:
+        """The id of the run."""
         return _scope().driver.machine.state.run_id
 
     @property

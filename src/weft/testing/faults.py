@@ -145,7 +145,7 @@ class Faults(Protocol):
 
 
 class FaultyStore(WiredStore):
-    """See the module. ``faults`` may be changed at any time: with all rates at 0 the store is healed."""
+    """A store in memory whose calls fail, come late or never return. Change ``faults`` at any time."""
 
     def __init__(self, inner: MemoryStore, loop: SimLoop, faults: Faults) -> None:
         super().__init__(inner, self._carry)

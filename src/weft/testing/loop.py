@@ -82,7 +82,7 @@ class SimHandle:
 
 
 class SimLoop(asyncio.AbstractEventLoop):
-    """See the module."""
+    """An asyncio event loop with virtual time. The seed decides the order of callbacks."""
 
     def __init__(self, seed: int = 0) -> None:
         self.errors: list[BaseException] = []

@@ -49,7 +49,7 @@ _SETTINGS = Settings(
 
 
 class World:
-    """See the module. ``World(app, seed=0)``: the same seed is the same world, to the last callback."""
+    """A simulated world for one app. The same seed gives the same world, down to the last callback."""
 
     def __init__(self, app: App, seed: int = 0) -> None:
         self.seed = seed
@@ -275,6 +275,7 @@ class SimRun(Generic[R]):
 
     @property
     def status(self) -> str:
+        """The status, once the world has settled."""
         self.world.settle()
         return self.world.perform(lambda: self._handle().status())
 
