@@ -17,9 +17,10 @@ from weft.goals import load_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.webhooks import Arrived, take_webhook
 from weft.steps.http.failures import AnsweredLater
-from weft.steps.http.signing import Receipt, Webhooks, sign
+from weft.steps.http.webhooks import Receipt, Webhooks
 from weft.testing import World
 from weft.testing.world import SimRun
+from weft.tokens import sign_body
 
 # --- planning from goals -----------------------------------------------------------------------------------------
 
@@ -380,7 +381,7 @@ def webhook(world: World, run: SimRun[Any], body: bytes, *, uid: str = "", key: 
     own = content.ids[run.id]  # type: ignore[index]
     task = next(event.seq for event in content.runs[own].events if b'"kind":"task_scheduled"' in event.body)
     token = HOOKS.token(Receipt(run.id, uid or own, task, "render", 1))
-    signature = sign(key or HOOKS.key(token), body, now_s=world.now_ms // 1000 - age_s)
+    signature = sign_body(key or HOOKS.key(token), body, now_s=world.now_ms // 1000 - age_s)
     arrived = Arrived(token=token, body=body, signature=signature)
     return world.perform(lambda: take_webhook(world.app.door, HOOKS, arrived))
 

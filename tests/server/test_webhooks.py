@@ -15,7 +15,8 @@ import pytest
 
 import weft
 from tests.server.kit import Answer, Server, covers, serving
-from weft.steps.http.signing import Receipt, sign, webhooks_here
+from weft.steps.http.webhooks import Receipt, webhooks_here
+from weft.tokens import sign_body
 
 WAIT = 10
 
@@ -108,7 +109,7 @@ def server(far: FarSide, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def answer(server: Server, call: dict[str, Any], body: bytes, *, key: str = "", age_s: int = 0) -> Answer:
     metadata = call["metadata"]
     path = metadata["webhook_url"].removeprefix("https://weft.example")
-    signature = sign(key or metadata["webhook_key"], body, now_s=int(time.time()) - age_s)
+    signature = sign_body(key or metadata["webhook_key"], body, now_s=int(time.time()) - age_s)
     headers = {"content-type": "application/json", "weft-signature": signature}
     return server.ask("POST", path, raw=body, **headers)
 
@@ -213,7 +214,7 @@ def test_a_signature_over_other_bytes_or_none_is_refused(server: Server, far: Fa
     server.start("rendered", video="v-4")
     metadata = far.calls.get(timeout=WAIT)["metadata"]
     path = metadata["webhook_url"].removeprefix("https://weft.example")
-    signature = sign(metadata["webhook_key"], b'{"link": "a"}', now_s=int(time.time()))
+    signature = sign_body(metadata["webhook_key"], b'{"link": "a"}', now_s=int(time.time()))
 
     assert server.ask("POST", path, raw=b'{"link": "b"}', **{"weft-signature": signature}).status == 403
     assert server.ask("POST", path, raw=b'{"link": "a"}').status == 403

@@ -16,7 +16,8 @@ from weft.graphs.work import HTTP
 from weft.steps.base import StepBody
 from weft.steps.http.failures import AnsweredLater, HttpFailed, HttpUnavailable
 from weft.steps.http.node import HttpNode, _Given
-from weft.steps.http.signing import Receipt, Webhooks, sign
+from weft.steps.http.webhooks import Receipt, Webhooks
+from weft.tokens import sign_body
 
 KEPT: dict[str, bytes] = {}
 WEBHOOKS = Webhooks("https://weft.example/webhook", "a secret of enough bytes")
@@ -241,8 +242,8 @@ def test_an_answer_that_comes_later_is_no_answer_now() -> None:
 
     token = accepted.value.token
     assert seen.headers["weft-webhook-url"] == f"https://weft.example/webhook/{token}"
-    signature = sign(seen.headers["weft-webhook-key"], b"{}", now_s=100)
-    assert WEBHOOKS.open(token, b"{}", signature, now_s=100) == Receipt("order-1", "price", "u1/price", 2)
+    signature = sign_body(seen.headers["weft-webhook-key"], b"{}", now_s=100)
+    assert WEBHOOKS.open(token, b"{}", signature, now_s=100) == Receipt("order-1", "u1", 0, "price", 2)
 
 
 def test_an_engine_that_cannot_be_answered_does_not_ask_for_a_later_answer() -> None:

@@ -14,9 +14,10 @@ from weft.steps.base import StepBody
 from weft.steps.http.compensating import Compensation
 from weft.steps.http.failures import AnsweredLater, HttpFailed, HttpUnavailable, is_final
 from weft.steps.http.health import health
-from weft.steps.http.signing import Receipt, Webhooks, sign
 from weft.steps.http.step import HttpCall, HttpStep
 from weft.steps.http.urls import fill_url, url_names
+from weft.steps.http.webhooks import Receipt, Webhooks
+from weft.tokens import sign_body
 
 NOWHERE: Any = None
 WEBHOOKS = Webhooks("https://weft.example/api/v1/webhook/", "a secret of enough bytes")
@@ -239,8 +240,8 @@ def test_an_answer_that_comes_later_is_asked_for_with_an_address_and_a_key() -> 
     token = accepted.value.token
     assert metadata["webhook_url"] == f"https://weft.example/api/v1/webhook/{token}"
     body = b'{"total": 5}'
-    receipt = WEBHOOKS.open(token, body, sign(metadata["webhook_key"], body, now_s=1000), now_s=1000)
-    assert receipt == Receipt("order-1", "price", "u1/price", 2)
+    receipt = WEBHOOKS.open(token, body, sign_body(metadata["webhook_key"], body, now_s=1000), now_s=1000)
+    assert receipt == Receipt("order-1", "u1", 0, "price", 2)
     assert not isinstance(accepted.value, HttpFailed)
 
 
@@ -254,7 +255,7 @@ def test_any_method_may_be_answered_later_and_is_told_where_in_its_headers(metho
     token = accepted.value.token
     assert headers["weft-webhook-url"] == f"https://weft.example/api/v1/webhook/{token}"
     body = b"{}"
-    signature = sign(headers["weft-webhook-key"], body, now_s=1000)
+    signature = sign_body(headers["weft-webhook-key"], body, now_s=1000)
     assert WEBHOOKS.open(token, body, signature, now_s=1000).attempt == 2
 
 
@@ -295,7 +296,7 @@ def test_the_key_is_in_the_address_of_a_service_that_cannot_sign() -> None:
 
 
 def test_the_key_in_the_address_is_no_proof_where_the_step_did_not_ask_for_it() -> None:
-    token = WEBHOOKS.token(Receipt("order-1", "price", "u1/price", 2))
+    token = WEBHOOKS.token(Receipt("order-1", "u1", 0, "price", 2))
     with pytest.raises(NotAllowed):
         WEBHOOKS.open(token, b"{}", "", now_s=1000, key=WEBHOOKS.key(token))
 

@@ -38,7 +38,7 @@ class BuiltIn:
     def _make(self, name: str) -> StepBody | None:
         if name == HTTP:
             from weft.steps.http.node import HttpNode  # noqa: PLC0415 - only those who make requests pay for the client
-            from weft.steps.http.signing import webhooks_here  # noqa: PLC0415
+            from weft.steps.http.webhooks import webhooks_here  # noqa: PLC0415
 
             return HttpNode(self.client, self._engine.clock, self._keep, webhooks=webhooks_here())
         if name == SCRIPT:
@@ -89,8 +89,8 @@ class BuiltIn:
         return found
 
     def _request(self, definition: StepDef, way: HttpWay) -> StepBody:
-        from weft.steps.http.signing import webhooks_here  # noqa: PLC0415
         from weft.steps.http.step import HttpCall, HttpStep  # noqa: PLC0415
+        from weft.steps.http.webhooks import webhooks_here  # noqa: PLC0415
 
         call = HttpCall(
             url=way.url,

@@ -19,7 +19,7 @@ from weft.runtime.door import Door
 from weft.steps.failures import failure_of
 from weft.steps.http.envelope import read_outputs
 from weft.steps.http.failures import HttpFailed, NotAnAnswer
-from weft.steps.http.signing import Receipt, Webhooks
+from weft.steps.http.webhooks import Receipt, Webhooks
 
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,6 @@ claims are gone. So a lease only says when to hand out again; what fences a late
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import contextlib
 import logging
 import math
@@ -23,6 +21,7 @@ from weft.errors import NotFound, Refused, StoreError
 from weft.ports.store import TaskOffer
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.engine import Engine
+from weft.tokens import InvalidToken, pack, unpack
 
 log = logging.getLogger("weft")
 
@@ -44,7 +43,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
     delivery: int
 
     def __str__(self) -> str:
-        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+        return pack(self)
 
     def is_of(self, offer: TaskOffer) -> bool:
         return (self.uid, self.task, self.attempt, self.delivery) == (
@@ -71,9 +70,8 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
 def read_ticket(text: str) -> Ticket:
     """The ticket that an id stands for. Raises NotFound."""
     try:
-        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        ticket = msgspec.json.decode(raw, type=Ticket)
-    except (binascii.Error, ValueError, msgspec.DecodeError):
+        ticket = unpack(text, Ticket)
+    except InvalidToken:
         raise NotFound(f"No task {text[:40]!r} was claimed.") from None
     numbers = (ticket.task, ticket.attempt, ticket.delivery)
     if not ticket.host.startswith(PREFIX) or any(not 0 <= number < 2**53 for number in numbers):

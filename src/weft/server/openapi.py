@@ -12,7 +12,7 @@ import msgspec
 from weft.server.problems import TITLES, Problem, status_of
 from weft.server.request import KEY_CHARS_MAX
 from weft.server.routing import Route
-from weft.steps.http.signing import SIGNATURE_HEADER
+from weft.tokens import SIGNATURE_HEADER
 
 REF = "#/components/schemas/{name}"
 PROBLEM_MEDIA = "application/problem+json"

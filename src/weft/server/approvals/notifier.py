@@ -29,7 +29,7 @@ from weft.server.approvals.settings import Telling, telling_here
 from weft.server.views import Approval, Moment, known_moment
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import Request
-from weft.steps.http.signing import SIGNATURE_HEADER, sign
+from weft.tokens import SIGNATURE_HEADER, sign_body
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -222,7 +222,7 @@ class Notifier:
         headers: dict[str, Any] = {
             "content-type": "application/json",
             "idempotency-key": key,
-            SIGNATURE_HEADER.lower(): sign(self._telling.secret, body, now_s=now_ms // 1000),
+            SIGNATURE_HEADER.lower(): sign_body(self._telling.secret, body, now_s=now_ms // 1000),
         }
         answer = await self._client.send(
             Request(method="POST", url=self._telling.url, headers=headers, body=body, timeout_ms=SEND_MS)

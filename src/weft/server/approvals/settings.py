@@ -7,7 +7,7 @@ import os
 import msgspec
 
 from weft.errors import UsageError
-from weft.steps.http.signing import SECRET_BYTES_MIN
+from weft.tokens import SECRET_BYTES_MIN
 
 PUBLIC = "WEFT_PUBLIC_URL"
 """The address under which people reach this server."""

@@ -13,7 +13,8 @@ from weft.server import views
 from weft.server.problems import RequestRefused
 from weft.server.request import Call, Form
 from weft.steps.http.failures import NotAnAnswer
-from weft.steps.http.signing import SIGNATURE_HEADER, webhooks_here
+from weft.steps.http.webhooks import webhooks_here
+from weft.tokens import SIGNATURE_HEADER
 
 
 class WebhookQuery(Form, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@
     exchange   client   wire       requests and answers as values, and how one becomes the other
     outcome    inflate  content    what an answer means: outputs, a retry, a failure
     node       step     health     what a graph, a goal and the catalogue call
-    signing                        webhooks: the address of an answer that comes later, and the proof that it is one
+    webhooks                       the addresses of late answers, and the proof that the right callee sent them
 
 Only `guard` and `wire` import aiohttp, and only the first call does: `import weft` must not pay for it.
 """

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from weft.errors import UsageError
 from weft.steps.base import CURRENT_TASK, Task
-from weft.steps.http.signing import Receipt, Webhooks
+from weft.steps.http.webhooks import Receipt, Webhooks
 
 _SAFE = "/:~[]#@!$&'()*+,;="
 

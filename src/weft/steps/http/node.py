@@ -18,8 +18,8 @@ from weft.steps.http.content import content
 from weft.steps.http.exchange import TIMEOUT_MS, Request
 from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
-from weft.steps.http.signing import Webhooks
 from weft.steps.http.urls import add_query, plain_text
+from weft.steps.http.webhooks import Webhooks
 from weft.steps.secrets import Secret
 
 Keep = Callable[[bytes], Awaitable[str]]

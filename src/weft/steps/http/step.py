@@ -23,8 +23,8 @@ from weft.steps.http.envelope import read_outputs
 from weft.steps.http.exchange import TIMEOUT_MS, Request
 from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
-from weft.steps.http.signing import Webhooks
 from weft.steps.http.urls import add_query, fill_url, url_names
+from weft.steps.http.webhooks import Webhooks
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 

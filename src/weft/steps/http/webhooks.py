@@ -1,0 +1,108 @@
+"""Webhooks: the addresses to which late answers are sent, and the proof that the right callee sent them.
+
+The address of an answer ends in a token that names the run, the step, the task and the attempt. With it the callee gets
+a key that belongs to this token alone. The key is derived from the engine's secret, which never leaves the engine, so a
+callee can answer its own request and no other. It answers with a POST of JSON and one header:
+
+    Weft-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA256(key, "<unix seconds>." + body)>
+
+A step with `webhook: url` is for callees that cannot sign: its address ends in ``?key=<key>``, which is proof enough.
+The token says whether that is allowed, so nobody can use it for another step.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+
+import msgspec
+
+from weft.errors import NotAllowed, UsageError
+from weft.tokens import SECRET_BYTES_MIN, TOKEN_CHARS_MAX, WINDOW_S, InvalidToken, Signer, is_signed, pack, unpack
+
+
+class Receipt(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
+    """The claims of a token: what an answer is for."""
+
+    run_id: str
+    uid: str
+    """The run itself: an id may be used again."""
+    task: int
+    """The task's number in the log, the same in every attempt."""
+    step: str
+    attempt: int
+    by_url: bool = False
+    """The key in the address is proof enough."""
+    bare: bool = False
+    """The answer is the outputs, never an envelope."""
+
+
+class Webhooks:
+    """Makes the addresses of answers and checks what arrives there. All hosts of a store need the same secret."""
+
+    def __init__(self, base_url: str, secret: str) -> None:
+        if len(secret.encode()) < SECRET_BYTES_MIN:
+            raise UsageError(
+                f"The secret for webhooks has less than {SECRET_BYTES_MIN} bytes.",
+                hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
+            )
+        if not base_url.startswith(("https://", "http://")):
+            raise UsageError(
+                f"Webhooks cannot be received at {base_url!r}.",
+                hint="The address under which others reach this engine.",
+            )
+        self._base = base_url.rstrip("/")
+        self._signer = Signer(secret.encode(), "webhook")
+
+    def token(self, receipt: Receipt) -> str:
+        """Make the token that ends the address of an answer."""
+        return pack(receipt)
+
+    def url(self, token: str, *, with_key: bool = False) -> str:
+        """Return the address of an answer. ``with_key``: for a callee that cannot sign."""
+        return f"{self._base}/{token}?key={self.key(token)}" if with_key else f"{self._base}/{token}"
+
+    def key(self, token: str) -> str:
+        """Return the key that signs the answer for this token and for no other."""
+        return self._signer.derive(token).hex()
+
+    def open(self, token: str, body: bytes, signature: str, *, now_s: int, key: str = "") -> Receipt:
+        """Return what an answer is for. ``key``: the one in its address, which only some steps accept.
+
+        Raises:
+            NotAllowed: its token, key or signature was not made by us, or it is too old. The error does not say what
+                was wrong: only a forger could use that.
+        """
+        if len(token) > TOKEN_CHARS_MAX or not token.isascii():
+            raise _refused()
+        own = self.key(token)
+        if key:
+            proven = hmac.compare_digest(own.encode(), key.encode())
+        else:
+            proven = is_signed(own, body, signature, now_s=now_s)
+        if not proven:
+            raise _refused()
+        try:
+            receipt = unpack(token, Receipt)
+        except InvalidToken as error:
+            raise _refused() from error
+        if key and not receipt.by_url:
+            raise _refused()
+        return receipt
+
+
+def webhooks_here() -> Webhooks | None:
+    """Read WEFT_WEBHOOK_URL and WEFT_WEBHOOK_SECRET. None: neither is set.
+
+    Raises:
+        UsageError: only one of them is set, or one is invalid.
+    """
+    base_url, secret = os.environ.get("WEFT_WEBHOOK_URL", ""), os.environ.get("WEFT_WEBHOOK_SECRET", "")
+    return Webhooks(base_url, secret) if base_url or secret else None
+
+
+def _refused() -> NotAllowed:
+    return NotAllowed(
+        "The webhook is not signed for this call, or too long ago.",
+        hint=f"Sign the body with the key that came with the request, at most {WINDOW_S} s before sending it.",
+    )
