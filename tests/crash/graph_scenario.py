@@ -11,6 +11,7 @@ from tests.crash.hosting import hosting, url_of
 from tests.crash.scenario import BIG, Ledger
 from weft.core import commands as c
 from weft.core.ids import RunId
+from weft.observe.dead_letters import all_dead_letters
 
 ORDER: dict[str, Any] = {
     "weft": "graph/1",
@@ -166,7 +167,7 @@ async def _mend(app: weft.App, broken: weft.Handle[Any], folder: Path) -> None:
         await asyncio.sleep(0.002)
     (folder / "mended").touch()
     if status == "failed" or await broken.status() == "failed":
-        letters = [token async for _, token, _ in app.door.letters("broken")]
+        letters = [found.token async for found in all_dead_letters(app.door, "broken")]
         await app.door.reopen(RunId("broken"), c.RequeueLetter(letters[0]))
 
 

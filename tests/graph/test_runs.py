@@ -14,6 +14,7 @@ import weft
 from weft.core import commands as c
 from weft.core.graph.tokens import DeadLetter
 from weft.core.ids import RunId
+from weft.observe.dead_letters import all_dead_letters
 from weft.testing import World
 
 
@@ -51,7 +52,7 @@ def chain(app: weft.App, **second: Any) -> weft.Graph:
 
 def letters(world: World) -> list[tuple[str, str, DeadLetter]]:
     async def look() -> list[tuple[str, str, DeadLetter]]:
-        return [(row.id, token, letter) async for row, token, letter in world.app.door.letters()]
+        return [(found.row.id, found.token, found.letter) async for found in all_dead_letters(world.app.door)]
 
     return world.perform(look)
 

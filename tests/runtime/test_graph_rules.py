@@ -16,6 +16,7 @@ from weft.cli.entry import main
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import RunId
+from weft.observe.dead_letters import all_dead_letters
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.runtime.programs import new_machine
@@ -320,7 +321,8 @@ def test_the_result_of_a_run_can_be_had_after_its_letter_was_discarded() -> None
         handle = await app.start(graph, {}, id="run")
         with pytest.raises(weft.RunFailed):
             await handle.result()
-        ((_, token, _),) = [letter async for letter in app.door.letters()]
+        (letter,) = [found async for found in all_dead_letters(app.door)]
+        token = letter.token
         await app.door.reopen(RunId("run"), c.DiscardLetter(token))
         with pytest.raises(weft.RunFailed) as failed:
             await handle.result()

@@ -24,6 +24,7 @@ from weft.authoring.handles import Handle
 from weft.core import commands as c
 from weft.core.ids import RunId, RunUid
 from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
+from weft.observe.dead_letters import all_dead_letters
 from weft.ports.boundary import ProcessDied, set_hook
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
@@ -341,7 +342,7 @@ class Cluster:
             found: list[str] = []
 
             async def look(door: Door, found: list[str] = found) -> None:
-                found += [token async for row, token, _ in door.letters(run_id) if row.id == run_id]
+                found += [one.token async for one in all_dead_letters(door, run_id) if one.row.id == run_id]
 
             await self.give("letters", run_id, look)
             if not found:

@@ -456,16 +456,16 @@ def dlq(
     json: Json = False,
 ) -> None:
     """Dead letters: work that failed for good and that no edge took."""
-    from weft.cli.dead_letters import change_letter, print_letters
+    from weft.cli.dead_letters import change_dead_letter, print_dead_letters
 
     if action == "list":
-        _wait(print_letters(letter, url=url, app=app, json=json))
+        _wait(print_dead_letters(letter, url=url, app=app, json=json))
         return
     if action not in ("requeue", "discard"):
         raise typer.BadParameter(f"{action!r} is none of list, requeue, discard.", param_hint="list|requeue|discard")
     if letter is None:
         raise typer.BadParameter("say which letter: weft dlq list shows them.", param_hint="ID")
-    _wait(change_letter(action, letter, url=url, app=app))
+    _wait(change_dead_letter(action, letter, url=url, app=app))
 
 
 @declare(STEERING)

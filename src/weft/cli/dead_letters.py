@@ -8,27 +8,28 @@ from weft.cli.place import described, found, opened, url_of
 from weft.core import commands as c
 from weft.core.ids import RunId
 from weft.errors import UsageError
+from weft.observe.dead_letters import all_dead_letters
 from weft.stores import shown_url
 
 
-async def print_letters(run: str | None, *, url: str | None, app: str | None, json: bool) -> None:
-    """All dead letters, or those of runs whose ids begin so."""
+async def print_dead_letters(run: str | None, *, url: str | None, app: str | None, json: bool) -> None:
+    """Print all dead letters, or those of runs whose ids begin with ``run``."""
     address = url_of(url, app)
     async with opened(address) as door:
-        letters = [item async for item in door.letters(run)]
+        letters = [item async for item in all_dead_letters(door, run)]
         if json:
             listed = [
                 {
-                    "id": f"{row.id}:{token}",
-                    "run": row.id,
-                    "workflow": row.workflow,
-                    "node": letter.node,
-                    "at": iso(letter.at),
-                    "input": document(bytes(letter.input)),
-                    "error": {"type": letter.failure.type, "message": letter.failure.message},
-                    "attempts": letter.failure.attempts,
+                    "id": item.id,
+                    "run": item.row.id,
+                    "workflow": item.row.workflow,
+                    "node": item.letter.node,
+                    "at": iso(item.letter.at),
+                    "input": document(bytes(item.letter.input)),
+                    "error": {"type": item.letter.failure.type, "message": item.letter.failure.message},
+                    "attempts": item.letter.failure.attempts,
                 }
-                for row, token, letter in letters
+                for item in letters
             ]
             print_json({"store": shown_url(address), "letters": listed})
             return
@@ -38,20 +39,20 @@ async def print_letters(run: str | None, *, url: str | None, app: str | None, js
             return
         rows = [
             (
-                f"{row.id}:{token}",
-                letter.node,
-                moment(letter.at),
-                value(bytes(letter.input)),
-                failure_text(letter.failure),
+                item.id,
+                item.letter.node,
+                moment(item.letter.at),
+                value(bytes(item.letter.input)),
+                failure_text(item.letter.failure),
             )
-            for row, token, letter in letters
+            for item in letters
         ]
         print_table(out, ("id", "node", "since", "input", "error"), rows)
         out.print(Text(f"Store: {described(address)}. weft dlq requeue ID · weft dlq discard ID", style="dim"))
 
 
-async def change_letter(action: str, letter: str, *, url: str | None, app: str | None) -> None:
-    """Let it work again, or put it away."""
+async def change_dead_letter(action: str, letter: str, *, url: str | None, app: str | None) -> None:
+    """Requeue or discard a dead letter."""
     run, colon, token = letter.rpartition(":")
     if not colon:
         raise UsageError(f"{letter!r} is no dead letter.", hint="Its id is RUN:TOKEN: weft dlq list")

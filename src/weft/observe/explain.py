@@ -19,10 +19,11 @@ from weft.observe.explain_goal import tell_goal, waiting_for
 from weft.observe.explain_graph import Told, tell
 from weft.observe.hosting import Hosting, hosting_of
 from weft.observe.progress import Progress, progress_of
+from weft.observe.runs import examine
 from weft.observe.waiting import Waiting, time_of
 from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
-from weft.runtime.unreadable import NOT_UNDONE, problem_of
+from weft.runtime.unreadable import NOT_UNDONE
 
 if TYPE_CHECKING:
     from weft.runtime.door import Door
@@ -71,15 +72,14 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 async def explain(door: Door, row: RunRow) -> Explanation:
     """Explain a run by its committed log."""
-    problem = await problem_of(door, row)
+    machine, problem = await examine(door, row)
     if problem is not None:
         summary = f"it was cancelled. {NOT_UNDONE} {row.fault}" if row.status == "cancelled" else problem.message
         hint = problem.hint
         return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint, style=row.style, code=problem.code)
-    if not row.seq:
+    if machine is None or not row.seq:
         why = _not_begun(row, await hosting_of(door, row, None), door.clock.now_ms())
         return Explanation(row.id, row.workflow, row.status, *why)
-    machine = await door.machine(row)
     state = machine.state
     hosting = await hosting_of(door, row, machine)
     waiting = waiting_of(machine, door.clock.now_ms(), hosting)

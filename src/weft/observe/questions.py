@@ -1,6 +1,4 @@
-"""Open questions of runs, as people look at them. Found by an attribute of the runs, so that looking costs what is
-open, not what exists.
-"""
+"""Open questions of runs. An attribute on the row finds the runs that ask; only those are read."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ from weft.core.ids import EntryId
 from weft.core.run import questions
 from weft.core.run.state import Question
 from weft.errors import NotFound, RunUnreadable, UnknownWorkflow
+from weft.observe.runs import read_run
 from weft.ports.store import Page, RunQuery, RunRow
 from weft.runtime.actor import ASKING
 from weft.runtime.door import Door
@@ -21,7 +20,7 @@ RUNS_PER_PAGE = 200
 
 
 class OpenQuestion(msgspec.Struct, frozen=True):
-    """A question and where it stands."""
+    """An open question, the run that asks it, and its place there."""
 
     row: RunRow
     number: EntryId
@@ -34,7 +33,7 @@ class OpenQuestion(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """Of what is decided; an answer may name it."""
+        """The digest of what is to be decided. An answer may name it, so that it decides nothing else."""
         return questions.digest_of(self.question)
 
     @property
@@ -44,23 +43,23 @@ class OpenQuestion(msgspec.Struct, frozen=True):
 
     @property
     def notice(self) -> str:
-        """What people should have been told."""
+        """The notification that is due by now."""
         return questions.notice(self.question)
 
 
 async def runs_that_ask(door: Door, *, after: str | None = None, limit: int = RUNS_PER_PAGE) -> Page:
-    """A page of runs with open questions, newest first."""
+    """Return a page of runs that have open questions, newest first."""
     return await door.search(RunQuery(where={ASKING: True}, after=after, limit=limit))
 
 
 async def open_in(door: Door, row: RunRow) -> list[OpenQuestion]:
-    """The questions of a run. Raises RunUnreadable."""
+    """Return the open questions of a run. Raises RunUnreadable."""
     if row.fault is not None:
         raise unreadable(row, row.fault)
     if not row.seq:
         return []
     try:
-        machine = await door.machine(row)
+        machine = await read_run(door, row)
     except (NotFound, UnknownWorkflow):
         return []
     return [
@@ -70,7 +69,7 @@ async def open_in(door: Door, row: RunRow) -> list[OpenQuestion]:
 
 
 async def listed_in(door: Door, row: RunRow) -> list[OpenQuestion]:
-    """The questions of one run among many: if it cannot be read, that hides its own questions and no others."""
+    """Return the open questions of a run; none if it cannot be read, so that it hides no questions but its own."""
     try:
         return await open_in(door, row)
     except RunUnreadable:
@@ -78,7 +77,7 @@ async def listed_in(door: Door, row: RunRow) -> list[OpenQuestion]:
 
 
 async def all_open(door: Door) -> AsyncIterator[OpenQuestion]:
-    """Every open question, by run, newest runs first."""
+    """Yield all open questions, newest runs first."""
     after: str | None = None
     while True:
         page = await runs_that_ask(door, after=after)

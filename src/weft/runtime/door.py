@@ -19,7 +19,6 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.decider import Machine
 from weft.core.goal.plan import decode_plan
-from weft.core.graph.tokens import DeadLetter, GraphState
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.run.env import Env
 from weft.core.run.state import FOLD, OVER, State
@@ -30,7 +29,6 @@ from weft.errors import (
     NotFound,
     Refused,
     RunFinished,
-    RunUnreadable,
     StoreError,
     Unavailable,
     UsageError,
@@ -468,23 +466,6 @@ class Door:
 
     async def state(self, row: RunRow) -> State:
         return (await self.machine(row)).state
-
-    async def letters(self, run_id: str | None = None) -> AsyncIterator[tuple[RunRow, str, DeadLetter]]:
-        """Dead letters with their runs and ids, newest runs first."""
-        after: str | None = None
-        while True:
-            page = await self.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=run_id, after=after))
-            for row in page.rows:
-                try:
-                    state = await self.state(row)
-                except RunUnreadable:
-                    continue  # one run hides its own letters, not those of others
-                if isinstance(state, GraphState):
-                    for token, letter in state.letters.items():
-                        yield row, token, letter
-            after = page.cursor
-            if after is None:
-                return
 
     async def events(self, row: RunRow, *, after: int = 0, follow: bool = False) -> AsyncIterator[StoredEvent]:
         """Committed events in order; with ``follow`` also those to come, until the run is over.

@@ -5,49 +5,43 @@ from __future__ import annotations
 from msgspec import Raw
 
 from weft.core import commands as c
-from weft.core.graph.tokens import GraphState
-from weft.ports.store import RunQuery
-from weft.runtime.actor import DEAD_LETTERS
+from weft.observe.dead_letters import FoundLetter, dead_letters_in, runs_with_dead_letters
+from weft.runtime.door import Door
 from weft.server import views
 from weft.server.endpoints.places import named
 from weft.server.request import Call
 
 
-async def list_letters(call: Call) -> views.Letters:
-    """A page of dead letters, newest runs first; all letters of a run are on one page."""
+async def list_dead_letters(call: Call) -> views.Letters:
+    """Return a page of dead letters, newest runs first. All letters of a run are on one page."""
     asked = call.asked(views.LettersQuery)
     door = call.door
-    page = await door.search(
-        RunQuery(where={DEAD_LETTERS: True}, id_prefix=asked.run, limit=asked.limit, after=asked.cursor)
+    page = await runs_with_dead_letters(door, prefix=asked.run, after=asked.cursor, limit=asked.limit)
+    found = [item for row in page.rows for item in await dead_letters_in(door, row)]
+    return views.Letters([await _view(door, item) for item in found], page.cursor)
+
+
+async def _view(door: Door, item: FoundLetter) -> views.Letter:
+    letter = item.letter
+    return views.Letter(
+        id=item.id,
+        run=item.row.id,
+        workflow=item.row.workflow,
+        node=letter.node,
+        since=views.known_moment(letter.at),
+        input=Raw(await door.values.load(bytes(letter.input))),
+        failure=letter.failure,
     )
-    found = []
-    for row in page.rows:
-        state = await door.state(row)
-        if not isinstance(state, GraphState):
-            continue
-        for token, letter in state.letters.items():
-            found.append(
-                views.Letter(
-                    id=f"{row.id}:{token}",
-                    run=row.id,
-                    workflow=row.workflow,
-                    node=letter.node,
-                    since=views.known_moment(letter.at),
-                    input=Raw(await door.values.load(bytes(letter.input))),
-                    failure=letter.failure,
-                )
-            )
-    return views.Letters(found, page.cursor)
 
 
 async def requeue(call: Call) -> views.Accepted:
-    """Let it work again."""
+    """Requeue a dead letter: its token works again."""
     row, token = await named(call.door, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.RequeueLetter(token))
 
 
 async def discard(call: Call) -> views.Accepted:
-    """Put it away."""
+    """Discard a dead letter."""
     row, token = await named(call.door, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.DiscardLetter(token))
 

@@ -12,10 +12,11 @@ from weft.core.ids import Millis, RunId
 from weft.errors import NotFound, RunUnreadable, StoreError
 from weft.observe.explain import Explanation, explain
 from weft.observe.progress import progress_of
+from weft.observe.runs import examine
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.door import Door
 from weft.runtime.engine import Ending
-from weft.runtime.unreadable import problem_of, readable
+from weft.runtime.unreadable import readable
 from weft.server import views
 from weft.server.live.frames import event_view
 from weft.server.problems import problem_of as shown
@@ -60,13 +61,12 @@ async def show_run(call: Call) -> views.RunDetail:
     """One run, with its input and what came of it."""
     row = await found(call)
     door = call.door
-    problem = await problem_of(door, row)
+    machine, problem = await examine(door, row)
     if problem is not None:
         return await _unreadable(door, row, problem)
     started = await door.started_with(row)
     parent = await door.store.directory.row(row.parent) if row.parent is not None else None
     ending = await door.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
-    machine = await door.machine(row) if row.seq else None
     view = views.run_view(row)
     return views.RunDetail(
         **{name: getattr(view, name) for name in view.__struct_fields__},
@@ -74,8 +74,8 @@ async def show_run(call: Call) -> views.RunDetail:
         output=Raw(ending.output) if ending is not None and ending.status == "completed" else None,
         failure=ending.failure if ending is not None else None,
         parent=parent.id if parent is not None else None,
-        steps_done=machine.state.steps_done if machine is not None else 0,
-        progress=progress_of(machine) if machine is not None else [],
+        steps_done=machine.state.steps_done if machine is not None and row.seq else 0,
+        progress=progress_of(machine) if machine is not None and row.seq else [],
     )
 
 

@@ -1,0 +1,62 @@
+"""Dead letters: work that failed for good and that no edge of its graph took.
+
+An attribute on the row finds the runs that have some; only those are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from weft.core.graph.tokens import DeadLetter, GraphState
+from weft.errors import RunUnreadable
+from weft.observe.runs import read_run
+from weft.ports.store import Page, RunQuery, RunRow
+from weft.runtime.actor import DEAD_LETTERS
+from weft.runtime.door import Door
+
+RUNS_PER_PAGE = 200
+
+
+class FoundLetter(msgspec.Struct, frozen=True):
+    """A dead letter and the run that it belongs to."""
+
+    row: RunRow
+    token: str
+    letter: DeadLetter
+
+    @property
+    def id(self) -> str:
+        return f"{self.row.id}:{self.token}"
+
+
+async def runs_with_dead_letters(
+    door: Door, *, prefix: str | None = None, after: str | None = None, limit: int = RUNS_PER_PAGE
+) -> Page:
+    """Return a page of runs that have dead letters, newest first. ``prefix``: only runs whose ids begin with it."""
+    return await door.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=prefix, after=after, limit=limit))
+
+
+async def dead_letters_in(door: Door, row: RunRow) -> list[FoundLetter]:
+    """Return the dead letters of a run; none if it cannot be read, so that it hides no letters but its own."""
+    try:
+        state = (await read_run(door, row)).state
+    except RunUnreadable:
+        return []
+    if not isinstance(state, GraphState):
+        return []
+    return [FoundLetter(row, token, letter) for token, letter in state.letters.items()]
+
+
+async def all_dead_letters(door: Door, prefix: str | None = None) -> AsyncIterator[FoundLetter]:
+    """Yield all dead letters, newest runs first. ``prefix``: only of runs whose ids begin with it."""
+    after: str | None = None
+    while True:
+        page = await runs_with_dead_letters(door, prefix=prefix, after=after)
+        for row in page.rows:
+            for found in await dead_letters_in(door, row):
+                yield found
+        after = page.cursor
+        if after is None:
+            return

@@ -1,0 +1,45 @@
+"""Runs as the read side sees them: a run that is in memory here is asked, any other is read from the store."""
+
+from __future__ import annotations
+
+from weft.core.decider import Machine
+from weft.errors import NotFound, RunUnreadable, UnknownWorkflow
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+from weft.runtime.unreadable import unreadable
+
+
+async def read_run(door: Door, row: RunRow) -> Machine:
+    """Return the run as it is committed. It may be the live one: look at it, never change it.
+
+    From the store, the newest snapshot and the events after it are read. Raises NotFound, UnknownWorkflow,
+    RunUnreadable.
+    """
+    live = in_memory(door, row)
+    return live if live is not None else await door.machine(row)
+
+
+async def examine(door: Door, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
+    """Return the run as ``read_run`` does, or what keeps it from being read.
+
+    Neither, for a run that has not begun and whose workflow is not known here. Raises NotFound, UnknownWorkflow.
+    """
+    if row.fault is not None:
+        return None, unreadable(row, row.fault)
+    try:
+        return await read_run(door, row), None
+    except RunUnreadable as problem:
+        return None, problem
+    except (NotFound, UnknownWorkflow):
+        if row.seq:
+            raise
+        return None, None
+
+
+def in_memory(door: Door, row: RunRow) -> Machine | None:
+    """Return the live machine of a run; None if it is not here, is no longer ours, or has uncommitted events."""
+    actor = door.engine.actors.get(row.uid) if door.engine is not None else None
+    if actor is None or not actor.ready or actor.epoch != row.epoch:
+        return None
+    is_committed = row.seq <= actor.committed_seq == actor.machine.state.seq
+    return actor.machine if is_committed else None
