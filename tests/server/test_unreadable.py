@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +61,24 @@ def test_a_run_that_cannot_be_read(tmp_path: Path, kind: str) -> None:
         assert (ended.status, ended.json["status"]) == (200, "cancelled")
         assert "nothing that it did was undone" in ended.json["hint"]
         assert server.get(run).json["status"] == "cancelled"
+
+
+def test_a_graph_whose_definition_is_gone(tmp_path: Path) -> None:
+    app = app_at(tmp_path)
+    app.graph({"weft": "graph/1", "name": "letter", "nodes": {"wait": {"receive": {"name": "go"}}}})
+    with serving(app) as server:
+        server.start("letter", "lost")
+        server.until("lost", "message_awaited")
+    with contextlib.closing(sqlite3.connect(tmp_path / "weft.db")) as plain, plain:
+        plain.execute("DELETE FROM definitions")
+    with serving(app_at(tmp_path)) as server:
+        run = f"{API}/runs/lost"
+        shown = server.get(run)
+        assert (shown.status, shown.json["problem"]["code"]) == (200, "run.unreadable")
+        assert "of letter, which is not in the store" in shown.json["problem"]["detail"]
+        explained = server.get(f"{run}/explain")
+        assert (explained.status, explained.json["code"]) == (200, "run.unreadable")
+        for part in ("events", "tree", "result"):
+            assert server.get(f"{run}/{part}").status < 300
+        assert server.post(f"{run}/cancel", {}).code == "run.unreadable"
+        assert server.post(f"{run}/cancel", {"force": True}).json["status"] == "cancelled"

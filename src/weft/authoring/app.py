@@ -175,7 +175,7 @@ class App(Group):
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
-            about=this_process([name for name, _ in catalogue.programs()], catalogue.queues() or self.queue_names()),
+            about=this_process(catalogue.programs(), catalogue.queues() or self.queue_names()),
         )
         self._engine = Engine(world, catalogue)
         # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.

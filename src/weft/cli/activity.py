@@ -25,6 +25,7 @@ class Activity(msgspec.Struct, frozen=True):
 
     hosting: Hosting = HOSTED
     progress: list[Progress] = []
+    is_readable: bool = True
 
 
 async def activity_of(door: Door, row: RunRow) -> Activity:
@@ -34,7 +35,7 @@ async def activity_of(door: Door, row: RunRow) -> Activity:
     try:
         machine = await door.machine(row) if row.seq else None
     except RunUnreadable:
-        return Activity()
+        return Activity(is_readable=False)
     hosting = await hosting_of(door, row, machine)
     return Activity(hosting, progress_of(machine) if machine is not None else [])
 

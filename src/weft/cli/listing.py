@@ -14,7 +14,7 @@ from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import BadDuration, RunUnreadable, StoreError, UsageError
 from weft.observe.explain import waiting_of
-from weft.observe.hosting import Hosting
+from weft.observe.hosting import Abouts, Hosting, living_hosts, missing_version
 from weft.observe.progress import Progress, progress_of
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
@@ -29,7 +29,7 @@ PAGE_MAX = 1_000
 PROGRESS_MAX = 2
 UNREADABLE = "its log cannot be read"
 UNKNOWN = Hosting(is_owned=True, is_offered=True)
-"""Who works on each run is not looked up for a list."""
+"""Who works on each task is not looked up for a list."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -86,7 +86,8 @@ async def print_runs(wanted: Wanted, *, url: str | None, app: str | None, json: 
     if not is_new:
         async with opened(address) as door:
             page = await door.search(query)
-            rows = [(row, *await _standing(door, row)) for row in page.rows]
+            living = await living_hosts(door)
+            rows = [(row, *await _standing(door, row, living)) for row in page.rows]
             cursor = page.cursor
     if json:
         found = [
@@ -131,25 +132,26 @@ def _nothing(wanted: Wanted, address: str, *, is_new: bool) -> str:
     )
 
 
-async def _standing(door: Door, row: RunRow) -> tuple[str, list[Progress]]:
+async def _standing(door: Door, row: RunRow, living: Abouts) -> tuple[str, list[Progress]]:
     """What a run waits for, and how far it is."""
     if row.fault is not None:
         return UNREADABLE if row.ended_at is None else "", []
     if row.ended_at is not None or row.seq > EVENTS_READ_MAX:
         return "", []
-    if not row.seq:
-        return "a host to take it up", []
     if row.status == "held":
         return f"you: weft explain {row.id}", []
+    missing = missing_version(row, living) if row.owner not in living and row.status != "paused" else ""
+    if not row.seq:
+        return missing or "a host to take it up", []
     try:
         machine = await door.machine(row)
-    except RunUnreadable:
-        return UNREADABLE, []
+    except RunUnreadable as error:
+        return str(error.context.get("waits", UNREADABLE)), []
     except StoreError:
         return "", []
     found = waiting_of(machine, door.clock.now_ms(), UNKNOWN)
     waits = ", ".join(item.what for item in found[:2]) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
-    return waits, progress_of(machine)
+    return missing or waits, progress_of(machine)
 
 
 async def print_status(*, url: str | None, app: str | None, json: bool) -> None:

@@ -41,6 +41,7 @@ from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.explain import Explanation, explain, held_hint
 from weft.observe.history import History, Operation
+from weft.observe.hosting import host_advice
 from weft.observe.pictures import (
     Picture,
     edges_taken,
@@ -83,10 +84,10 @@ async def picture_of(door: Door, row: RunRow) -> Picture | None:
         if not isinstance(machine, GoalMachine) or machine.plan is None:
             return None
         return picture_of_plan(machine.plan, machine.state, title=row.workflow)
+    state = await door.state(row) if row.seq and row.style == "graph" else None
     program = await door.program(row)
     if program is None:
         return None
-    state = await door.state(row) if row.seq else None
     taken: set[str] = set()
     async for stored in door.events(row):
         if NODE_ROUTED in stored.body:
@@ -217,8 +218,9 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         if failing:
             print_traceback(out, failing[-1])
         hosting = activity.hosting
-        nobody = "" if hosting.is_owned or hosting.is_offered else "No process hosts it now. "
-        out.print(Text(f"{nobody}What it waits for: weft explain {row.id}", style="dim"))
+        nobody = f"{sentence(hosting.why_not[:1].upper() + hosting.why_not[1:])} " if hosting.why_not else ""
+        advice = f"{host_advice(row, hosting)} " if hosting.missing else ""
+        out.print(Text(f"{nobody}{advice}What it waits for: weft explain {row.id}", style="dim"))
 
 
 def _print_not_undone(out: Console, history: History) -> None:

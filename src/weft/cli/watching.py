@@ -17,7 +17,6 @@ from weft.cli.showing import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
 from weft.observe.explain import explain
 from weft.observe.history import History, Operation
-from weft.observe.hosting import NOT_HOSTED
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.door import Door
 from weft.runtime.unreadable import readable
@@ -77,7 +76,7 @@ async def _draw(out: Console, door: Door, row: RunRow, history: History) -> None
                 live.update(drawn(history, row.id, door.clock.now_ms()))
                 return
             live.update(look.picture(out, now, history, spinner))
-            if await _is_stuck(door, now, history) or await _is_held(door, now):
+            if look.is_stuck or await _is_stuck(door, now, history) or await _is_held(door, now):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -94,6 +93,11 @@ class _Look:
         self._door = door
         self._seen: tuple[int, float] = (-1, 0.0)
         self._found = Activity()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the run cannot be read."""
+        return not self._found.is_readable
 
     async def again(self, row: RunRow, history: History) -> None:
         """Find out how far the run is, and note its tasks that nobody performs."""
@@ -112,7 +116,7 @@ class _Look:
             return ""
         if not row.seq:
             return f"pending: {(await explain(self._door, row)).summary}"
-        return "" if hosting.is_offered else NOT_HOSTED
+        return hosting.why_not
 
     def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
         """The tree, and below it how the run stands."""
@@ -132,8 +136,8 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
     if row.status == "paused":
         return f"weft resume {row.id}"
     hosting = activity.hosting
-    if not (hosting.is_owned or hosting.is_offered):
-        return NOT_HOSTED
+    if hosting.why_not:
+        return hosting.why_not
     length = f"for {age(now - (history.started or row.created_at))}"
     return "  ".join([length, *map(str, activity.progress[:PROGRESS_MAX])])
 
@@ -149,11 +153,12 @@ async def _report(out: Console, door: Door, row: RunRow, history: History) -> No
             for line in _changes(stored, changed, row.id, history):
                 out.print(line)
         now = await door.row(row.id)
-        if await _is_stuck(door, now, history) or await _is_held(door, now):
-            return
         await look.again(now, history)
+        if look.is_stuck or await _is_stuck(door, now, history) or await _is_held(door, now):
+            return
         before, quiet = quiet, await look.silence(now)
-        told = "a process hosts it again" if before == NOT_HOSTED and now.ended_at is None else ""
+        was_unhosted = bool(before) and not before.startswith("pending")
+        told = "a process hosts it again" if was_unhosted and now.ended_at is None else ""
         if quiet != before and (quiet or told):
             out.print(Text(f"{moment(door.clock.now_ms())}  {quiet or told}"))
         if history.ended is None:

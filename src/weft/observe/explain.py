@@ -17,7 +17,7 @@ from weft.core.run.questions import asked
 from weft.core.run.state import State
 from weft.observe.explain_goal import tell_goal, waiting_for
 from weft.observe.explain_graph import Told, tell
-from weft.observe.hosting import Hosting, hosting_of
+from weft.observe.hosting import Hosting, host_advice, hosting_of
 from weft.observe.progress import Progress, progress_of
 from weft.observe.runs import examine
 from weft.observe.waiting import Waiting, time_of
@@ -97,7 +97,7 @@ async def explain(door: Door, row: RunRow) -> Explanation:
         run=row.id,
         workflow=row.workflow,
         status=row.status,
-        summary=_summary(state, waiting),
+        summary=_summary(state, waiting, hosting),
         waiting=waiting,
         steps_done=state.steps_done,
         hint=hint,
@@ -122,7 +122,7 @@ def resume_hint(run_id: str, message: str) -> str:
     return "" if command in message else f"When the code is corrected: {command}"
 
 
-def _summary(state: State, waiting: list[Waiting]) -> str:
+def _summary(state: State, waiting: list[Waiting], hosting: Hosting) -> str:
     done = f"{counted(state.steps_done, 'step')} recorded"
     match state.status:
         case "completed":
@@ -135,6 +135,8 @@ def _summary(state: State, waiting: list[Waiting]) -> str:
             return f"it stopped for you at {state.held.location or 'its code'} ({state.held.code})"
         case "paused":
             return f"{done}; it waits until somebody resumes it (weft resume {state.run_id})"
+    if hosting.missing:
+        return f"{done}; {hosting.why_not}"
     if not waiting:
         return f"{done}; it has something to do and is about to do it"
     return f"{done}; it waits for {', '.join(item.what for item in waiting[:3])}{' …' if len(waiting) > 3 else ''}"
@@ -149,6 +151,8 @@ def _not_begun(row: RunRow, hosting: Hosting, now: int) -> tuple[str, list[Waiti
     version = f" in version {row.version}" if row.version else ""
     if hosting.is_offered:
         return "no host has taken it up yet", [], 0, f"A host that has {row.workflow}{version} takes it up."
+    if hosting.missing:
+        return hosting.why_not, [], 0, f"{host_advice(row, hosting)} To stop waiting: weft cancel {row.id}"
     hint = f"Run its program, or: weft serve app.py. To stop waiting: weft cancel {row.id}"
     return f'no host has taken it up: none that is running offers "{row.workflow}"{version}', [], 0, hint
 
@@ -157,7 +161,7 @@ def _host_hint(row: RunRow, hosting: Hosting) -> str:
     if row.ended_at is not None or hosting.is_owned or row.status in ("paused", "held"):
         return ""
     if not hosting.is_offered:
-        return f"No process hosts {row.workflow} now. Run its program, or: weft serve app.py"
+        return host_advice(row, hosting)
     return "" if row.seq else "A host that has the workflow takes it up."
 
 
@@ -172,7 +176,7 @@ def force_hint(state: State, now: int) -> str:
 
 def waiting_of(machine: Machine, now: int, hosting: Hosting) -> list[Waiting]:
     """What the run waits for, and what would help."""
-    by_itself = "it goes on by itself" if hosting.is_owned or hosting.is_offered else "it goes on when it is hosted"
+    by_itself = "it goes on by itself" if hosting.is_hosted else "it goes on when it is hosted"
     return [
         *_tasks(machine, now, hosting.idle),
         *(waiting_for(machine, now) if isinstance(machine, GoalMachine) else _timers(machine, by_itself)),

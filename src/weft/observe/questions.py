@@ -9,7 +9,7 @@ import msgspec
 from weft.core.ids import EntryId
 from weft.core.run import questions
 from weft.core.run.state import Question
-from weft.errors import NotFound, RunUnreadable, UnknownWorkflow
+from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
 from weft.ports.store import Page, RunQuery, RunRow
 from weft.runtime.actor import ASKING
@@ -60,7 +60,7 @@ async def open_in(door: Door, row: RunRow) -> list[OpenQuestion]:
         return []
     try:
         machine = await read_run(door, row)
-    except (NotFound, UnknownWorkflow):
+    except NotFound:
         return []
     return [
         OpenQuestion(row, EntryId(number), machine.location(number), question)

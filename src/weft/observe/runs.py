@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.core.decider import Machine
-from weft.errors import NotFound, RunUnreadable, UnknownWorkflow
+from weft.errors import NotFound, RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.unreadable import unreadable
@@ -12,8 +12,7 @@ from weft.runtime.unreadable import unreadable
 async def read_run(door: Door, row: RunRow) -> Machine:
     """Return the run as it is committed. It may be the live one: look at it, never change it.
 
-    From the store, the newest snapshot and the events after it are read. Raises NotFound, UnknownWorkflow,
-    RunUnreadable.
+    From the store, the newest snapshot and the events after it are read. Raises NotFound, RunUnreadable.
     """
     live = in_memory(door, row)
     return live if live is not None else await door.machine(row)
@@ -22,7 +21,7 @@ async def read_run(door: Door, row: RunRow) -> Machine:
 async def examine(door: Door, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
     """Return the run as ``read_run`` does, or what keeps it from being read.
 
-    Neither, for a run that has not begun and whose workflow is not known here. Raises NotFound, UnknownWorkflow.
+    Neither, for a run that had not begun and was deleted. Raises NotFound.
     """
     if row.fault is not None:
         return None, unreadable(row, row.fault)
@@ -30,7 +29,7 @@ async def examine(door: Door, row: RunRow) -> tuple[Machine | None, RunUnreadabl
         return await read_run(door, row), None
     except RunUnreadable as problem:
         return None, problem
-    except (NotFound, UnknownWorkflow):
+    except NotFound:
         if row.seq:
             raise
         return None, None

@@ -9,12 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def this_process(workflows: Sequence[str], queues: Sequence[str]) -> dict[str, Any]:
-    """Where it runs, since when, and what it is for."""
+def this_process(programs: Sequence[tuple[str, str]], queues: Sequence[str]) -> dict[str, Any]:
+    """Where it runs, since when, and what it is for.
+
+    ``programs``: pairs of workflow and version. An empty version stands for runs that were started by name.
+    """
+    versions: dict[str, list[str]] = {}
+    for name, version in sorted(programs):
+        versions.setdefault(name, []).extend([version] if version else [])
     return {
         "machine": socket.gethostname(),
         "pid": os.getpid(),
         "since": time.time_ns() // 1_000_000,
-        "workflows": sorted(set(workflows)),
+        "workflows": list(versions),
+        "versions": versions,
         "queues": sorted(queues),
     }

@@ -59,7 +59,7 @@ from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
 from weft.runtime.schemas import check_schema
-from weft.runtime.unreadable import Readability, readable, reading, unreadable
+from weft.runtime.unreadable import Readability, definition_gone, readable, reading, unreadable
 from weft.runtime.values import ValueStore
 from weft.runtime.words import read_alike
 from weft.steps.failures import text_of
@@ -433,7 +433,7 @@ class Door:
     async def machine(self, row: RunRow) -> Machine:
         """The run as its committed log says it is: a copy to look at.
 
-        Raises NotFound, UnknownWorkflow, RunUnreadable.
+        Raises NotFound, RunUnreadable.
         """
         with reading(row):
             loaded = await self.store.log.load(row.uid, fold=FOLD)
@@ -442,7 +442,12 @@ class Door:
             for mail in loaded.inbox:
                 c.decode(mail.body)
             program = await self.program(row)
-            machine = new_machine(row.style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
+            style = row.style
+            if style == "graph" and program is None:
+                if row.seq:
+                    raise definition_gone(row)
+                style = ""  # nothing has happened in it
+            machine = new_machine(style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
         for stored in loaded.events:
             try:
                 machine.evolve(e.decode(stored.body), at=stored.at)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import EntryId, HostId, Millis, RunUid, Seq
-from weft.errors import Corrupt, NotFound, Refused, RunUnreadable, UnknownWorkflow
+from weft.errors import Corrupt, NotFound, Refused, RunUnreadable
 from weft.ports.store import PENDING, Append, Mail, Outcome, RunQuery, RunRow, StoredEvent
 
 if TYPE_CHECKING:
@@ -33,6 +33,16 @@ def unreadable(row: RunRow, why: str) -> RunUnreadable:
             f"To end the run without undoing anything: weft cancel {row.id} --force"
         )
     return RunUnreadable(f"{row.id} cannot be read: {why}", hint=hint, run_id=row.id, why=why)
+
+
+def definition_gone(row: RunRow) -> RunUnreadable:
+    """The error about a graph run whose graph is not in the store any more."""
+    waits = f"version {row.version} of {row.workflow}, which is not in the store"
+    hint = "Run the program that registers this version, or: weft serve app.py. That stores it again."
+    if row.ended_at is None:
+        hint += f" To end the run without undoing anything: weft cancel {row.id} --force"
+    why = f"it waits for {waits}."
+    return RunUnreadable(f"{row.id} cannot be read: {why}", hint=hint, run_id=row.id, why=why, waits=waits)
 
 
 @contextlib.contextmanager
@@ -54,7 +64,7 @@ async def problem_of(door: Door, row: RunRow) -> RunUnreadable | None:
         await door.machine(row)
     except RunUnreadable as error:
         return error
-    except (NotFound, UnknownWorkflow):
+    except NotFound:
         return None
     return None
 
@@ -170,7 +180,7 @@ async def _place_in_parent(door: Door, row: RunRow) -> int:
     parent = await door.store.directory.row(row.parent) if row.parent is not None else None
     if parent is None or parent.ended_at is not None:
         return 0
-    with contextlib.suppress(RunUnreadable, NotFound, UnknownWorkflow):
+    with contextlib.suppress(RunUnreadable, NotFound):
         children = (await door.state(parent)).children
         return next((number for number, child in children.items() if child.uid == row.uid), 0)
     return 0
