@@ -62,6 +62,7 @@ INTERNAL = {
         "workflow_versions"
     ),
     "Handle": "read",
+    "Plan": "plan",
     "Step": "planning fn signature policy body raises undo_plan",
     "Workflow": "style group version timeout_ms result plan_for given fn signature gives",
 }

@@ -1,7 +1,9 @@
 """The reference has every public name, and something to say about each."""
 
+import ast
 import inspect
 import re
+from importlib import import_module
 from types import ModuleType
 
 import pytest
@@ -22,6 +24,23 @@ CLASSES = [
 def test_every_public_name_is_in_the_reference(module: ModuleType) -> None:
     listed = re.findall(rf"`{re.escape(module.__name__)}\.(\w+)[`(]", reference_page())
     assert sorted(set(module.__all__) - set(listed)) == [], "give it a place in SECTIONS of tests/docs/reference.py"
+
+
+def test_every_name_is_the_one_that_type_checkers_see() -> None:
+    """The package loads its names at first use, by searching modules that may import others of the same name."""
+    imports = [node for node in ast.walk(ast.parse(inspect.getsource(weft))) if isinstance(node, ast.ImportFrom)]
+    homes = {name.name: str(node.module) for node in imports for name in node.names if "weft." in str(node.module)}
+    assert sorted(homes) == sorted(weft.__all__)
+    wrong = [
+        name
+        for name, home in homes.items()
+        if name not in ALIASES and getattr(weft, name) is not getattr(import_module(home), name)
+    ]
+    assert wrong == []
+
+
+def test_an_app_completes_the_names_that_the_reference_has() -> None:
+    assert sorted(members(weft.App)) == [name for name in dir(weft.App("memory://")) if not name.startswith("_")]
 
 
 def test_every_name_has_one_place() -> None:

@@ -33,7 +33,7 @@ from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import Plan as CorePlan
 from weft.core.goal.types import Type
 from weft.core.ids import GOAL, Millis, RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError, WeftError
@@ -60,12 +60,12 @@ Call = Coroutine[Any, Any, R]
 DEFAULT_URL = "sqlite:///weft.db"
 
 DOCUMENTED = frozenset(
-    "get goal graph include lifespan list plan router run start step url workflow".split()  # noqa: SIM905
+    "get goal graph include lifespan list plan router run start step steps url workflow".split()  # noqa: SIM905
 )
 
 
 class App(Group):
-    """``weft.App()``: everything is kept in ``weft.db``. No I/O happens before it runs."""
+    """An application: steps and workflows, and the store that keeps their runs. Creating one does no I/O."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class App(Group):
 
     @property
     def url(self) -> str:
-        """Where runs are kept: as given, WEFT_URL, [tool.weft] url in pyproject.toml, else sqlite:///weft.db."""
+        """The URL of the store: as given, else WEFT_URL, else [tool.weft] url in pyproject.toml, else sqlite:///weft.db."""
         return self._url or os.environ.get("WEFT_URL") or _configured_url() or DEFAULT_URL
 
     @url.setter
@@ -216,7 +216,7 @@ class App(Group):
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Any = None) -> AsyncGenerator[None]:
-        """For frameworks: ``FastAPI(lifespan=app.lifespan)`` hosts the engine with the application."""
+        """Host the engine as long as a web application runs: ``FastAPI(lifespan=app.lifespan)``."""
         async with self:
             yield
 
@@ -252,7 +252,7 @@ class App(Group):
     @overload
     def run(self, workflow: str, input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> Any: ...
     def run(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
-        """Start or continue a run, wait for it, and return its result: the whole engine in one blocking call."""
+        """Start or continue a run, wait for it, and return its result. This blocks and hosts the engine meanwhile."""
         _refuse_import_time(call)
         try:
             asyncio.get_running_loop()
@@ -339,7 +339,7 @@ class App(Group):
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
     ) -> Any:
-        """Start a run (or find the one of this id and input) and return its handle. Durable when it returns."""
+        """Start a run, or find the one with this id and input, and return its handle. The run is durable by then."""
         if self._door is None:
             if inspect.iscoroutine(call):
                 call.close()
@@ -403,7 +403,7 @@ class App(Group):
     @overload
     def get(self, id: str, workflow: str | None = None) -> Handle[Any]: ...
     def get(self, id: str, workflow: Any = None) -> Handle[Any]:
-        """The handle of a run; its result has the workflow's type if that is given."""
+        """Return the handle of a run. With ``workflow`` the result has its type."""
         found = self.runnable_named(workflow) if isinstance(workflow, str) else workflow
         return Handle(self.door, RunId(id), found.result if found is not None else Codec.of(Any))
 
@@ -415,7 +415,7 @@ class App(Group):
         since: datetime | timedelta | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Handle[Any]]:
-        """Runs, newest first."""
+        """List runs, newest first."""
         name = workflow.name if isinstance(workflow, Runnable) else workflow
         after: str | None = None
         while True:
@@ -516,7 +516,7 @@ class AppCatalogue:
     def step_takes(self, step: str) -> list[str] | None:
         return self._app.step_takes(step)
 
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> CorePlan:
         return self._app.make_plan(goals, given)
 
     def fact_type(self, fact: str) -> Type:

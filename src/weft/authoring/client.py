@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Client:
-    """``async with weft.Client(url) as client``: start, find and steer runs by name. It hosts nothing.
+    """A client that starts, finds and steers runs hosted elsewhere: ``async with weft.Client(url) as client``.
 
     ``url`` is that of a store, or of a server (``http://…``); then ``key`` says who asks, or ``WEFT_API_KEY`` does.
     """
@@ -86,7 +86,7 @@ class Client:
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
     ) -> Handle[Any]:
-        """Hand a run to whichever host has this workflow: that host resolves the name. ``version``: also a graph's tag.
+        """Start a run on any host that has this workflow. ``version`` may also be the tag of a graph.
 
         Until then the run is ``pending``. An input that does not fit makes a run that failed.
         """
@@ -115,7 +115,7 @@ class Client:
         return Handle(self.door, started.id, Codec.of(Any))
 
     async def plan(self, *goals: str, given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
-        """What reaching these goals takes, with the steps that are registered in the store.
+        """Return the plan for these goals, with the steps that are registered in the store.
 
         Raises:
             UnknownStep: a goal is not registered there.
@@ -135,7 +135,7 @@ class Client:
         return found if found is not None and found.style == "graph" else None
 
     def get(self, id: str) -> Handle[Any]:
-        """The handle of a run."""
+        """Return the handle of a run."""
         if self._remote is not None:
             return self._remote.get(id)
         return Handle(self.door, RunId(id), Codec.of(Any))
@@ -148,7 +148,7 @@ class Client:
         since: datetime | timedelta | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Handle[Any]]:
-        """Runs, newest first."""
+        """List runs, newest first."""
         if self._remote is not None:
             wanted = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {})
             async for handle in self._remote.list(wanted):

@@ -60,7 +60,7 @@ _answered = msgspec.json.Decoder(_Answered).decode
 
 
 class Context:
-    """The run, seen from inside. There is one for all: where it is used decides what it means."""
+    """What a workflow can do besides calling steps. One object serves all runs: it acts on the run that uses it."""
 
     __slots__ = ()
 
@@ -73,13 +73,13 @@ class Context:
 
     @property
     def scheduled_at(self) -> datetime | None:
-        """When a schedule wanted this run; None if it was started by hand."""
+        """The time for which a schedule started this run; None if it was started by hand."""
         at = _scope().driver.machine.state.scheduled_at
         return datetime.fromtimestamp(at / 1000, UTC) if at else None
 
     @property
     def evicted(self) -> bool:
-        """Whether the code is only being taken out of memory: what it does now is ignored."""
+        """Whether the run is only leaving memory. What the code does then is ignored."""
         return _scope().driver.evicted
 
     # --- steps ----------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class Context:
         effect: Effect = "idempotent",
         ephemeral: bool = False,
     ) -> Any:
-        """A step written in place. ``ephemeral``: it has no effect outside, so it may begin before it is recorded."""
+        """Run a function as a step. ``ephemeral``: it has no outside effect, so it may start before it is recorded."""
         scope = _scope()
         driver = scope.driver
         codec = _result_codec(fn)
@@ -149,7 +149,7 @@ class Context:
         return driver.read(codec, await driver.value(entry.output), entry)
 
     async def try_step(self, call: Call[R]) -> Ok[R] | Err:
-        """Perform a call; a failure comes back as a value."""
+        """Perform a call and return its result as ``Ok`` or its failure as ``Err``."""
         try:
             return Ok(await call)
         except Exception as error:
@@ -160,11 +160,11 @@ class Context:
     # --- time -----------------------------------------------------------------------------------------------------
 
     async def sleep(self, duration: Duration, *, name: str = "sleep") -> None:
-        """Wait that long; a restart does not begin anew."""
+        """Sleep for a duration. A restart does not start it again."""
         await self._sleep(name, lambda now: now + duration_ms(duration))
 
     async def sleep_until(self, when: datetime, *, name: str = "sleep") -> None:
-        """Wait until then (at once, if that has passed)."""
+        """Sleep until a time. Returns at once if it has passed."""
         if when.tzinfo is None:
             raise BadValue(
                 f"sleep_until({when.isoformat()}) has no time zone.",
@@ -228,14 +228,14 @@ class Context:
         return found.body if isinstance(found, Message) and not answer else found
 
     async def messages(self, *names: str, most: int = 1, timeout: Duration | None = None) -> list[Message[Any]]:
-        """Return 1 to ``most`` messages of these names (none given: any) in order of arrival; none at the timeout."""
+        """Return 1 to ``most`` messages with these names (none given: any) in order of arrival, or [] on timeout."""
         if most < 1:
             raise BadValue(f"messages(most={most}) must be at least 1.", code="value.bad_policy")
         place = "+".join(check_name(name) for name in names) if names else "messages"
         return await messages.take(_scope(), place, Wanted(list(names), most, timeout, answer=True))
 
     async def send(self, run_id: str, name: str, body: Any = None) -> None:
-        """Deliver a message to another run, once. Raises NotFound, and RunFinished if that run is over."""
+        """Send a message to another run, once. Raises NotFound, and RunFinished if that run is over."""
         program = _scope().driver.program
         sender = self.run_id
 
@@ -290,7 +290,7 @@ class Context:
         remind: Duration | None = None,
         four_eyes: bool = False,
     ) -> Answer[Any]:
-        """Wait for people to decide.
+        """Ask people and wait for their decision.
 
         They see the title, what it is about and the form. Without an answer: ``on_timeout``, which may also be
         ``{"escalate": who}``; every ``remind`` they are told again. ``four_eyes``: who started the run may not decide.
@@ -338,7 +338,7 @@ class Context:
         self, name: str, calls: Mapping[str, Call[T]], /, *, timeout: Duration | None = None
     ) -> dict[str, T]: ...
     async def join(self, name: str, *calls: Any, timeout: Duration | None = None) -> Any:
-        """All of them at once, and all their results; failures are raised together when all have ended."""
+        """Run calls at the same time and return all results. Failures are raised together when all have ended."""
         limit = duration_ms(timeout) if timeout is not None else 0
         if len(calls) == 1 and isinstance(calls[0], Mapping):
             return await structure.join(name, calls[0], limit)
@@ -346,26 +346,26 @@ class Context:
         return tuple(found.values())
 
     async def race(self, name: str, calls: Mapping[str, Call[T]], *, timeout: Duration | None = None) -> Winner[T]:
-        """The first that succeeds.
+        """Run calls at the same time and return the first that succeeds.
 
         The others are cancelled. Branches should not share variables: losers leave no trace.
         """
         return await structure.race(name, calls, duration_ms(timeout) if timeout is not None else 0)
 
     async def map(self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16) -> list[R]:
-        """``fn`` over the items, at most ``width`` at once, results in the order of the items."""
+        """Call ``fn`` for each item, at most ``width`` at once, and return the results in the order of the items."""
         return await structure.map_items(name, fn, items, width, raising=True)
 
     async def map_outcomes(
         self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16
     ) -> list[Ok[R] | Err]:
-        """Like ``map``; a failure is a value in the list."""
+        """Like ``map``, but return failures in the list instead of raising them."""
         return await structure.map_items(name, fn, items, width, raising=False)
 
     async def loop(
         self, name: str, body: Callable[[S], typing.Awaitable[Turn[S, R]]], *, state: S, keep: int = 20
     ) -> R:
-        """``body`` again and again, with a state that is recorded each time; old rounds leave the history."""
+        """Call ``body`` until it returns ``done``. Each state is recorded; old rounds leave the history."""
         return await structure.loop(name, body, state, keep)  # type: ignore[no-any-return]
 
     # --- other runs -----------------------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ class Context:
         id: str | None = None,
         timeout: Duration | None = None,
     ) -> Any:
-        """Run a child to its end."""
+        """Start a child run, wait for it, and return its result."""
         scope = _scope()
         limit = duration_ms(timeout) if timeout is not None else 0
         return await child_result(scope, _invocation(scope, call, input), run_id=id or "", due_ms=limit)
@@ -417,7 +417,7 @@ class Context:
         self, workflow: str, input: Mapping[str, Any] = ..., /, *, id: str | None = None
     ) -> ChildHandle[Any]: ...
     async def spawn(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
-        """Start a child and go on."""
+        """Start a child run without waiting for it, and return its handle."""
         scope = _scope()
         invocation = _invocation(scope, call, input)
         entry = start_child(scope, invocation, run_id=id or "", awaited=False)
@@ -430,7 +430,7 @@ class Context:
     async def achieve(
         self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | None = None
     ) -> Facts:
-        """Reach goals from what is given: a child run that plans which steps to take."""
+        """Reach goals from what is given, in a child run that plans which steps to take."""
         scope = _scope()
         invocation = scope.driver.program.achievement(goals, given or {})
         assert isinstance(invocation, Invocation)
@@ -439,26 +439,26 @@ class Context:
     # --- recorded values ------------------------------------------------------------------------------------------
 
     async def now(self) -> datetime:
-        """The time, as it was when the code first came here."""
+        """Return the current time, the same on every replay."""
         raw = await self._value("now", "now", lambda scope: str(scope.driver.outside.now()).encode())
         return datetime.fromtimestamp(int(raw) / 1000, UTC)
 
     async def random(self) -> float:
-        """A random number from 0 up to 1, the same on every replay."""
+        """Return a random number from 0 up to 1, the same on every replay."""
         raw = await self._value(
             "random", "random", lambda scope: b"%.17g" % (int(scope.driver.new_id()[-13:], 16) / 16**13)
         )
         return float(raw)
 
     async def uuid(self) -> UUID:
-        """A new UUID, the same on every replay."""
+        """Return a new UUID, the same on every replay."""
         raw = await self._value("uuid", "uuid", lambda scope: b'"%s"' % scope.driver.new_id().encode())
         return UUID(raw.decode().strip('"'))
 
     async def version(self, name: str, latest: int) -> int:
-        """Which of your versions of a piece of code this run uses.
+        """Return which version of a piece of code this run uses.
 
-        1 if it passed here before there was a choice, else ``latest``.
+        That is 1 if the run passed this place before the code had versions, else ``latest``.
         """
         if latest < 1:
             raise BadValue(f"version({name!r}, {latest}): versions begin at 1.", code="value.bad_policy")
@@ -468,7 +468,7 @@ class Context:
         return int(raw)
 
     async def removed(self, name: str, kind: str) -> None:
-        """Say that something of this name and kind stood here in older code: what it recorded is passed over."""
+        """Declare that older code had something with this name and kind here. What it recorded is skipped."""
         if kind not in KINDS:
             raise BadValue(f"removed({name!r}, {kind!r}): nothing is of that kind.", hint=f"Kinds: {', '.join(KINDS)}.")
         scope = _scope()
@@ -476,7 +476,7 @@ class Context:
         await scope.driver.at_once(new=False)
 
     async def set(self, **attributes: Any) -> None:
-        """Set attributes by which runs can be found; None removes one."""
+        """Set attributes by which runs can be found. None removes one."""
         scope = _scope()
         driver = scope.driver
         n, entry = driver.find(scope, "set", "set")
@@ -486,7 +486,7 @@ class Context:
             driver.ask(c.SetAttributes(scope.prefix, "set", n, plain))
 
     async def emit(self, stream: str, chunk: Any) -> None:
-        """Write to an output stream of the run. It is no part of the log, and on replay it is not written again."""
+        """Write to an output stream of the run. Streams are not part of the log, and replay does not write again."""
         scope = _scope()
         raw = chunk_of(check_name(stream), chunk)
         n, _ = scope.driver.find(scope, f"!{stream}", "emit")
@@ -509,7 +509,7 @@ THE_CONTEXT = Context()
 
 
 def context() -> Context:
-    """The context of the workflow that runs here."""
+    """Return the context of the current workflow. Raises NoContext outside of one."""
     if current_scope() is None:
         raise NoContext(
             "weft.context() outside a workflow.",

@@ -22,7 +22,7 @@ When = str | Script
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """``Annotated[str, weft.Fact("email", collect="first")]``: which fact a parameter is, and which of its values.
+    """The fact that a parameter reads, and which of its values: ``Annotated[str, weft.Fact("email", collect="last")]``.
 
     ``deadline`` (a duration, or "wait") is how long an optional one is waited for once the step could start.
     """
@@ -35,30 +35,30 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """``Annotated[str, weft.Each("users")]``: one work item per element of this fact; several multiply."""
+    """One work item per element of a fact: ``Annotated[str, weft.Each("users")]``. Several of them multiply."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """``Annotated[str, weft.Const("EUR")]``: always this value."""
+    """A constant for a parameter: ``Annotated[str, weft.Const("EUR")]``."""
 
     value: Any
 
 
 def lua(source: str) -> Script:
-    """A predicate in Lua."""
+    """Write a predicate in Lua."""
     return Script(source, "lua")
 
 
 def ale(source: str) -> Script:
-    """A predicate in Ale."""
+    """Write a predicate in Ale."""
     return Script(source, "ale")
 
 
 class Facts(Mapping[str, Any]):
-    """What a goal run has found out: ``facts["total"]``; ``facts.of(step)`` is what a goal step returned."""
+    """The result of a goal run: ``facts["total"]``, or ``facts.of(step)`` for what a goal step returned."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self.result: dict[str, Any] = dict(body.get("result") or {})
@@ -70,7 +70,7 @@ class Facts(Mapping[str, Any]):
         """What each goal step returned, by the name of the step."""
 
     def of(self, step: Step[..., R]) -> R:
-        """What a goal step returned, typed. Raises UsageError if it is none of the goals, or was skipped."""
+        """Return what a goal step returned, typed. Raises UsageError if it is not one of the goals or was skipped."""
         name = step.body.name
         if name not in self.returned:
             why = "was skipped" if name in self.skipped else "is not one of the goals"

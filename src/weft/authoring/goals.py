@@ -23,7 +23,7 @@ GoalName = "str | Step[..., Any] | Runnable[Any]"
 
 
 class Plan:
-    """What reaching some goals takes: printed, it is a tree with reasons. A start makes the very same."""
+    """The plan for some goals. Printed, it is a tree with reasons; a start makes the same plan."""
 
     def __init__(self, plan: planning.Plan, group: Group) -> None:
         self.plan = plan
@@ -31,6 +31,7 @@ class Plan:
 
     @property
     def goals(self) -> list[str]:
+        """The goals, in the order given."""
         return list(self.plan.goals)
 
     @property
@@ -40,22 +41,22 @@ class Plan:
 
     @property
     def required(self) -> list[str]:
-        """Facts that must be given for a start and are not."""
+        """Facts that a start needs and that are not given."""
         return list(self.plan.required)
 
     @property
     def conditional(self) -> list[str]:
-        """Facts that are lacking only if a gate opens."""
+        """Facts that are missing only if a gate opens."""
         return list(self.plan.conditional)
 
     @property
     def missing(self) -> dict[str, list[str]]:
-        """Facts that nobody gives, and the steps that need them."""
+        """Facts that no step gives, and the steps that need them."""
         return {name: list(steps) for name, steps in self.plan.missing.items()}
 
     @property
     def excluded(self) -> dict[str, planning.Excluded]:
-        """Steps that were met and are left out: blocked, missing or satisfied, and by what."""
+        """Steps that were considered and left out: blocked, missing or satisfied, and by what."""
         return dict(self.plan.excluded)
 
     @property
@@ -64,13 +65,13 @@ class Plan:
         return dict(self.plan.facts)
 
     def freeze(self, name: str) -> Graph:
-        from weft.authoring.freezing import freeze  # noqa: PLC0415 - seldom asked for, and heavy
-
-        """The plan as a graph: it does the same without planning. ``app.graph(plan.freeze(name))`` registers it.
+        """Turn the plan into a graph that does the same without planning: ``app.graph(plan.freeze(name))``.
 
         Raises:
-            BadPlan: it could not start, or a graph cannot say it; the message names the step and why.
+            BadPlan: it could not start, or a graph cannot express it; the message names the step and why.
         """
+        from weft.authoring.freezing import freeze  # noqa: PLC0415 - seldom asked for, and heavy
+
         return Graph.of(freeze(self.plan, name, self._group.root().step_takes))
 
     def __str__(self) -> str:
@@ -78,7 +79,7 @@ class Plan:
 
 
 class Goal(Runnable[Facts]):
-    """A goal under a name: ``invoicing = app.goal("invoicing", send_invoice)``."""
+    """A registered goal: ``invoicing = app.goal("invoicing", send_invoice)``."""
 
     style = "goal"
 

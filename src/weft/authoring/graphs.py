@@ -39,7 +39,7 @@ Condition = str | bool | Mapping[str, Any]
 
 
 class Graph(Runnable[dict[str, Any]]):
-    """``weft.Graph("leads", input={"company": str})``: a workflow drawn as nodes and the ways between them."""
+    """A workflow made of nodes and edges: ``weft.Graph("leads", input={"company": str})``."""
 
     style = "graph"
 
@@ -74,7 +74,7 @@ class Graph(Runnable[dict[str, Any]]):
         *,
         beside: str | None = None,
     ) -> Graph:
-        """The graph in a file or a dict; a graph is itself. A file is looked for here, then beside the file `beside`.
+        """Read a graph from a dict or a file. A file is looked for here, then next to the file `beside`.
 
         Raises:
             BadGraph: the document does not hold together; `context["findings"]` has all that is wrong with it.
@@ -102,7 +102,7 @@ class Graph(Runnable[dict[str, Any]]):
         return loaded
 
     def check(self) -> list[Finding]:
-        """What is wrong with the graph: all that keeps it from compiling, or else all that its runs can run into.
+        """List what is wrong with the graph: what keeps it from compiling, or else what can go wrong in its runs.
 
         Every way that a run can take is looked at, as far as that is possible; errors show the shortest way to them.
         """
@@ -162,7 +162,7 @@ class Graph(Runnable[dict[str, Any]]):
         self._performable = (id(self.loaded), id(group))
 
     def to_dict(self) -> dict[str, Any]:
-        """The document, as a file would have it."""
+        """Return the document, as it would be in a file."""
         return copy.deepcopy(self._document)
 
     # --- building -------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Graph(Runnable[dict[str, Any]]):
         timeout: Duration | None = None,
         undo: Callable[..., Any] | str | None = None,
     ) -> GraphNode:
-        """A place where a step or workflow is performed, with ``args`` (else with what arrives).
+        """Add a node that performs a step or workflow, with ``args`` or else with what arrives.
 
         ``save`` writes parts of the output: ``{"state.total": "${output.total}"}``. A text as ``run`` names a step.
         """
@@ -203,7 +203,7 @@ class Graph(Runnable[dict[str, Any]]):
         timeout: Duration | None = None,
         on_timeout: Literal["fail", "proceed"] | None = None,
     ) -> GraphNode:
-        """A place where the branches of a fan-out meet: of the nearest one, or that of the node ``of``.
+        """Add a node where the branches of a fan-out meet: of the nearest one, or of the node ``of``.
 
         ``wait="edges"`` waits for all incoming ways instead. ``timeout`` is counted from the first arrival; then the
         join fails or, with ``on_timeout="proceed"``, goes on with what is there.
@@ -224,9 +224,10 @@ class Graph(Runnable[dict[str, Any]]):
         back_to: GraphNode | None = None,
         exhausted: GraphNode | None = None,
     ) -> None:
-        """Go back while the condition holds, for at most so many executions of the node; without one, for just as many.
+        """Go back while the condition holds.
 
-        ``exhausted`` is where it leads when the condition still holds then; without it the node fails.
+        The node runs at most ``at_most`` times, and exactly that often if there is no condition. ``exhausted`` is the
+        node to go to when the condition still holds then; without it the node fails.
         """
         fields: dict[str, Any] = {"at_most": at_most}
         if while_ is not None:
@@ -258,7 +259,7 @@ class Graph(Runnable[dict[str, Any]]):
 
 
 class GraphNode:
-    """A node of a graph under construction: say where it leads."""
+    """A node of a graph that is being built."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph = graph
@@ -272,7 +273,7 @@ class GraphNode:
         as_: str | None = None,
         width: int | None = None,
     ) -> None:
-        """Lead to a node, or to several at once. Tried in the order of the calls; the first that matches is taken.
+        """Add an edge to a node, or to several at once. Edges are tried in order of the calls; the first match wins.
 
         ``for_each="${input.domains}"`` makes a branch per item, called ``as_``; ``width`` of them work at once.
         """
@@ -283,7 +284,7 @@ class GraphNode:
         self._fields().setdefault("next", []).append(entry)
 
     def catch(self, node: GraphNode, *, error: str | type[BaseException] | None = None) -> None:
-        """Lead to a node when this one fails for good, with this kind of error or, without one, with any."""
+        """Add an edge for when this node fails for good, with this kind of error or, without ``error``, with any."""
         entry: dict[str, Any] = {"to": self.graph._own(node)}  # noqa: SLF001
         if error is not None:
             entry["error"] = error if isinstance(error, str) else error.__name__

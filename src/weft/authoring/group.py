@@ -52,7 +52,7 @@ RENAME = "Rename one: names identify what runs belong to."
 
 
 class Group:
-    """A collection of steps and workflows. ``prefix`` begins the names of all of them."""
+    """A collection of steps and workflows that an app can include. ``prefix`` is put in front of their names."""
 
     def __init__(self, prefix: str = "") -> None:
         self._prefix = prefix
@@ -190,7 +190,7 @@ class Group:
             self._parent._keep_workflow(workflow)  # noqa: SLF001
 
     def graph(self, source: str | Path | Mapping[str, Any] | Graph, *, gives: str | Sequence[str] = ()) -> Graph:
-        """Register a graph: a file (here, or beside the calling program), a dict, or one built in Python.
+        """Register a graph: a dict, a graph built in Python, or a file, here or next to the calling program.
 
         ``gives`` names the fields of its output that goals may ask for. Raises BadGraph with all that is wrong.
         """
@@ -222,7 +222,7 @@ class Group:
             self._parent._keep_graph(graph)  # noqa: SLF001
 
     def steps(self, source: str | Path | Mapping[str, Any]) -> list[str]:
-        """Register the steps of a document (``weft: steps/1``): a file, here or beside the calling program, or a dict.
+        """Register the steps of a document (``weft: steps/1``): a dict, or a file, here or next to the calling program.
 
         All of them or none. Their names come back; goals are planned with them. Raises BadStep with all that is wrong,
         NameTaken, NotFound.
@@ -254,7 +254,7 @@ class Group:
             self._parent.adopt_step(step)
 
     def include(self, *groups: Group) -> None:
-        """Take in the steps and workflows of other groups, also those they get later."""
+        """Include the steps and workflows of other groups, also those that are registered later."""
         for group in groups:
             if group._parent is not None:  # noqa: SLF001 - its own kind
                 raise UsageError("This group is included already.", hint="A group belongs to one app.")
@@ -293,7 +293,7 @@ class Group:
     # --- goals ----------------------------------------------------------------------------------------------------
 
     def goal(self, name: str, *goals: str | Step[..., Any] | Runnable[Any]) -> Goal:
-        """A goal under a name: what it takes is planned when it is started. Raises NameTaken, BadPlan."""
+        """Register a goal under a name. Its plan is made when it is started. Raises NameTaken, BadPlan."""
         goal = Goal(self, check_name(self._prefix + name), goal_names(goals))
         if not goal.goals:
             raise BadPlan(f"The goal {name} names no step.", code="goal.no_goal")
@@ -309,7 +309,7 @@ class Group:
             self._parent._keep_goal(goal)  # noqa: SLF001
 
     def plan(self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
-        """What reaching these goals takes, from what is given: the very plan that a start would follow.
+        """Return the plan for these goals, from what is given: the same plan that a start would follow.
 
         Raises:
             UnknownStep: a goal is not registered.

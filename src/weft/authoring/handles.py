@@ -35,7 +35,7 @@ Status = str
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One fact of a run's log."""
+    """One event of a run's log."""
 
     seq: int
     at: datetime
@@ -44,7 +44,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Handle(Generic[R]):
-    """A run. Everything here is durable when it returns."""
+    """A run, seen from outside. What a method does is durable when it returns."""
 
     def __init__(self, door: Door, run_id: RunId, result: Codec[R]) -> None:
         self.id: str = run_id
@@ -55,7 +55,7 @@ class Handle(Generic[R]):
         return f"<weft run {self.id}>"
 
     async def result(self, *, timeout: Duration | None = None) -> R:
-        """Wait for the end and return what the run returned. Raises RunFailed, RunCancelled, TimedOut."""
+        """Wait for the end of the run and return its result. Raises RunFailed, RunCancelled, TimedOut."""
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
             with away():
@@ -82,11 +82,14 @@ class Handle(Generic[R]):
         )
 
     async def status(self) -> Status:
-        """pending, running, paused, cancelling, rolling_back, held, completed, failed or cancelled."""
+        """Return the status.
+
+        It is pending, running, paused, cancelling, rolling_back, held, completed, failed or cancelled.
+        """
         return (await self._door.row(RunId(self.id))).status
 
     async def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
-        """Deliver a message: the run will see it, also if it does not wait for it yet.
+        """Send a message. The run receives it even if it does not wait for it yet.
 
         The same key twice is one message.
         """
@@ -97,7 +100,7 @@ class Handle(Generic[R]):
     async def request(
         self, name: str, body: Any = None, *, timeout: Duration | None = None, key: str | None = None
     ) -> Any:
-        """Deliver a message and wait for the run's answer to it. The same key twice is one request, with one answer.
+        """Send a message and wait for the run's answer. A repeated key is the same request and gets the same answer.
 
         Raises TimedOut (the request stands, and its key finds the answer later), RunFinished if the run ends without
         an answer, BadValue if the message does not fit what the run waits for.
@@ -123,14 +126,14 @@ class Handle(Generic[R]):
         digest: str = "",
         key: str | None = None,
     ) -> None:
-        """Answer an open question of the run. ``digest``: only if it is about what has this digest."""
+        """Answer an open question of the run. With ``digest``, only if the subject still has this digest."""
         values.encode([ask, by, reason, digest], what="the answer has")
         raw = values.seal(values.encode(form, what="the form has"))
         command = c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw), digest=digest)
         await self._door.tell(RunId(self.id), command, key=key)
 
     async def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        """Ask the run to stop: its code may clean up, then what it did is undone.
+        """Ask the run to stop. Its code may clean up, then its completed steps are undone.
 
         ``force``: end it without asking its code, which may have swallowed an earlier cancel. What it did is undone;
         its child runs are asked.
@@ -139,19 +142,19 @@ class Handle(Generic[R]):
         await self._door.tell(RunId(self.id), c.CancelRun(reason, force))
 
     async def pause(self) -> None:
-        """No new work until it is resumed; what happens meanwhile is kept."""
+        """Start no new work until the run is resumed. Results that arrive meanwhile are kept."""
         await self._door.tell(RunId(self.id), c.PauseRun())
 
     async def resume(self) -> None:
-        """Let a paused or held run go on."""
+        """Continue a paused or held run."""
         await self._door.tell(RunId(self.id), c.ResumeRun())
 
     async def retry(self, *, start: str = "") -> None:
-        """Try a failed run again; ``start``: perform everything anew from this place on."""
+        """Retry a failed run. ``start`` repeats everything from that place on."""
         await self._door.retry(RunId(self.id), start=start)
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
-        """The log, oldest first; with ``follow`` also what is to come, until the end."""
+        """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""
         row = await self._door.row(RunId(self.id))
         async for stored in self._door.events(row, after=after, follow=follow):
             data: dict[str, Any] = msgspec.json.decode(stored.body)
@@ -159,7 +162,7 @@ class Handle(Generic[R]):
             yield Event(stored.seq, datetime.fromtimestamp(stored.at / 1000, UTC), kind, data)
 
     async def explain(self) -> Explanation:
-        """What it waits for, since when, and what would help."""
+        """Explain what the run waits for, since when, and what would help."""
         row = await self._door.row(RunId(self.id))
         return await explain(self._door, row)
 
@@ -190,7 +193,7 @@ def _next_steps(run_id: str, failure: Failure) -> str:
 
 
 class ChildHandle(Handle[R]):
-    """A child run that was started and not waited for, as its parent's code sees it: it may wait for it, or stop it."""
+    """A child run that was started with ``ctx.spawn``."""
 
     def __init__(
         self, driver: CodeDriver, entry: Entry, result: Codec[R], failed: Callable[[Entry], Exception]
@@ -211,7 +214,7 @@ class ChildHandle(Handle[R]):
         )
 
     async def result(self, *, timeout: Duration | None = None) -> R:
-        """Wait for its end, durably."""
+        """Wait for the end of the child and return its result. The wait survives a restart."""
         if timeout is not None:
             raise UsageError("A spawned run has no timeout here.", hint="Write: await ctx.call(…, timeout=…)")
         async with self._lock:
@@ -223,7 +226,7 @@ class ChildHandle(Handle[R]):
         return self._driver.read(self._result, await self._driver.value(self._entry.output), self._entry)
 
     async def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        """Tell it to stop; nobody waits for it any more."""
+        """Tell the child to stop, without waiting for it."""
         if force:
             raise UsageError("A run asks its children to stop.", hint=f"To force one: weft cancel {self.id} --force")
         self._driver.outside.issue(CancelEntry(self._entry.id))

@@ -43,7 +43,7 @@ _arrived = msgspec.json.Decoder(list[_Arrived]).decode
 
 @dataclass(frozen=True, slots=True)
 class Message(Generic[T]):
-    """A message, as it arrived."""
+    """A message that a run received."""
 
     id: str
     name: str
@@ -52,7 +52,7 @@ class Message(Generic[T]):
     _answers: list[None] = field(default_factory=list, repr=False, compare=False)
 
     async def answer(self, value: Any = None) -> None:
-        """Answer the message, once. Whoever sent it with ``request`` gets this value."""
+        """Answer the message, once. A sender that used ``request`` gets this value."""
         scope = current_scope()
         if scope is None:
             raise UsageError(

@@ -16,21 +16,21 @@ T_co = TypeVar("T_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Ok(Generic[T_co]):
-    """It worked."""
+    """The result of a call that succeeded."""
 
     value: T_co
 
 
 @dataclass(frozen=True, slots=True)
 class Err:
-    """It failed for good; nothing was raised."""
+    """The failure of a call, as a value instead of an exception."""
 
     failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Winner(Generic[T_co]):
-    """Who finished first in a race, and with what."""
+    """The branch that won a race, and its result."""
 
     name: str
     value: T_co
@@ -38,7 +38,7 @@ class Winner(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T_co]):
-    """What people decided. ``form`` is what they filled in; it is only there if it was approved."""
+    """The decision of people. ``form`` is what they filled in, if they approved."""
 
     approved: bool
     by: list[str]
@@ -49,14 +49,14 @@ class Answer(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Again(Generic[T_co]):
-    """The loop goes on, with this state."""
+    """Another round of ``ctx.loop``, with this state."""
 
     state: T_co
 
 
 @dataclass(frozen=True, slots=True)
 class Done(Generic[T_co]):
-    """The loop is over, with this result."""
+    """The end of ``ctx.loop``, with this result."""
 
     value: T_co
 
@@ -65,10 +65,10 @@ Turn = Again[S] | Done[R]
 
 
 def again(state: S) -> Again[S]:
-    """Go round once more."""
+    """Continue the loop with this state."""
     return Again(state)
 
 
 def done(value: R) -> Done[R]:
-    """Leave the loop."""
+    """End the loop with this result."""
     return Done(value)

@@ -44,7 +44,7 @@ class Planning(msgspec.Struct, frozen=True):
 
 
 class Step(Generic[P, R]):
-    """A registered step. Calling it makes a call; awaiting the call performs it."""
+    """A registered step. Calling it returns a call; awaiting the call performs the step."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Step(Generic[P, R]):
         timeout: Duration | None = None,
         queue: str | None = None,
     ) -> Step[P, R]:
-        """The same step with other policies, or recorded under another name."""
+        """Return the same step with other policies, or recorded under another name."""
         changed: Step[P, R] = object.__new__(Step)
         changed.__dict__.update(self.__dict__)
         if name is not None:
@@ -106,7 +106,7 @@ class Step(Generic[P, R]):
         return changed
 
     def undo(self, fn: Callable[Q, U]) -> Callable[Q, U]:
-        """Register the function that takes this step back.
+        """Register the function that undoes this step.
 
         It takes any of the step's parameters and ``result``, by name.
         """

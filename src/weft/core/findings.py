@@ -27,7 +27,7 @@ NEAR_MAX = 200
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing to repair (`error`) or to know (`warning`). `str()` is the line that people read."""
+    """One error or warning about a document. `str()` is the line that people read."""
 
     code: str
     message: str

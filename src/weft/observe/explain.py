@@ -35,7 +35,7 @@ CANCELLING_MS_MAX = 10_000
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer to "why is it not done?"."""
+    """Why a run is not done yet."""
 
     run: str
     workflow: str

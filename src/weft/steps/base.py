@@ -18,7 +18,7 @@ CHUNK_BYTES_MAX = 64 * 1024
 
 
 class Task:
-    """The piece of work that is being done, as seen from inside a step."""
+    """The task that a step is performing."""
 
     __slots__ = ("_away", "_beat", "_emit", "attempt", "key", "number", "run_id", "step")
 
@@ -48,11 +48,11 @@ class Task:
 
     @property
     def uid(self) -> str:
-        """The run itself: ``run_id`` may be used again after the run was deleted."""
+        """The uid of the run. Unlike ``run_id`` it is never used again."""
         return self.key.partition("/")[0]
 
     def heartbeat(self) -> bool:
-        """Say that the work goes on: the step's timeout counts from here again.
+        """Report that the work goes on. The step's timeout starts again.
 
         False: nobody waits for the result any more, so stop. Only there does a thread learn that it was cancelled.
         """
@@ -64,7 +64,7 @@ class Task:
         return self._beat()
 
     def emit(self, stream: str, chunk: Any) -> None:
-        """Write to an output stream of the run, which others may read while the work goes on.
+        """Write to an output stream of the run. Others can read it while the step runs.
 
         It is stored before the step's result is. An attempt that is repeated writes again, under its own number.
         """
@@ -97,7 +97,7 @@ def away() -> AbstractContextManager[None]:
 
 
 def task() -> Task:
-    """The task that is being performed here. Only inside a step."""
+    """Return the current task. Only inside a step."""
     found = CURRENT_TASK.get(None)
     if found is None:
         raise NoContext(

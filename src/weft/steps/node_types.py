@@ -27,7 +27,7 @@ _loaded: list[bool] = []
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """``perform(config, input)`` (plain, in a thread, or async) gives the node's output.
+    """A kind of graph node. ``perform(config, input)`` returns the output; it may be async, else it runs in a thread.
 
     ``config`` is the type of its configuration: a model, dataclass or TypedDict, or a JSON Schema; None: anything.
     """
@@ -38,14 +38,14 @@ class NodeType:
     description: str = ""
 
     def schema(self) -> dict[str, Any] | None:
-        """What a configuration must look like."""
+        """Return the JSON Schema of the configuration."""
         if self.config is None or isinstance(self.config, dict):
             return self.config
         return dict(Codec.of(self.config).schema())
 
 
 def register_node_type(node_type: NodeType) -> None:
-    """Add a kind of node for this process. Raises NameTaken."""
+    """Register a kind of node in this process. Raises NameTaken."""
     known = _known.get(node_type.name)
     if known is not None and known != node_type:
         raise NameTaken(f'Two node types are called "{node_type.name}".', hint="Rename one of them.")

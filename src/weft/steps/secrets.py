@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Secret(Reference, frozen=True, forbid_unknown_fields=True):
-    """A secret by the name of its place: stored as that, revealed in a step, struck out everywhere else."""
+    """A reference to a secret. The reference is stored; the value is revealed only in steps and removed elsewhere."""
 
     def __post_init__(self) -> None:
         kind, _, place = self.ref.partition(":")
@@ -43,7 +43,7 @@ class Secret(Reference, frozen=True, forbid_unknown_fields=True):
         return f"Secret({self.ref!r})"
 
     def reveal(self) -> str:
-        """The secret itself. Only in a step: what workflows see is recorded. Raises NotFound, NoContext."""
+        """Return the secret. Only in a step: what workflows see is recorded. Raises NotFound, NoContext."""
         if any(is_forbidden() for is_forbidden in _forbidden):
             raise NoContext(
                 f"{self!r} was to be revealed in a workflow, where everything is recorded.",

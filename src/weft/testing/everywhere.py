@@ -13,7 +13,7 @@ Scenario = Callable[[World], None]
 
 
 def crash_everywhere(app: App, scenario: Scenario, *, seeds: int = 1) -> int:
-    """Play ``scenario`` once undisturbed, then once per write boundary with a crash there; how many crashes there were.
+    """Play ``scenario`` undisturbed, then once per write with a crash there. Return the number of crashes.
 
     Before and after each write are two boundaries. If the scenario fails, the seed and the boundary are printed, and
     its error is raised.

@@ -23,7 +23,7 @@ from weft.steps.codec import Codec
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """One time that a step was performed, or that its fake answered."""
+    """One call of a step, performed or answered by its fake."""
 
     args: dict[str, Any]
     """By name, as the function gets them."""

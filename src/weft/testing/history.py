@@ -55,7 +55,7 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def export_events(run: SimRun[Any]) -> dict[str, Any]:
-    """The events of a run in a world as ``replay`` reads them: write them to a file with ``json.dump``."""
+    """Return the events of a run in a world, in the form that ``replay`` reads. ``json.dump`` writes them to a file."""
     return run.world.perform(lambda: history_of(run.world.app.door, run.id))
 
 
@@ -77,7 +77,7 @@ async def history_of(door: Door, run_id: str) -> dict[str, Any]:
 
 
 def replay(app: App, path: str | Path) -> None:
-    """Tell the events in this file to the app's code of today, performing nothing. Raises Diverged where they part.
+    """Replay the events in a file with the app's current code, performing nothing. Raises Diverged where they differ.
 
     Also raises UsageError if the file is not an exported run, UnknownWorkflow if the app does not have its workflow.
     """

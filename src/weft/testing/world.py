@@ -84,7 +84,7 @@ class World:
         self, workflow: Runnable[R], input: Mapping[str, Any] = ..., /, *, id: str | None = None
     ) -> SimRun[R]: ...
     def start(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> SimRun[Any]:
-        """Start a run; it is durable when this returns, and moves when time does or the world settles."""
+        """Start a run. It makes progress when time passes or the world settles."""
         invocation = self.app.invocation(call, input)
         workflow = invocation.workflow
         self._named += 1
@@ -106,33 +106,33 @@ class World:
         return self._clock.now_ms()
 
     def advance(self, duration: Duration) -> None:
-        """Let that much time pass, with everything that happens meanwhile."""
+        """Let time pass, with everything that happens meanwhile."""
         until = self._loop.time() + duration_ms(duration) / 1000
         with self._bound():
             self._drive(lambda: False, until=until)
 
     def settle(self) -> None:
-        """Let everything happen that can happen now: until only time or people can help."""
+        """Run everything that can run now, until only time or people can help."""
         self.advance(0)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def fake(self, step: object, *results_or_exceptions: Any) -> None:
-        """Answer a step's attempts with these, one each, the last for all that follow.
+        """Answer the attempts of a step with these values or exceptions, one each; the last one is repeated.
 
         A function is called with the step's arguments.
         """
         self._book.fake(step, results_or_exceptions)
 
     def calls(self, step: object) -> list[Call]:
-        """Every call of a step so far, over all crashes."""
+        """Return every call of a step so far, across crashes."""
         self.settle()
         return self._book.calls(step)
 
     # --- crashes --------------------------------------------------------------------------------------------------
 
     def crash(self, *, at: object, when: When = "after", times: int = 1) -> None:
-        """Plan the death of the process at a step (or a location), before or after its result is committed.
+        """Plan a crash of the process at a step or location, before or after its result is committed.
 
         ``before``: the body has run, and nobody knows, so it will run again under the same key. ``after``: it will
         never run again. The next process starts by itself.
@@ -140,32 +140,32 @@ class World:
         self._crashes.plan(self._book.name_of(at), when, times)
 
     def restart(self) -> None:
-        """The process dies here and now, and a new one starts."""
+        """Kill the process now and start a new one."""
         with self._bound():
             self._process.die()
             self._boot()
 
     @property
     def writes(self) -> list[str]:
-        """Every write to the store so far: each has a boundary before and after it."""
+        """Every write to the store so far. A crash can be planned before and after each."""
         return list(self._crashes.writes)
 
     def crash_at_write(self, place: tuple[int, When] | None) -> None:
-        """Plan the death of the process before or after the write of this index, counted over the life of the world."""
+        """Plan a crash before or after the write with this index, counted from the beginning of the world."""
         self._crashes.at_write = place
 
     def missed_crashes(self) -> list[str]:
-        """Planned crashes that have not happened."""
+        """Return the planned crashes that have not happened."""
         return self._crashes.pending()
 
     def new_key(self) -> str:
-        """An idempotency key, so that a command that is given again after a crash counts once."""
+        """Return a new idempotency key, so that a command repeated after a crash counts once."""
         return self._ids.new()
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def perform(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Let the process do something for the test, skipping time until it is done.
+        """Run a coroutine in the process, skipping time until it is done.
 
         If the process dies, the next one is asked again.
         """
@@ -247,7 +247,7 @@ class World:
             self.app.bind(before)
 
     def close(self) -> None:
-        """Let go of everything that still runs here; the world cannot be used afterwards. Happens by itself, too."""
+        """Stop everything that still runs. The world cannot be used afterwards. Also happens by itself."""
         self._finalizer()
 
 
@@ -259,7 +259,7 @@ def _let_go(loop: SimLoop, engines: list[WatchedEngine]) -> None:
 
 
 class SimRun(Generic[R]):
-    """A run in a world. What is read here is read when the world has settled."""
+    """A run in a world. Reading anything settles the world first."""
 
     def __init__(self, world: World, run_id: str, handle: Callable[[], Handle[R]]) -> None:
         self.id = run_id
@@ -270,7 +270,7 @@ class SimRun(Generic[R]):
         return f"<weft run {self.id} in a world of seed {self.world.seed}>"
 
     def result(self) -> R:
-        """Skip time until the run ends; its result. Raises RunFailed, RunCancelled."""
+        """Skip time until the run ends, and return its result. Raises RunFailed, RunCancelled."""
         return self.world.perform(lambda: self._handle().result())
 
     @property
@@ -281,7 +281,7 @@ class SimRun(Generic[R]):
 
     @property
     def events(self) -> list[Event]:
-        """Its log, oldest first."""
+        """The log, oldest first."""
         self.world.settle()
 
         async def read() -> list[Event]:
@@ -290,12 +290,12 @@ class SimRun(Generic[R]):
         return self.world.perform(read)
 
     def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
-        """Deliver a message."""
+        """Send a message."""
         key = key or self.world.new_key()
         self.world.perform(lambda: self._handle().send(name, body, key=key))
 
     def request(self, name: str, body: Any = None, *, key: str | None = None) -> Any:
-        """Deliver a message and skip time until the run answers it."""
+        """Send a message and skip time until the run answers it."""
         key = key or self.world.new_key()
         return self.world.perform(lambda: self._handle().request(name, body, key=key))
 
@@ -308,11 +308,11 @@ class SimRun(Generic[R]):
         )
 
     def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        """Ask the run to stop; ``force``: end it without asking its code."""
+        """Ask the run to stop. ``force`` ends it without asking its code."""
         self.world.perform(lambda: self._handle().cancel(reason, force=force))
 
     def waiting_for(self) -> list[Waiting]:
-        """What it waits for now: kind, location, since when, until when."""
+        """Return what the run waits for: kind, location, since when, until when."""
         self.world.settle()
 
         async def explain() -> list[Waiting]:
