@@ -1,4 +1,7 @@
-"""The loops that a host lives by: committing, duties, heartbeats. One that ends is started again, or ends its host."""
+"""The loops that a host lives by: committing, duties, heartbeats. One that ends is started again, or ends its host.
+
+Rules: docs/internals/engine.md#rule-30.
+"""
 
 from __future__ import annotations
 

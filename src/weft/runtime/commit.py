@@ -3,6 +3,8 @@
 One batch is under way at a time, with at most one append per run. After an exception from the store nobody knows
 whether an append of the batch is in the log: each run claims itself again and reloads. If the store names a value in
 the batch as the reason, appends are written one by one and the guilty run is set aside.
+
+Rules: docs/internals/engine.md#rule-1.
 """
 
 from __future__ import annotations

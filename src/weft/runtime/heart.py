@@ -3,6 +3,8 @@
 On a thread and a connection of its own, so that neither a slow round of duties nor a busy loop makes a host look dead.
 But a host whose loop stands still is of no use to its runs: when the loop has not turned for half a lease, the beat
 stops on purpose, and others take over.
+
+Rules: docs/internals/engine.md#rule-6.
 """
 
 from __future__ import annotations

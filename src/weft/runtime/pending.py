@@ -1,4 +1,7 @@
-"""Runs that no host has taken up: who resolves the name of their workflow, and how they end before they begin."""
+"""Runs that no host has taken up: who resolves the name of their workflow, and how they end before they begin.
+
+Rules: docs/internals/engine.md#rule-32.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 The code of a workflow runs here and nowhere else, so that ``asyncio.gather``, ``TaskGroup`` and ``wait`` do the same
 thing every time. It is pumped from a callback of the process's own loop until nothing is ready. Anything that only a
 real loop could give (time, sockets, threads) is a typed error that says what to write instead.
+
+Rules: docs/internals/engine.md#rule-20.
 """
 
 from __future__ import annotations

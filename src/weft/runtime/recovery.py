@@ -3,6 +3,8 @@
 Recovery only ever claims, loads and hands over what is open; it never runs anything by itself. A run is claimed by
 raising its epoch, which also fences the commit that was lost; then the log says what is true, and commands that it does
 not contain are offered again.
+
+Rules: docs/internals/engine.md#rule-3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Where in a workflow the code is: every asyncio task has a scope of its own, and counts what it names.
 
 The scope is a context variable, so whichever ``ctx`` the code uses, and from whichever task, is the right one.
+
+Rules: docs/internals/engine.md#rule-21.
 """
 
 from __future__ import annotations

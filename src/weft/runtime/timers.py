@@ -2,6 +2,8 @@
 
 Due times are of the wall clock and may be far away; the loop's own timer is armed for at most a second, so that a jump
 of the wall clock against the monotonic one (a sleeping laptop, a corrected clock) is seen at the next look.
+
+Rules: docs/internals/engine.md#rule-16.
 """
 
 from __future__ import annotations

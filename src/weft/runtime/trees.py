@@ -4,6 +4,8 @@ A host knows the open runs that it started, loaded or saw ending, by their root.
 hosts, runs at rest) it asks the store for: once for a tree that began elsewhere, and again whenever a twentieth of the
 limit was started here. So a child start costs a look into memory and no count, and several hosts together exceed the
 limit by a twentieth for each of them, and by what they start while they are counting.
+
+Rules: docs/internals/engine.md#rule-32.
 """
 
 from __future__ import annotations

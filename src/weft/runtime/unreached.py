@@ -2,6 +2,8 @@
 
 The calls of unchanged code come in the order in which they were recorded. So when code asks for new work, it has
 reached everything that is recorded where it stands. If it has not, the code was changed.
+
+Rules: docs/internals/engine.md#rule-21.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A store reads the facts in the transaction that writes. Where one SQL statement reads, judges and writes at once (a
 plain append, a batch in Postgres, claims and releases), the statement repeats the rule, and
 ``tests/contract/test_judge.py`` compares it with the functions here.
+
+Rules: docs/internals/engine.md#rule-1.
 """
 
 from __future__ import annotations

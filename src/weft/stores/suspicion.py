@@ -1,4 +1,7 @@
-"""Who seems dead, judged by counters that stand still on the observer's own clock. Never by comparing two clocks."""
+"""Who seems dead, judged by counters that stand still on the observer's own clock. Never by comparing two clocks.
+
+Rules: docs/internals/engine.md#rule-6.
+"""
 
 from __future__ import annotations
 

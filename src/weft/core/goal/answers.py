@@ -2,6 +2,8 @@
 
 A report counts only for the live attempt and delivery; an asynchronous answer names its item instead. Where an item
 fails for good its step fails with it, at once.
+
+Rules: docs/internals/goal.md#5-commands.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 It is event-sourced like a run: `register`, `update`, `unregister` and `report_health` answer with the events they would
 cause and change nothing; `evolve` takes an event in. Providers and consumers are always those of the current
 definitions. Runs are never touched: their plans hold the definitions.
+
+Rules: docs/internals/goal.md#1-the-catalogue.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ wanted while some pair of it is; a step is needed while a fact that it gives is 
 not settled. The graph of needs has no cycles, so counting is exact, and each pair changes a few times only: all
 settling of a run together costs what its plan is big. Nothing here decides; `evolve` alone calls it, and after a
 restart it is counted again from plan and state.
+
+Rules: docs/internals/goal.md#needed.
 """
 
 from __future__ import annotations

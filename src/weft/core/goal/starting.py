@@ -1,4 +1,7 @@
-"""How a step begins and goes on: inputs are bound, its predicate is asked, and its items are handed out. Pure."""
+"""How a step begins and goes on: inputs are bound, its predicate is asked, and its items are handed out. Pure.
+
+Rules: docs/internals/goal.md#4-settle.
+"""
 
 from __future__ import annotations
 

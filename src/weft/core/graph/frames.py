@@ -4,6 +4,8 @@ In topological order each fan-in climbs its dominators, nearest first, and takes
 are tried first, then possible ones. Climbing passes over what is closed already and over the block in front of a fan-in
 or edge join that it meets. So a fan-in closes the nearest fan-out that every path to it passes through and that nothing
 in between has closed.
+
+Rules: docs/internals/graph.md#12-which-fan-out-a-fan-in-closes.
 """
 
 from __future__ import annotations

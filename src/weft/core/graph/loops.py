@@ -5,6 +5,8 @@ latch without passing the header. Bodies of different headers nest or are apart.
 is an outer loop; bodies of which neither holds the other are one loop with several latches.
 
 Headers are taken innermost first and a finished loop is folded into its header, so every edge is walked once.
+
+Rules: docs/internals/graph.md#11-loops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How tokens move: they leave by edges, arrive at nodes and meet at joins; what is not taken is skipped. Pure."""
+"""How tokens move: they leave by edges, arrive at nodes and meet at joins; what is not taken is skipped. Pure.
+
+Rules: docs/internals/graph.md#emit.
+"""
 
 from __future__ import annotations
 

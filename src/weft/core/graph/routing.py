@@ -2,6 +2,8 @@
 
 Nothing changes here. Conditions are evaluated through a ``Reader`` that is passed in; what they saw is kept for
 ``explain``.
+
+Rules: docs/internals/graph.md#routing.
 """
 
 from __future__ import annotations

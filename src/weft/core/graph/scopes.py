@@ -2,6 +2,8 @@
 
 A path lists opening edges and loops. An edge pops the loops it exits (only those above the innermost frame), an opening
 edge pushes, a fan-in pops, a header pushes. Paths are interned, so a step costs the same however deep it is.
+
+Rules: docs/internals/graph.md#13-proof-that-scopes-nest.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A *path* is the stack of branches and loop rounds that a token is in. ``live`` c
 the tokens inside it; a parked token does not count for its own branch, and a frame that waits for its fan-in counts for
 the scopes around it. Everything that must be found quickly is kept beside what it belongs to, so that a hop costs what
 the node's edges cost, however many tokens there are.
+
+Rules: docs/internals/graph.md#2-state.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A report counts only if task, attempt and delivery are the live ones: that is the fence. A success may come from an
 earlier delivery of the live attempt: the work is done, whoever was taken for dead meanwhile. Leases and timeouts only
 say when to hand out again. Nothing here knows who waits for the task.
+
+Rules: docs/internals/engine.md#rule-7.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 What such work has done is undone at once, newest first, as soon as what is still under way in it has ended. Only then
 can the run complete. If the run ends otherwise, all of this becomes part of its own undo. Pure.
+
+Rules: docs/internals/engine.md#rule-23.
 """
 
 from __future__ import annotations
