@@ -26,6 +26,9 @@ from tests.chaos.verdict import Findings, judge
 
 PAUSE_SECONDS = 0.4
 """Of each of the starters, between two runs."""
+OPEN_MAX = 60
+"""More runs are not started while so many are open: on a slow machine a backlog would lose the same tasks at every kill,
+until they fail for having lost too many workers."""
 LIFE_SECONDS_MAX = 0.8
 PATIENCE_SECONDS = 300.0
 
@@ -74,6 +77,9 @@ class Kills:
 
         async def starter() -> None:
             while not self._over.is_set():
+                if await asyncio.to_thread(self._open) >= OPEN_MAX:
+                    await asyncio.sleep(PAUSE_SECONDS)
+                    continue
                 n = next(self._numbers)
                 style = STYLES[n % len(STYLES)]
                 await app.start(style, {"n": n}, id=f"{style}-{n}")
@@ -87,12 +93,13 @@ class Kills:
 
     async def _until_all_over(self) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline and await asyncio.to_thread(self._open):
+            await asyncio.sleep(0.2)
+
+    def _open(self) -> int:
         with closing(sqlite3.connect(self._file)) as connection:
-            while time.monotonic() < deadline:
-                (left,) = connection.execute("SELECT count(*) FROM runs WHERE ended_at IS NULL").fetchone()
-                if not left:
-                    return
-                await asyncio.sleep(0.2)
+            (left,) = connection.execute("SELECT count(*) FROM runs WHERE ended_at IS NULL").fetchone()
+        return int(left)
 
 
 def killed(kills: int, seed: int) -> Findings:

@@ -111,7 +111,7 @@ def _place(event: dict[str, object], names: list[str]) -> str:
     """Where a task stands, in the words of its key."""
     if "at" in event:
         return _readable(event["at"], names)
-    return f"{event['node']}/{event['token']}" if "node" in event else str(event["step"])
+    return f"{event['node']}/{event['token']}" if "token" in event else str(event["step"])
 
 
 def _readable(path: object, names: list[str]) -> str:
