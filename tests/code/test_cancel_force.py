@@ -176,3 +176,37 @@ def test_graphs_and_goals_take_it_too(style: str) -> None:
 
     assert Desk(app).play(scene) == "cancelled"
     assert ledger == ["book", "unbook"]
+
+
+def test_a_run_that_blocks_its_hosts_is_ended_before_its_code_runs_again() -> None:
+    """Its host stands still, so the command waits in the inbox: whoever takes the run over reads that first."""
+    app = weft.App("memory://")
+    entered: list[bool] = []
+
+    @app.workflow
+    async def blocks(ctx: weft.Context) -> None:
+        entered.append(True)
+        await ctx.receive("never")  # stands for `while True: pass`
+
+    desk = Desk(app)
+    elsewhere = weft.App("memory://")
+
+    async def block() -> None:
+        await app.start(blocks(), id="run")
+        while not entered:
+            await asyncio.sleep(0.001)
+
+    async def force() -> None:
+        await elsewhere.get("run").cancel(force=True)
+
+    async def look() -> str:
+        with pytest.raises(weft.RunCancelled):
+            await app.get("run").result(timeout="1h")
+        return await app.get("run").status()
+
+    desk.play(block, crash=True)
+    desk.play(force, app=elsewhere)
+    entered.clear()
+
+    assert desk.play(look) == "cancelled"
+    assert entered == []

@@ -136,10 +136,12 @@ class Heartbeat:
         if run:
             log.warning(
                 "weft: the workflow code of %s has blocked the event loop for %.1f s%s: nothing else goes on in this "
-                "host, and other hosts may take the run over. Computing and I/O belong in a step.",
+                "host, and other hosts may take the run over and stand still too. Computing and I/O belong in a step. "
+                "To end the run: weft cancel %s --force",
                 run,
                 seconds,
                 line,
+                run,
             )
         elif running is not None and flight is not None:
             log.warning(
