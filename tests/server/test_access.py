@@ -19,6 +19,7 @@ import weft
 from tests.server.keyring import Caller, add_key, caller
 from tests.server.kit import API, Answer, Server, serving
 from tests.server.shop import shop
+from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.runtime.clock import SystemClock
 from weft.server.access.gate import AccessGate
@@ -117,7 +118,7 @@ def test_a_revoked_key_opens_nothing_and_the_server_stays_closed(server: Server)
     (key,) = server.inside(access.keys())
 
     server.inside(access.revoke(key.id, now=Millis(5)))
-    server.api.services.gate._keys.clear()  # type: ignore[attr-defined]
+    server.api.services.gate._keys = BoundedCache(1)  # type: ignore[attr-defined]
 
     assert refused(ann.get(f"{API}/runs"))
     assert refused(server.get(f"{API}/runs"))

@@ -61,7 +61,7 @@ from weft.runtime.streams import StreamWriter
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.turns import Newborn, Turns
-from weft.runtime.values import BlobCache, OpenedValues, ValueStore
+from weft.runtime.values import OpenedValues, ValueStore, blob_cache
 from weft.runtime.worker import Flight, Report, Worker
 from weft.steps.base import Executor, StepBody
 
@@ -115,7 +115,7 @@ class Engine:
         self.values = ValueStore(
             put=lambda raw: self.retry_until_available(partial(blobs.put, raw)),
             get=lambda digest: self.retry_until_available(partial(blobs.get, digest)),
-            cache=BlobCache(world.settings.blob_cache_bytes),
+            cache=blob_cache(world.settings.blob_cache_bytes),
         )
         self.opened = OpenedValues(world.settings.recent_bytes)
         self.check_schema = check_schema

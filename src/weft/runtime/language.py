@@ -6,13 +6,13 @@ for whoever asks the same.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from weft.cache import BoundedCache
 from weft.conditions import Condition, Expression, Template, compile_condition, compile_expression, compile_template
 from weft.core.run.env import MissingInputs, Predicate
 from weft.errors import WeftError
@@ -31,7 +31,7 @@ class Language:
     """Evaluates conditions, expressions and templates."""
 
     def __init__(self) -> None:
-        self._answers: OrderedDict[Predicate, Answer] = OrderedDict()
+        self._answers: BoundedCache[Predicate, Answer] = BoundedCache(ANSWERS_MAX)
         self._compiled: dict[int, tuple[Any, Condition]] = {}
         self._templates: dict[int, tuple[Any, Template]] = {}
 
@@ -80,14 +80,14 @@ class Language:
 
     def answer(self, question: Predicate) -> None:
         """Evaluate what no decision may, and remember the answer. Blocks: call it in a thread."""
-        if question in self._answers:
+        if self._answers.get(question) is not None:
             return
+        answer: Answer
         try:
-            self._answers[question] = _evaluated(question)
+            answer = _evaluated(question)
         except WeftError as error:
-            self._answers[question] = error
-        if len(self._answers) > ANSWERS_MAX:
-            self._answers.popitem(last=False)
+            answer = error
+        self._answers.put(question, answer)
 
 
 def _evaluated(question: Predicate) -> tuple[Any, dict[str, Any]]:

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from weft.cache import BoundedCache
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import EntryId, HostId, Millis, RunUid, Seq
@@ -94,7 +95,7 @@ class Readability:
 
     def __init__(self, door: Door) -> None:
         self._door = door
-        self._checked: dict[RunUid, int] = {}
+        self._checked: BoundedCache[RunUid, int] = BoundedCache(CHECKED_MAX)
         """Runs that were looked at, and in which epoch: once in each is enough."""
 
     async def problem(self, row: RunRow) -> RunUnreadable | None:
@@ -106,9 +107,7 @@ class Readability:
         else:
             found = await problem_of(self._door, row)
         if found is None:
-            if len(self._checked) >= CHECKED_MAX:
-                self._checked.clear()
-            self._checked[row.uid] = row.epoch
+            self._checked.put(row.uid, row.epoch)
         return found
 
     async def is_done(self, row: RunRow, command: c.Mailed) -> bool:

@@ -7,12 +7,13 @@ about to need.
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Raw
 
+from weft.cache import BoundedCache
 from weft.core import values
 from weft.core.run.composites import size_of
 
@@ -20,54 +21,30 @@ OPENED_BYTES_MIN = 1024
 """Opening a smaller value again costs less than remembering it."""
 
 
-class BlobCache:
-    """Blobs by digest, bounded by bytes, oldest out first. Content never changes, so an entry is right or absent."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._blobs: OrderedDict[str, bytes] = OrderedDict()
-
-    def add(self, digest: str, data: bytes) -> None:
-        """Keep a blob. The newest stays, however large it is."""
-        if digest in self._blobs:
-            self._blobs.move_to_end(digest)
-            return
-        self._blobs[digest] = data
-        self._bytes += len(data)
-        while self._bytes > self._bytes_max and len(self._blobs) > 1:
-            _, old = self._blobs.popitem(last=False)
-            self._bytes -= len(old)
-
-    def get(self, digest: str) -> bytes | None:
-        return self._blobs.get(digest)
+def blob_cache(bytes_max: int) -> BoundedCache[str, bytes]:
+    """Make a cache of blobs by digest. Content never changes, so an entry is right or absent."""
+    return BoundedCache(bytes_max, len)
 
 
 class OpenedValues:
-    """Decoded inputs of runs, bounded by the bytes of their JSON, oldest out first.
+    """Decoded inputs of runs, bounded by the bytes of their JSON.
 
     A large input is not decoded again for every token that reads it. Readers must not change what they are given.
     """
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._bytes = 0
-        self._known: OrderedDict[int, tuple[Raw, Any, int]] = OrderedDict()
+        self._known: BoundedCache[int, tuple[Raw, Any, int]] = BoundedCache(bytes_max, itemgetter(2))
         """By identity; the raw value is kept beside the decoded one, so that nothing else can have its identity."""
 
     def recall(self, raw: Raw, read: Callable[[], Any]) -> Any:
         """Return the decoded value, remembered or read now."""
         known = self._known.get(id(raw))
         if known is not None:
-            self._known.move_to_end(id(raw))
             return known[1]
         value, size = read(), size_of(raw)
         if OPENED_BYTES_MIN <= size <= self._bytes_max:
-            self._known[id(raw)] = (raw, value, size)
-            self._bytes += size
-            while self._bytes > self._bytes_max:
-                _, (_, _, gone) = self._known.popitem(last=False)
-                self._bytes -= gone
+            self._known.put(id(raw), (raw, value, size))
         return value
 
 
@@ -78,7 +55,7 @@ class ValueStore:
         self,
         put: Callable[[bytes], Awaitable[str]],
         get: Callable[[str], Awaitable[bytes]],
-        cache: BlobCache | None = None,
+        cache: BoundedCache[str, bytes] | None = None,
     ) -> None:
         """``put`` and ``get`` are those of the blobs, as patient with the store as the caller is."""
         self.put = put
@@ -92,14 +69,14 @@ class ValueStore:
             return sealed
         digest = await self.put(raw)
         if self._cache is not None:
-            self._cache.add(digest, raw)
+            self._cache.put(digest, raw)
         return values.ref_for(digest, len(raw))
 
     def hold(self, raw: bytes) -> tuple[str, bytes]:
         """Keep a large value in memory; returns its digest and the reference to it. The caller puts the blob later."""
         digest = hashlib.sha256(raw).hexdigest()
         if self._cache is not None:
-            self._cache.add(digest, raw)
+            self._cache.put(digest, raw)
         return digest, values.ref_for(digest, len(raw))
 
     async def load(self, raw: bytes) -> bytes:
@@ -114,7 +91,7 @@ class ValueStore:
         if found is None:
             found = await self._get(digest)
             if self._cache is not None:
-                self._cache.add(digest, found)
+                self._cache.put(digest, found)
         return found
 
     def cached(self, digest: str) -> bytes | None:

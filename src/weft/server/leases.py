@@ -11,11 +11,11 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections import OrderedDict
 from collections.abc import Iterator
 
 import msgspec
 
+from weft.cache import BoundedCache
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.errors import NotFound, Refused, StoreError
 from weft.ports.store import TaskOffer
@@ -90,7 +90,7 @@ class Leases:
     def __init__(self) -> None:
         self._engine: Engine | None = None
         self._leases: dict[HostId, _Lease] = {}
-        self._settled: OrderedDict[str, str] = OrderedDict()
+        self._settled: BoundedCache[str, str] = BoundedCache(SETTLED_MAX)
         self._looking: BackgroundLoop | None = None
         self.waiters = 0
         """How many claims wait for work."""
@@ -161,9 +161,7 @@ class Leases:
 
     def remember(self, ticket: str, digest: str) -> None:
         """An answer was taken: the same one again, from a worker that did not hear of it, changes nothing."""
-        self._settled[ticket] = digest
-        while len(self._settled) > SETTLED_MAX:
-            self._settled.popitem(last=False)
+        self._settled.put(ticket, digest)
 
     def is_echo(self, ticket: str, digest: str) -> bool:
         return self._settled.get(ticket) == digest

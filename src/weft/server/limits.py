@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
+from weft.cache import BoundedCache
 from weft.server.problems import BUSY, RETRY_AFTER_SECONDS, RequestRefused
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -166,19 +166,15 @@ class Rates:
     def __init__(self, per_second: float, callers_max: int = 10_000) -> None:
         self._per_second = per_second
         self._burst = 2 * per_second
-        self._callers_max = callers_max
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: BoundedCache[str, tuple[float, float]] = BoundedCache(callers_max)
 
     def take(self, caller: str, now: float | None = None) -> None:
         """Count a request. Raises RequestRefused."""
         moment = time.monotonic() if now is None else now
-        tokens, since = self._buckets.get(caller, (self._burst, moment))
+        tokens, since = self._buckets.get(caller) or (self._burst, moment)
         tokens = min(self._burst, tokens + (moment - since) * self._per_second)
         allowed = tokens >= 1
-        self._buckets[caller] = (tokens - 1 if allowed else tokens, moment)
-        self._buckets.move_to_end(caller)
-        while len(self._buckets) > self._callers_max:
-            self._buckets.popitem(last=False)
+        self._buckets.put(caller, (tokens - 1 if allowed else tokens, moment))
         if not allowed:
             raise busy(f"More than {self._per_second:g} requests per second.", max(1, round(1 / self._per_second)))
 

@@ -7,10 +7,10 @@ server is closed a second after the first key was made. It is never open again a
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.ports.access import Access, ApiKey
 from weft.ports.clock import Clock
@@ -49,7 +49,7 @@ class AccessGate:
         self._open_here = OpenHere()
         self._closed = tokens is not None
         self._looked = -BELIEVED_SECONDS
-        self._keys: OrderedDict[str, tuple[ApiKey | None, float]] = OrderedDict()
+        self._keys: BoundedCache[str, tuple[ApiKey | None, float]] = BoundedCache(KEYS_MAX)
 
     async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
         """Who calls. Raises NotAllowed, RequestRefused."""
@@ -89,14 +89,11 @@ class AccessGate:
     async def _known(self, access: Access, credential: str) -> ApiKey | None:
         digest = digest_of(credential)
         now = self._monotonic()
-        found, until = self._keys.get(digest, (None, now))
+        found, until = self._keys.get(digest) or (None, now)
         if until > now:
             return found
         found = await access.find(digest)
-        self._keys[digest] = (found, now + BELIEVED_SECONDS)
-        self._keys.move_to_end(digest)
-        while len(self._keys) > KEYS_MAX:
-            self._keys.popitem(last=False)
+        self._keys.put(digest, (found, now + BELIEVED_SECONDS))
         return found
 
     async def close(self) -> None:
