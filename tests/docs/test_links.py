@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+INSIDE = [DOCS / "architecture.md", *sorted(DOCS.glob("internals/*.md")), *sorted(DOCS.glob("decisions/*.md"))]
 CITATION = re.compile(r"\bdocs/[\w./-]+?\.md(?:#[\w-]+)?")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -27,6 +28,12 @@ def anchors(page: Path) -> set[str]:
 
 def leads_nowhere(page: Path, anchor: str) -> bool:
     return not page.exists() or (bool(anchor) and anchor not in anchors(page))
+
+
+def is_a_file(name: str) -> bool:
+    """Whether this is a path in the repository, or the end of one in the package."""
+    found = (ROOT / "src").rglob(Path(name).name)
+    return (ROOT / name).exists() or any(path.as_posix().endswith(f"/{name}") for path in found)
 
 
 def sources() -> Iterator[Path]:
@@ -65,6 +72,12 @@ def test_links_of_a_page_lead_somewhere(page: Path) -> None:
         if leads_nowhere(target, anchor if target.suffix == ".md" else ""):
             broken.append(link)
     assert broken == []
+
+
+@pytest.mark.parametrize("page", INSIDE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_a_page_about_the_code_names_exist(page: Path) -> None:
+    names = set(re.findall(r"[\w/]+\.(?:py|sql)\b", page.read_text()))
+    assert [name for name in sorted(names) if not is_a_file(name)] == []
 
 
 def test_rules_of_the_engine_are_numbered_without_gaps() -> None:
