@@ -42,7 +42,7 @@ def test_a_failure_for_one_run_sets_that_run_aside_and_no_other() -> None:
         await at.app.start("flow", {}, id="hurt")
         await at.app.start("flow", {}, id="well")
         await calm()
-        at.engine.background.spawn(broken(), at.engine.by_id["hurt"])  # type: ignore[index]
+        at.engine.background.spawn(broken(), at.engine.runs.by_id["hurt"])  # type: ignore[index]
         await calm()
         assert at.engine.status.failure is None
         await at.app.get("well").send("go")

@@ -103,7 +103,7 @@ def test_what_a_graph_run_writes_can_be_read_and_gives_the_state_that_was_lived(
     async def scene() -> bytes:
         await app.start(graph, {"n": 3}, id="run")
         await asyncio.sleep(0.5)
-        (actor,) = desk.engine.actors.values()
+        (actor,) = desk.engine.runs.actors.values()
         return actor.machine.snapshot()
 
     lived = desk.play(scene, crash=True)

@@ -104,9 +104,9 @@ def test_what_only_waits_is_not_read_back_and_new_runs_go_first(tmp_path: Path, 
         async with hosted(app, url) as engine:
             await leave_behind(engine.store, await model(app, engine), count, idle_until=NEVER)
         async with hosted(app, url) as engine:
-            assert len(engine.actors) == 0
+            assert len(engine.runs.actors) == 0
             assert await (await app.start("work", {}, id="new")).result() == 2
-            assert len(engine.actors) == 0
+            assert len(engine.runs.actors) == 0
 
             await app.get("w7").send("go", "now")
             assert await app.get("w7").result(timeout="20s") == "now"
@@ -126,7 +126,7 @@ def test_new_runs_have_places_that_those_read_back_never_take(tmp_path: Path) ->
         async with hosted(app, url) as engine:
             await leave_behind(engine.store, await model(app, engine), 100, idle_until=None)
         async with hosted(app, url, settings) as engine:
-            assert len(engine.actors) == 20
+            assert len(engine.runs.actors) == 20
             assert engine.recovery.backlog
             handle = await app.start("work", {}, id="new")
             row = await engine.store.directory.find(RunId("new"))
@@ -148,7 +148,7 @@ def test_a_wait_of_a_dead_host_ends_in_time(tmp_path: Path) -> None:
             await app.start("wait", {}, id="mail")
         async with hosted(app, url) as engine:
             assert await app.get("short").result(timeout="20s") == "rested"
-            assert not engine.actors
+            assert not engine.runs.actors
             rows = [await engine.store.directory.find(RunId(name)) for name in ("long", "mail")]
             assert [row.idle_until is not None and row.idle_until > NEVER // 2 for row in rows if row] == [False, True]
 

@@ -11,7 +11,7 @@ from weft.core.goal.plan import make_plan
 from weft.core.ids import Millis, RunId
 from weft.errors import RunFailed
 from weft.ports.memos import Memo
-from weft.runtime.recall import memo_key, reusable
+from weft.runtime.memo_lookup import memo_key, reusable
 from weft.stores.memory import MemoryStore
 from weft.testing import World
 

@@ -57,7 +57,7 @@ def test_more_runs_than_memory_holds_all_get_their_turn() -> None:
         engine, _ = await hosted(app)
         handles = [await app.start("wait", {"n": n}, id=f"r{n}") for n in range(5 * RESIDENT_MAX)]
         await until(lambda: len(begun) == len(handles))
-        await until(lambda: len(engine.actors) <= RESIDENT_MAX)
+        await until(lambda: len(engine.runs.actors) <= RESIDENT_MAX)
         for handle in handles:
             await handle.send("go", "now")
         results = [await handle.result(timeout=120) for handle in handles]
@@ -76,8 +76,8 @@ def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector() -> None:
         gc.collect()
         gc.disable()
         try:
-            await engine.keeper.release(list(engine.actors.values()))
-            assert not engine.actors
+            await engine.keeper.release(list(engine.runs.actors.values()))
+            assert not engine.runs.actors
             assert gc.collect() == 0
         finally:
             gc.enable()
@@ -98,7 +98,7 @@ def test_only_a_host_that_goes_on_complains_of_a_store_that_is_away(caplog: pyte
             engine.background.spawn(away())
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-            assert ("a task of the engine failed" in caplog.text) is running
+            assert ("a background task failed" in caplog.text) is running
             caplog.clear()
         engine.status.running = True
         await engine.stop()
@@ -121,7 +121,7 @@ def test_the_children_of_one_run_leave_room_for_others() -> None:
         count = 10 * RESIDENT_MAX
         parent = await app.start("family", {"count": count}, id="family")
         while len(begun) < count:
-            assert len(engine.actors) <= RESIDENT_MAX + TAKEN_UP_AT_ONCE
+            assert len(engine.runs.actors) <= RESIDENT_MAX + TAKEN_UP_AT_ONCE
             await asyncio.sleep(0)
         for n in range(count):
             await app.get(f"c{n}").send("go", "now")

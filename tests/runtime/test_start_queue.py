@@ -35,14 +35,14 @@ def queues_of(start: Any) -> dict[str, str]:
     async def main() -> None:
         async with app:
             worker = app.door.engine.worker  # type: ignore[union-attr]
-            hand_out = worker.hand_out
+            hand_out = worker.perform
 
             def seen(flight: Any) -> None:
                 assert isinstance(flight.effect, PerformTask)
                 found[flight.effect.step] = flight.effect.policy.queue
                 hand_out(flight)
 
-            worker.hand_out = seen  # type: ignore[method-assign]
+            worker.perform = seen  # type: ignore[method-assign]
             await (await start(app)).result()
 
     asyncio.run(main())

@@ -68,7 +68,7 @@ class Bench:
             EntryId(task), attempt, delivery, "work", Raw(b"{}"), f"key/{task}", f"place/{task}", policy
         )
         flight = Flight(UID, "run", effect, body)
-        self.worker.hand_out(flight)
+        self.worker.perform(flight)
         return flight
 
 

@@ -465,6 +465,6 @@ class Cluster:
 
     def close(self) -> None:
         for engine in self.engines:
-            for actor in list(engine.actors.values()):
+            for actor in list(engine.runs.actors.values()):
                 actor.close()
         self.loop.close()

@@ -12,7 +12,7 @@ from tests.sim.mutants import MUTANTS, PLAYED_BY, Mutant, mutant, swap
 from weft.core import events as e
 from weft.core.graph import board, fold, game, machine, moves
 from weft.core.ids import derive
-from weft.runtime import actor, engine
+from weft.runtime import actor, fetch
 
 __all__ = ["MUTANTS"]
 """All of them, these included."""
@@ -174,5 +174,5 @@ def a_blob_that_is_not_durable_yet_is_looked_for_in_the_store() -> Iterator[None
 
 @graph_mutant
 def a_decision_that_lacks_a_blob_is_not_made_again() -> Iterator[None]:
-    with swap(engine.Engine, "fetch", lambda self, actor, wanting: None):
+    with swap(fetch.Fetcher, "fetch", lambda self, actor, wanting: None):
         yield

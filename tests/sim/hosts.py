@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 import traceback
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.sim.full import FullStore
 from tests.sim.ledger import Ledger
@@ -62,7 +63,7 @@ class Host:
         self.process.watchers.append(self._fell)
         self.process.context.copy().run(self._open)
         cluster.engines.append(self.engine)
-        self.engine.watch(partial(cluster.ledger.heard, self.engine))
+        self.engine.commits.watch(partial(cluster.ledger.heard, self.engine))
         cluster.ledger.note("boot", self.process.name, self.engine.host[-6:])
         self.process.context.copy().run(cluster.loop.create_task, self._start())
 
@@ -73,7 +74,7 @@ class Host:
             store=store, clock=self.clock, ids=cluster.ids, executor=InlineExecutor(), settings=cluster.swarm.settings
         )
         lacks = cluster.swarm.lacks if self.index else ()
-        self.engine = SimEngine(surroundings, PartOfApp(cluster.cast.app, lacks), Book(cluster, self))  # type: ignore[arg-type]
+        self.engine = SimEngine(surroundings, PartOfApp(cluster.cast.app, lacks), Book(cluster, self))
         self.engine.ledger = cluster.ledger
         self.door = Door(store, self.clock, cluster.ids, self.engine)
 
@@ -108,9 +109,16 @@ class SimEngine(WatchedEngine):
 
     ledger: Ledger
 
-    def fetch(self, actor: Actor, wanting: MissingInputs) -> None:
+    def __init__(self, world: Surroundings, app: Any, book: Any) -> None:
+        super().__init__(world, app, book)
+        self.ports = dataclasses.replace(self.ports, fetching=self)
+
+    def fetch(self, actor: Actor, missing: MissingInputs) -> None:
         self.ledger.reached["a decision waited for a blob"] += 1
-        super().fetch(actor, wanting)
+        self.fetcher.fetch(actor, missing)
+
+    def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
+        self.fetcher.fetch_blobs(actor, digests)
 
 
 class PartOfApp(AppCatalogue):

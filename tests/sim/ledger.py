@@ -113,7 +113,7 @@ class Ledger:
     def heard(self, engine: Engine, uid: RunUid, seq: int, _: str) -> None:
         """A host has heard that an append of its own is durable; if it has decided nothing since, it is at the log."""
         self._heard[uid, engine.host] = seq
-        actor = engine.actors.get(uid)
+        actor = engine.runs.actors.get(uid)
         shadow = self.shadows[uid]
         if actor is None or actor.drafts or actor.flying is not None or shadow.seq != seq:
             return

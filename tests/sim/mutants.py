@@ -16,7 +16,7 @@ from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.core.run import lifecycle, tasks, timers, undo
 from weft.ports.store import Outcome, StoredEvent
-from weft.runtime import actor, engine, keeper, private_loop, recovery, worker
+from weft.runtime import actor, effects, keeper, private_loop, recovery, worker
 from weft.runtime.draft import Posted
 from weft.stores.memory import log
 from weft.stores.memory.content import Content
@@ -48,14 +48,14 @@ def swap(owner: Any, name: str, value: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def reports_come_twice() -> Iterator[None]:
     """No bug: a worker may report a result again. The worlds are the same, and so is every promise."""
-    reported = engine.Engine._reported
+    reported = effects.Dispatcher.on_report
 
-    def twice(self: engine.Engine, flight: Any, report: Any) -> None:
+    def twice(self: effects.Dispatcher, flight: Any, report: Any) -> None:
         reported(self, flight, report)
         if flight.offer is None:
-            self.soon(reported, self, flight, report)
+            self._background.call_soon(reported, self, flight, report)
 
-    with swap(engine.Engine, "_reported", twice):
+    with swap(effects.Dispatcher, "on_report", twice):
         yield
 
 
@@ -67,7 +67,7 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
     """The commit did not answer, so it is written once more, at the end of the log as it is now."""
 
     def unknown(self: actor.Actor, draft: Any, error: Exception, *, guilty: bool) -> None:
-        content: Content = self.engine.store.inner.content  # type: ignore[attr-defined]
+        content: Content = self.ports.read_event.__self__.store.inner.content  # type: ignore[attr-defined]
         run = content.runs.get(self.uid)
         draft.base = run.seq if run is not None else 0
         draft.create = None if run is not None else draft.create
@@ -76,7 +76,7 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
         ]
         self.flying = None
         self.drafts.appendleft(draft)
-        self.engine.committer.submit(self)
+        self.ports.submit(self)
 
     with swap(actor.Actor, "unknown", unknown):
         yield
@@ -116,7 +116,7 @@ def effect_before_commit() -> Iterator[None]:
         record(self, events)
         for draft in self.drafts:
             for effect in [effect for effect in draft.effects if isinstance(effect, PerformTask)]:
-                self.engine.let_out(self, effect)
+                self.ports.apply_effect(self, effect)
 
     with swap(actor.Actor, "_record", hasty):
         yield
@@ -168,25 +168,25 @@ def recovery_without_task_lost() -> Iterator[None]:
 
 @mutant
 def work_in_flight_is_handed_out_again() -> Iterator[None]:
-    hand_out = worker.Worker.hand_out
+    hand_out = worker.Worker.perform
 
     def careless(self: worker.Worker, flight: Any) -> None:
         self.flights.get(flight.uid, {}).pop(flight.effect.task, None)
         hand_out(self, flight)
 
-    with swap(worker.Worker, "hand_out", careless):
+    with swap(worker.Worker, "perform", careless):
         yield
 
 
 @mutant
 def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
-    reported = engine.Engine._reported
+    reported = effects.Dispatcher.on_report
 
-    def forgetful(self: engine.Engine, flight: Any, report: Any) -> None:
-        self.worker.answered(flight)
+    def forgetful(self: effects.Dispatcher, flight: Any, report: Any) -> None:
+        self._worker.answered(flight)
         reported(self, flight, report)
 
-    with swap(engine.Engine, "_reported", forgetful):
+    with swap(effects.Dispatcher, "on_report", forgetful):
         yield
 
 
@@ -287,10 +287,10 @@ def a_key_that_came_by_mail_is_forgotten() -> Iterator[None]:
 
 @mutant
 def timer_before_the_inbox() -> Iterator[None]:
-    async def at_once(self: engine.Engine, actor: Any, entry: Any) -> None:
+    async def at_once(self: effects.Dispatcher, actor: Any, entry: Any) -> None:
         actor.post(Posted(c.FireTimer(entry)))
 
-    with swap(engine.Engine, "_due_after_mail", at_once):
+    with swap(effects.Dispatcher, "_fire_after_mail", at_once):
         yield
 
 

@@ -19,7 +19,7 @@ from tests.sim.workflows import app, once, sequence, sleeper
 from weft.core.ids import HostId
 from weft.errors import Unavailable
 from weft.ports.store import Append, Outcome
-from weft.runtime import engine, recovery
+from weft.runtime import effects, recovery
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 
@@ -86,7 +86,7 @@ def stale_seq_taken_for_stale_epoch() -> Iterator[None]:
 
     async def dropping(self: Any, actor: Any, draft: Any, outcome: Outcome | None) -> None:
         if outcome is Outcome.STALE_SEQ:
-            self._engine.forget(actor)
+            self._engine.runs.remove(actor)
         else:
             await reload(self, actor, draft, outcome)
 
@@ -96,7 +96,7 @@ def stale_seq_taken_for_stale_epoch() -> Iterator[None]:
 
 @contextmanager
 def an_early_timer_is_not_armed_again() -> Iterator[None]:
-    with swap(engine.Engine, "arm_again", lambda self, actor, entry: None):
+    with swap(effects.Dispatcher, "arm_again", lambda self, actor, entry: None):
         yield
 
 

@@ -20,8 +20,8 @@ from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.observe.explain import Explanation, explain
 from weft.runtime.door import Door
-from weft.runtime.engine import Ending
 from weft.runtime.requests import answer_of, send_request
+from weft.runtime.runs import Ending
 from weft.steps.base import away
 from weft.steps.codec import Codec
 from weft.steps.failures import told_hint

@@ -49,7 +49,7 @@ class Notices:
         if row.status == "held" and not await door.store.log.inbox(row.uid):
             return  # it stopped for a person, which is raised
         taken_up = await door.take_up(row) is not None
-        state = engine.state_of(row.uid) or await door.state(row)
+        state = engine.runs.state_of(row.uid) or await door.state(row)
         if not taken_up and row.owner is not None and row.owner != engine.host:
             self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
             return
@@ -67,11 +67,11 @@ class Notices:
     async def until_over(self, door: Door, engine: Engine, uid: RunUid) -> None:
         """Wait for the end; a run that stops for a person is raised, because the person sits here."""
         stopped = asyncio.Event()
-        unwatch = engine.watch(
+        unwatch = engine.commits.watch(
             lambda changed, _, status: stopped.set() if changed == uid and status == "held" else None
         )
         try:
-            ended = asyncio.ensure_future(engine.ended(uid))
+            ended = asyncio.ensure_future(engine.runs.wait_for_end(uid))
             held = asyncio.ensure_future(stopped.wait())
             row = await door.store.directory.row(uid)
             if row is not None and row.status == "held" and not await door.store.log.inbox(uid):

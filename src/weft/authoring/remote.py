@@ -44,7 +44,7 @@ from weft.errors import (
 from weft.observe.explain import Explanation
 from weft.ports.store import RunQuery
 from weft.runtime.clock import TimeIds
-from weft.runtime.engine import Ending
+from weft.runtime.runs import Ending
 from weft.server import views
 from weft.server.endpoints.goals import StepViews
 from weft.server.hosted import Order

@@ -66,7 +66,7 @@ async def _draw(door: Door, engine: Engine, uid: RunUid) -> None:
 
 
 async def _line(door: Door, engine: Engine, uid: RunUid) -> str:
-    actor = engine.actors.get(uid)
+    actor = engine.runs.actors.get(uid)
     if actor is None:
         # It is not in this process: what the store says of it.
         row = await door.store.directory.row(uid)

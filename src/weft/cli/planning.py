@@ -21,8 +21,8 @@ from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.door import Door
+from weft.runtime.memo_lookup import reusable
 from weft.runtime.programs import graph_definition, keep_definition
-from weft.runtime.recall import reusable
 from weft.runtime.words import plain
 
 WITHOUT_APP = "Steps of an app are known only with it: --app FILE"

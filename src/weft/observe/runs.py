@@ -37,7 +37,7 @@ async def examine(door: Door, row: RunRow) -> tuple[Machine | None, RunUnreadabl
 
 def in_memory(door: Door, row: RunRow) -> Machine | None:
     """Return the live machine of a run; None if it is not here, is no longer ours, or has uncommitted events."""
-    actor = door.engine.actors.get(row.uid) if door.engine is not None else None
+    actor = door.engine.runs.actors.get(row.uid) if door.engine is not None else None
     if actor is None or not actor.ready or actor.epoch != row.epoch:
         return None
     is_committed = row.seq <= actor.committed_seq == actor.machine.state.seq

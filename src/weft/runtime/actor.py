@@ -11,7 +11,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
@@ -34,13 +33,12 @@ from weft.runtime.code_driver import CodeDriver
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.outgoing import enclose, hold_other_input
 from weft.runtime.programs import NOT_CODE
+from weft.runtime.run_ports import RunPorts
+from weft.runtime.schemas import check_schema
 from weft.runtime.standing import keep_snapshot, note_idle
 from weft.runtime.start import complete_start
 from weft.steps.raised import ends_host
 from weft.steps.tracebacks import loggable
-
-if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
 
 log = logging.getLogger("weft")
 
@@ -72,7 +70,6 @@ class Actor:
         "died",
         "drafts",
         "driver",
-        "engine",
         "epoch",
         "fetched",
         "fetching",
@@ -88,6 +85,7 @@ class Actor:
         "naps_asked",
         "now_ms",
         "pending",
+        "ports",
         "put_off",
         "ready",
         "reloading",
@@ -97,8 +95,8 @@ class Actor:
         "uid",
     )
 
-    def __init__(self, engine: Engine, uid: RunUid, id: RunId, epoch: Epoch, machine: Machine) -> None:
-        self.engine = engine
+    def __init__(self, ports: RunPorts, uid: RunUid, id: RunId, epoch: Epoch, machine: Machine) -> None:
+        self.ports = ports
         self.uid = uid
         self.id = id
         self.epoch = epoch
@@ -111,7 +109,7 @@ class Actor:
         self.mail_seen: dict[str, None] = {}
         self.committed_seq = Seq(0)
         # Asked before the log is read or written: the answer may have lain there while this host stood still.
-        self.naps = self.naps_asked = engine.heart.naps
+        self.naps = self.naps_asked = ports.stalls.naps
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.ready = False
@@ -130,9 +128,9 @@ class Actor:
         """It is about to start below a root that is cancelled."""
         self.pending = False
         """Its row says so: the next append gives it the status that it has."""
-        self.idle_since = engine.clock.monotonic()
+        self.idle_since = ports.clock.monotonic()
         self.now_ms = Millis(0)
-        self.tolerant = engine.settings.tolerant
+        self.tolerant = ports.tolerant
         self.put_off = False
         """It has more to do, and waits for its own commits."""
         self._scheduled = False
@@ -178,16 +176,16 @@ class Actor:
     def give_up(self, error: BaseException) -> None:
         """A defect of ours, in this run's state or in what it was told: it stands still for a person, others go on."""
         log.error("weft: %s cannot go on", self.id, exc_info=loggable(error))
-        self.engine.background.spawn(self.engine.recovery.set_aside(self, error))
+        self.ports.background.spawn(self.ports.set_aside(self, error))
 
     def begin_turn(self) -> None:
         """Time stands still for the length of a turn, and never goes back over the run's last event."""
-        self.now_ms = Millis(max(self.engine.clock.now_ms(), self.machine.state.at))
+        self.now_ms = Millis(max(self.ports.clock.now_ms(), self.machine.state.at))
 
     def end_turn(self) -> None:
-        self.idle_since = self.engine.clock.monotonic()
+        self.idle_since = self.ports.clock.monotonic()
         if self.drafts and self.flying is None:
-            self.engine.committer.submit(self)
+            self.ports.submit(self)
 
     def _take(self, posted: Posted) -> None:
         if self._decide(posted):
@@ -246,7 +244,7 @@ class Actor:
         draft.posted.append(posted)
         if not events:
             if isinstance(command, c.FireTimer):
-                self.engine.arm_again(self, command.entry)
+                self.ports.arm_again(self, command.entry)
             return False
         if posted.key is not None:
             draft.keys.append(KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)))
@@ -300,7 +298,7 @@ class Actor:
                 if driver.unfinished:
                     self._move_later()
                 if driver.lacks:
-                    self.engine.fetch_blobs(self, driver.lacks)
+                    self.ports.fetching.fetch_blobs(self, driver.lacks)
         try:
             env = self._env()
             for _ in range(MOVES_PER_TURN):
@@ -313,13 +311,13 @@ class Actor:
         except MissingInputs as wanting:
             if not self.fetching:
                 self.fetching = True
-                self.engine.fetch(self, wanting)
+                self.ports.fetching.fetch(self, wanting)
 
     def _move_later(self) -> None:
         """It has much to do by itself: others get their turn between."""
         if not self.fetching:
             self.fetching = True
-            self.engine.background.call_soon(self._next_slice)
+            self.ports.background.call_soon(self._next_slice)
 
     def _next_slice(self) -> None:
         if len(self.drafts) > DRAFTS_AHEAD_MAX:
@@ -336,10 +334,10 @@ class Actor:
         machine = self.machine
         if not isinstance(machine, CodeMachine):
             return
-        program = self.engine.catalogue.program(machine.state.workflow, machine.state.version)
+        program = self.ports.program(machine.state.workflow, machine.state.version)
         if program is not None and not isinstance(program, NOT_CODE):
             self.driver = CodeDriver(machine, program, self)
-            self.driver.loop.monotonic = self.engine.clock.monotonic
+            self.driver.loop.monotonic = self.ports.clock.monotonic
 
     def issue(self, command: c.Asked) -> None:
         """An ask of the code: decided and taken in at once."""
@@ -350,11 +348,11 @@ class Actor:
         if facts is None or facts.now != self.now_ms:
             facts = self._facts = Env(
                 now=self.now_ms,
-                check=self.engine.check_schema,
+                check=check_schema,
                 blob=self.blob,
                 keep=self.keep,
-                recall=self.engine.opened.recall,
-                check_child=self.engine.trees.check,
+                recall=self.ports.opened.recall,
+                check_child=self.ports.check_child,
             )
         return facts
 
@@ -365,7 +363,7 @@ class Actor:
         return not self.committed_seq
 
     def new_id(self) -> str:
-        return self.engine.ids.new()
+        return self.ports.new_id()
 
     def emit(self, stream: str, raw: bytes, place: str) -> None:
         """Output of the code; on replay it is the same chunk again, and is known by its place and content."""
@@ -373,8 +371,8 @@ class Actor:
         self._draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
-        self.engine.background.call_soon(
-            self.engine.background.spawn, hold_other_input(self, location, entry, asked), self
+        self.ports.background.call_soon(
+            self.ports.background.spawn, hold_other_input(self, location, entry, asked), self
         )
 
     def _draft(self) -> Draft:
@@ -400,7 +398,7 @@ class Actor:
             draft.record(body, now)
             for effect in machine.effects(event):
                 if isinstance(event, e.TaskScheduled) and event.early:
-                    self.engine.background.call_soon(self.engine.let_out, self, effect)
+                    self.ports.background.call_soon(self.ports.apply_effect, self, effect)
                 else:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
@@ -436,7 +434,7 @@ class Actor:
         sealed = values.seal(raw)
         if len(sealed) <= values.INLINE_BYTES_MAX:
             return Raw(sealed)
-        digest, ref = self.engine.values.hold(raw)
+        digest, ref = self.ports.values.hold(raw)
         self._draft().puts[digest] = raw
         return Raw(ref)
 
@@ -444,7 +442,7 @@ class Actor:
         found = self.fetched.get(digest)
         if isinstance(found, WeftError):
             raise found
-        return found or self.engine.values.cached(digest) or self._unwritten(digest)
+        return found or self.ports.values.cached(digest) or self._unwritten(digest)
 
     def _unwritten(self, digest: str) -> bytes | None:
         """What was decided and is not durable yet can have left the cache, and is not in the store."""
@@ -484,7 +482,7 @@ class Actor:
                 if self.idle_until is not None or not self.machine.state.tasks:
                     note_idle(self, draft)
                 self.flying = draft
-                self.naps_asked = self.engine.heart.naps
+                self.naps_asked = self.ports.stalls.naps
                 return draft
         except Exception as error:  # noqa: BLE001 - see give_up
             self.give_up(error)
@@ -497,7 +495,7 @@ class Actor:
         if self.flying is not draft:
             return
         if outcome is not Outcome.ACCEPTED:
-            self.engine.refused_append(self, draft, outcome)
+            self.ports.on_refused(self, draft, outcome)
             return
         self.flying = None
         self.naps = self.naps_asked
@@ -506,48 +504,48 @@ class Actor:
         except Exception as error:  # noqa: BLE001 - see give_up
             self.give_up(error)
         if self.drafts:
-            self.engine.committer.submit(self)
+            self.ports.submit(self)
         if self.put_off and len(self.drafts) <= DRAFTS_AHEAD_MAX:
             self.put_off = False
-            self.engine.background.call_soon(self._next_slice)
+            self.ports.background.call_soon(self._next_slice)
 
     def landed(self, draft: Draft) -> None:
         """The append is durable: its effects go out, its answers are given."""
         self.committed_seq = Seq(draft.base + len(draft.events))
         self.died = False
         self.tail_bytes += draft.bytes
-        engine = self.engine
-        engine.recall.committed(self, draft)
+        ports = self.ports
+        ports.remember(self, draft)
         for effect in draft.effects:
             if isinstance(effect, PerformTask) and not self.is_open(effect):
                 continue  # what was decided meanwhile and waits for its own commit has given it up
             boundary("effect.before")
-            engine.let_out(self, effect)
+            ports.apply_effect(self, effect)
         for mail in draft.mail:
-            engine.post_local(mail)
+            ports.post_local(mail)
         for child in draft.children:
-            engine.adopt(child)
+            ports.adopt(child)
         self.answer(draft)
         if draft.events:
-            engine.published(self, draft)
+            ports.publish(self, draft)
 
     def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
         if self.flying is draft:
-            self.engine.lost_append(self, draft, error, guilty=guilty)
+            self.ports.on_unknown(self, draft, error, guilty)
 
     def answer(self, draft: Draft) -> None:
         """Tell everybody whose command this append settles."""
-        worker = self.engine.worker
+        answered = self.ports.answered
         for chunk in draft.chunks:
-            self.engine.streams.emit(chunk)
+            self.ports.emit(chunk)
         for posted in draft.posted:
             if posted.flight is not None:
-                worker.answered(posted.flight)
+                answered(posted.flight)
             if posted.reply is not None:
                 posted.reply(None)
         for posted, error in draft.refused:
             if posted.flight is not None:
-                worker.answered(posted.flight)
+                answered(posted.flight)
             if posted.reply is not None:
                 posted.reply(error)
 

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, digest
+from weft.core.decider import Machine
+from weft.core.effects import PerformTask
+from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, StepWay, digest
+from weft.core.goal.machine import GoalMachine
 from weft.core.graph.starting import HTTP, SCRIPT, TYPE
+from weft.ports.clock import Clock
+from weft.runtime.catalogue import Catalogue
 from weft.steps.base import StepBody
 from weft.steps.catalogued import CataloguedStep, why_planned
 from weft.steps.definition import DEFINED, DefinedStep
 from weft.steps.node_types import NodeTypeBody, node_types
 
 if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
     from weft.steps.http.client import HttpClient
 
 
 class BuiltIn:
     """The bodies, made when they are first needed."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, catalogue: Catalogue, clock: Clock, put: Callable[[bytes], Awaitable[str]]) -> None:
+        """``put`` keeps a large answer as a blob; returns its digest."""
+        self._catalogue = catalogue
+        self._clock = clock
+        self._put = put
         self._bodies: dict[str, StepBody] = {}
         self._client: HttpClient | None = None
+
+    def body_of(self, machine: Machine, effect: PerformTask, own: StepBody | None) -> StepBody | None:
+        """Return what performs a task, if anything here can. ``own``: the registered step of its name."""
+        if isinstance(machine, GoalMachine):
+            definition = machine.definition(effect.task)
+            if definition is not None and not isinstance(definition.way, StepWay):
+                return self.work(definition)
+            undone = machine.undone(effect.task)
+            compensation = self.compensation(undone) if undone is not None else None
+            if compensation is not None:
+                return compensation
+        return own or self.step(effect.step) or self.named(effect.step)
 
     def step(self, name: str) -> StepBody | None:
         """What performs this, if it is built in."""
@@ -40,7 +60,7 @@ class BuiltIn:
             from weft.steps.http.node import HttpNode  # noqa: PLC0415 - only those who make requests pay for the client
             from weft.steps.http.webhooks import webhooks_here  # noqa: PLC0415
 
-            return HttpNode(self.client, self._engine.clock, self._keep, webhooks=webhooks_here())
+            return HttpNode(self.client, self._clock, self._keep, webhooks=webhooks_here())
         if name == SCRIPT:
             from weft.steps.script import ScriptNode  # noqa: PLC0415 - only those who have scripts pay for them
 
@@ -52,7 +72,7 @@ class BuiltIn:
 
     def named(self, name: str) -> StepBody | None:
         """What performs a request or script of the catalogue, or takes a request back; it may change at any time."""
-        find = self._engine.catalogue.planned_step
+        find = self._catalogue.planned_step
         definition, make = find(name), self.work
         if definition is None and name.endswith(COMPENSATE):
             definition, make = find(name.removesuffix(COMPENSATE)), self.compensation
@@ -72,7 +92,7 @@ class BuiltIn:
         call = HttpCall(url=way.compensate, headers=way.headers)
         if definition.policy.timeout_ms and way.answer == "now":
             call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
-        return Compensation(definition.id, call, self.client, self._engine.clock)
+        return Compensation(definition.id, call, self.client, self._clock)
 
     def work(self, definition: StepDef) -> StepBody | None:
         """What performs a step of a goal that is a request or a script."""
@@ -103,7 +123,7 @@ class BuiltIn:
         )
         if definition.policy.timeout_ms and way.answer == "now":
             call = msgspec.structs.replace(call, timeout_ms=definition.policy.timeout_ms)
-        return HttpStep(definition.id, call, self.client, self._engine.clock, webhooks=webhooks_here())
+        return HttpStep(definition.id, call, self.client, self._clock, webhooks=webhooks_here())
 
     @property
     def client(self) -> HttpClient:
@@ -115,7 +135,7 @@ class BuiltIn:
         return self._client
 
     async def _keep(self, content: bytes) -> str:
-        digest = await self._engine.values.put(content)
+        digest = await self._put(content)
         return f"cas://sha256:{digest}"
 
     async def close(self) -> None:

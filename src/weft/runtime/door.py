@@ -53,11 +53,11 @@ from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.draft import Posted
-from weft.runtime.engine import Ending
 from weft.runtime.finished import finished
 from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
+from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
 from weft.runtime.unreadable import Readability, definition_gone, readable, reading, unreadable
 from weft.runtime.values import ValueStore
@@ -167,7 +167,7 @@ class Door:
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> Started:
         run_id = RunId(start.run_id)
-        if self.engine is not None and self.engine.status.running and not delay_ms and not self.engine.is_full():
+        if self.engine is not None and self.engine.status.running and not delay_ms and not self.engine.runs.is_full():
             return Started(await self.engine.begin(start), run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
@@ -294,12 +294,12 @@ class Door:
         engine = self.engine
         if engine is None or not engine.status.running:
             return None
-        actor = engine.actors.get(row.uid)
+        actor = engine.runs.actors.get(row.uid)
         asleep = row.status not in OVER and row.fault is None and row.seq > 0
         if actor is None and asleep and (row.workflow, row.version) in engine.catalogue.programs():
             if row.owner is None or await self.is_dead(row.owner):
                 await self._claim(engine, row)
-            actor = engine.actors.get(row.uid)
+            actor = engine.runs.actors.get(row.uid)
         return actor
 
     async def _claim(self, engine: Engine, row: RunRow) -> None:
@@ -342,7 +342,7 @@ class Door:
         token = _token(row, command, key)
         if token is not None and await self._is_known(row, token):
             return
-        actor = self.engine.actors.get(row.uid) if self.engine is not None else None
+        actor = self.engine.runs.actors.get(row.uid) if self.engine is not None else None
         if actor is not None and self.engine is not None:
             with contextlib.suppress(RunFinished):  # it is over and left memory just now
                 await self.engine.tell(actor, command, posted=Posted(command, key=token))
@@ -497,9 +497,9 @@ class Door:
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         """How the run ended, waiting for it; its output as JSON. Raises TimeoutError, NotFound."""
-        actor = self.engine.by_id.get(run_id) if self.engine is not None else None
+        actor = self.engine.runs.by_id.get(run_id) if self.engine is not None else None
         if actor is not None and self.engine is not None:
-            seen = await self.engine.ended(actor.uid, timeout=timeout)
+            seen = await self.engine.runs.wait_for_end(actor.uid, timeout=timeout)
             if seen is not None:
                 return msgspec.structs.replace(seen, output=await self.values.load(seen.output))
         row = await self.row(run_id)
@@ -531,7 +531,7 @@ class Door:
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:
         if self.engine is not None and self.engine.status.running:
-            await self.engine.ended(row.uid, timeout=timeout)
+            await self.engine.runs.wait_for_end(row.uid, timeout=timeout)
             return
         async with asyncio.timeout(timeout):
             while True:

@@ -91,7 +91,7 @@ class Heartbeat:
             await engine.retry_until_available(engine.shared.renew)
         else:
             row = await engine.retry_until_available(lambda: engine.store.directory.row(flight.uid))
-            actor = engine.actors.get(flight.uid)
+            actor = engine.runs.actors.get(flight.uid)
             if row is None or row.owner != engine.host or (actor is not None and actor.epoch != row.epoch):
                 engine.worker.stop(flight.uid, flight.effect.task)
         # A flight that was stopped is cancelled at its next wait, which is this one.

@@ -21,6 +21,7 @@ from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, Snapshot
 from weft.runtime.actor import Actor
 from weft.runtime.background import BackgroundLoop
+from weft.runtime.shared import SharedWork
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -134,7 +135,7 @@ class Keeper:
             if uid in newborn:
                 continue
             await engine.turns.share()
-            actor = engine.actors.get(uid)
+            actor = engine.runs.actors.get(uid)
             if actor is None and not engine.recovery.is_taking(uid):
                 await engine.take_up(uid)
             elif actor is not None and actor.ready:
@@ -144,12 +145,12 @@ class Keeper:
 
     async def _tell_waiters(self) -> None:
         engine = self._engine
-        for uid in engine.waited_for():
-            if uid in engine.actors:
+        for uid in engine.runs.awaited():
+            if uid in engine.runs.actors:
                 continue
             row = await engine.store.directory.row(uid)
             if row is None or row.ended_at is not None:
-                engine.over(uid)
+                engine.runs.on_ended(uid)
 
     # --- rest -----------------------------------------------------------------------------------------------------
 
@@ -157,11 +158,11 @@ class Keeper:
         """Runs idle for long leave memory; above the limit, those idle longest leave at once."""
         engine = self._engine
         wanted = engine.recovery.backlog + len(engine.newborn.waiting)
-        surplus = len(engine.actors) - engine.settings.resident_max + wanted
+        surplus = len(engine.runs.actors) - engine.settings.resident_max + wanted
         limit = now - engine.settings.idle_seconds
-        if surplus <= 0 and (not engine.actors or next(iter(engine.actors.values())).idle_since > limit):
+        if surplus <= 0 and (not engine.runs.actors or next(iter(engine.runs.actors.values())).idle_since > limit):
             return
-        idle = [actor for actor in engine.actors.values() if self._may_rest(actor)]
+        idle = [actor for actor in engine.runs.actors.values() if self._may_rest(actor)]
         idle.sort(key=lambda actor: actor.idle_since)
         leaving = [actor for i, actor in enumerate(idle) if i < surplus or actor.idle_since <= limit]
         for start in range(0, len(leaving), RELEASES_PER_ROUND):
@@ -217,26 +218,25 @@ class Keeper:
             epoch=actor.epoch,
             seq=actor.committed_seq,
             mail_taken=actor.mail_taken,
-            wake_at=_wake_at(actor),
+            wake_at=_wake_at(actor, self._engine.shared),
             snapshot=snapshot,
         )
 
     def _let_go(self, actor: Actor) -> None:
         engine = self._engine
-        engine.disarm(actor)
-        wake = _wake_at(actor)
+        engine.timers.disarm_run(actor.uid)
+        wake = _wake_at(actor, self._engine.shared)
         recovery = engine.recovery
         if wake is not None and (recovery.wake_at is None or wake < recovery.wake_at):
             recovery.wake_at = wake
         waiting = [posted for posted in actor.mailbox if not posted.mail_id]  # mail waits in the store
-        engine.forget(actor)
+        engine.runs.remove(actor)
         for posted in waiting:
-            engine.background.spawn(engine.deliver(actor.uid, posted))
+            engine.background.spawn(engine.delivery.deliver(actor.uid, posted))
 
 
-def _wake_at(actor: Actor) -> Millis | None:
+def _wake_at(actor: Actor, shared: SharedWork) -> Millis | None:
     """The earliest time at which something happens by itself."""
-    shared = actor.engine.shared
     dues = [
         effect.due
         for effect in actor.machine.outstanding()

@@ -24,7 +24,7 @@ def enclose(actor: Actor, draft: Draft, letter: OutgoingMail) -> None:
     body = c.encode(letter.command)
     if letter.create and isinstance(letter.command, c.StartRun):
         start = letter.command
-        hosted = actor.engine.catalogue.program(start.workflow, start.version) is not None
+        hosted = actor.ports.program(start.workflow, start.version) is not None
         new = NewRun(
             uid=RunUid(letter.to),
             id=RunId(start.run_id),
@@ -35,10 +35,10 @@ def enclose(actor: Actor, draft: Draft, letter: OutgoingMail) -> None:
             parent=actor.uid,
             start=body,
             attributes=start.attributes,
-            owner=actor.engine.host if hosted else None,
+            owner=actor.ports.host if hosted else None,
         )
         draft.children.append(new)
-        actor.engine.trees.opened(root_of(actor.machine.state), new.uid)
+        actor.ports.on_child(root_of(actor.machine.state), new.uid)
         return
     mail_id = f"{actor.uid}/{actor.machine.state.seq}"
     draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=actor.now_ms))
@@ -59,8 +59,7 @@ def _item_of_a_map(actor: Actor, location: str) -> str:
 
 async def hold_other_input(actor: Actor, location: str, entry: EntryId, asked: bytes) -> None:
     """Hold a run whose code asks with other arguments than the log has: both are named."""
-    log = actor.engine.store.log
-    (stored,) = await actor.engine.retry_until_available(lambda: log.events(actor.uid, after=Seq(entry - 1), limit=1))
+    stored = await actor.ports.read_event(actor.uid, Seq(entry))
     recorded = getattr(e.decode(stored.body), "input", e.NULL)
     there = f"a recorded result for {call_shown('', bytes(recorded))}"
     new = ", ".join(added_arguments(bytes(recorded), asked))

@@ -75,8 +75,8 @@ class Recovery:
             rows = await engine.store.directory.claimable(
                 engine.catalogue.programs(), dead=dead, now=engine.clock.now_ms(), limit=CLAIMS_PER_SCAN
             )
-            fresh = [row for row in rows if row.uid not in self._taking and row.uid not in engine.actors]
-            room = max(0, engine.settings.resident_max - len(engine.actors))
+            fresh = [row for row in rows if row.uid not in self._taking and row.uid not in engine.runs.actors]
+            room = max(0, engine.settings.resident_max - len(engine.runs.actors))
             self.backlog = max(0, len(fresh) - room)
             share = await self._share(fresh)
             taken = await self.take(share[:room])
@@ -103,7 +103,7 @@ class Recovery:
 
     async def take_new(self, uids: Sequence[RunUid]) -> None:
         """Begin runs before the time until which they were put off, unless somebody has or there is no room."""
-        room = max(0, self._engine.settings.resident_max - len(self._engine.actors))
+        room = max(0, self._engine.settings.resident_max - len(self._engine.runs.actors))
         await self._take(dict.fromkeys(uids[:room], UNCLAIMED), ())
 
     async def _take(self, epochs: Mapping[RunUid, Epoch], died: Collection[RunUid]) -> int:
@@ -115,7 +115,7 @@ class Recovery:
             claimed = await self._claim(epochs)
             boundary("recovery.claimed")
             for i, row in enumerate(claimed, 1):
-                if row.uid not in engine.actors:
+                if row.uid not in engine.runs.actors:
                     await self.go_on(row, died=row.uid in died)
                 if i % LOADS_PER_TURN == 0:
                     await asyncio.sleep(0)  # a store may answer at once, and others have something to do too
@@ -156,10 +156,10 @@ class Recovery:
             log.error("weft: %s is set aside: %s", row.id, reason)  # noqa: TRY400 - there is nothing more to see
             await engine.retry_until_available(lambda: engine.store.log.mark_fault(row.uid, reason, status=HELD))
             return None
-        actor = Actor(engine, row.uid, row.id, row.epoch, machine)
+        actor = Actor(engine.ports, row.uid, row.id, row.epoch, machine)
         actor.callee = callee
         actor.pending = row.status == PENDING
-        engine.keep_actor(actor)
+        engine.runs.add(actor)
         actor.mailbox.extend(pending)
         # Before the log: an answer that comes between the two is then in the inbox, and never in neither.
         rows = await engine.retry_until_available(lambda: engine.store.tasks.rows(row.uid)) if row.seq else ()
@@ -182,9 +182,9 @@ class Recovery:
             await self.set_aside(actor, error)
             return None
         # It was taken from us between the claim and the reading; what is open in it is in other hands.
-        engine.forget(actor)
+        engine.runs.remove(actor)
         for posted in actor.leave_behind():
-            engine.background.spawn(engine.deliver(row.uid, posted))
+            engine.background.spawn(engine.delivery.deliver(row.uid, posted))
         return None
 
     async def _is_cut_off(self, loaded: Loaded) -> bool:
@@ -239,7 +239,7 @@ class Recovery:
         asyncio.get_running_loop().call_soon(self._wake, actor, open_effects)
 
     def _wake(self, actor: Actor, open_effects: Sequence[object]) -> None:
-        if self._engine.actors.get(actor.uid) is not actor:
+        if self._engine.runs.actors.get(actor.uid) is not actor:
             return
         actor.ready = True
         self._engine.keeper.woke()
@@ -247,7 +247,7 @@ class Recovery:
         actor.schedule()
         for effect in open_effects:
             if not isinstance(effect, PerformTask) or actor.is_open(effect):
-                self._engine.let_out(actor, effect)  # type: ignore[arg-type]
+                self._engine.effects.apply_effect(actor, effect)  # type: ignore[arg-type]
 
     def performed_again(self, uid: RunUid) -> list[str]:
         """Calls of this run that had no result when it was taken up."""
@@ -273,15 +273,15 @@ class Recovery:
         ours and not in memory, because the answer to a claim was lost for good, is taken up.
         """
         engine = self._engine
-        known = list(engine.actors.values())
+        known = list(engine.runs.actors.values())
         owned = await engine.store.directory.owned(engine.host)
         for actor in known:
-            here = engine.actors.get(actor.uid) is actor and actor.ready and actor.is_idle()
+            here = engine.runs.actors.get(actor.uid) is actor and actor.ready and actor.is_idle()
             if here and owned.get(actor.uid) != actor.epoch:
                 engine.background.spawn(self.reload(actor, None, Outcome.STALE_EPOCH))
         for uid in owned:
             await engine.turns.share()
-            if uid not in engine.actors and uid not in self._taking and uid not in engine.newborn.waiting:
+            if uid not in engine.runs.actors and uid not in self._taking and uid not in engine.newborn.waiting:
                 await engine.take_up(uid)
 
     # --- mail -----------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class Recovery:
         if actor.reloading:
             return
         actor.reloading = True
-        engine.disarm(actor)
+        engine.timers.disarm_run(actor.uid)
         actor.close()
         engine.worker.stop_after(actor.uid, actor.committed_seq)
         pause = PAUSE_SECONDS_FIRST
@@ -337,11 +337,11 @@ class Recovery:
             await self._answer_known_keys(draft)
         if draft is not None and await self._is_applied(draft):
             self._answer_applied(actor, draft)
-        engine.forget(actor)
+        engine.runs.remove(actor)
         pending = actor.leave_behind()
         if row.owner != engine.host:
             for posted in pending:
-                engine.background.spawn(engine.deliver(row.uid, posted))
+                engine.background.spawn(engine.delivery.deliver(row.uid, posted))
             return True
         await self.go_on(row, died=actor.died, pending=pending)
         return True
@@ -360,7 +360,7 @@ class Recovery:
         """The run was never made: nothing of it exists, so its start is offered again."""
         engine = self._engine
         pending = actor.unanswered()
-        engine.forget(actor)
+        engine.runs.remove(actor)
         start = next((posted for posted in pending if isinstance(posted.command, c.StartRun)), None)
         if start is None or not isinstance(start.command, c.StartRun) or start.abandoned:
             return True
@@ -397,7 +397,7 @@ class Recovery:
         reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot go on: {text_of(error)}.")
         log.error("weft: %s is set aside: %s", actor.id, reason)
         pending = actor.unanswered()
-        engine.forget(actor)
+        engine.runs.remove(actor)
         engine.worker.stop_all(actor.uid)
         await engine.retry_until_available(lambda: engine.store.log.mark_fault(actor.uid, reason.message, status=HELD))
         for posted in pending:

@@ -52,7 +52,7 @@ async def answer_of(door: Door, run_id: RunId, request: str, *, timeout: float |
 async def _awaited(door: Door, row: RunRow, request: str) -> bytes:
     engine = door.engine
     pause = POLL_SECONDS_FIRST
-    with engine.changes.of(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
+    with engine.commits.of(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
         while True:
             changed.clear()
             now = await door.store.directory.row(row.uid)

@@ -110,7 +110,7 @@ class SharedWork:
             engine.keeper.nudge()
         except StoreError:
             # It may yet come, after the task is done. A claim ends the epoch under which it could, and offers it anew.
-            if engine.actors.get(actor.uid) is actor:
+            if engine.runs.actors.get(actor.uid) is actor:
                 await engine.recovery.reload(actor, actor.flying, None)
         finally:
             self._under_way[actor.uid] -= 1
@@ -121,7 +121,7 @@ class SharedWork:
         if not self._others:
             return
         for flight in engine.worker.give_up_waiting(engine.clock.monotonic() - engine.settings.spill_seconds):
-            actor = engine.actors.get(flight.uid)
+            actor = engine.runs.actors.get(flight.uid)
             if actor is not None and actor.ready and actor.is_open(flight.effect):
                 self.offer(actor, flight.effect, known=True)
 
@@ -176,7 +176,7 @@ class SharedWork:
         known = _decode(offer.body)
         self._taken[offer.uid, offer.task] = offer
         body = engine.catalogue.step(known.effect.step)
-        engine.worker.hand_out(Flight(offer.uid, known.run_id, known.effect, body, offer, naps=naps))
+        engine.worker.perform(Flight(offer.uid, known.run_id, known.effect, body, offer, naps=naps))
 
     async def renew(self) -> None:
         """Stop what is no longer ours; begin what was taken by a call whose answer never came."""

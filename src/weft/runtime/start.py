@@ -12,11 +12,13 @@ from weft.errors import RunCancelled, UnknownWorkflow
 from weft.ports.store import Resolved
 from weft.runtime.draft import Draft
 from weft.runtime.programs import NOT_CODE
-from weft.runtime.trees import STOPPED_TEXT
 from weft.runtime.words import read_words
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
+
+
+STOPPED_TEXT = "is cancelled or has failed"
 
 
 def complete_start(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
@@ -44,7 +46,7 @@ def _resolved(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
 
 def _with_words_read(actor: Actor, start: c.StartRun) -> c.StartRun:
     """What was typed for a start, by the types that are declared here."""
-    program = actor.engine.catalogue.program(start.workflow, start.version)
+    program = actor.ports.program(start.workflow, start.version)
     raw = bytes(start.input)
     given = actor.fetched.get(values.parse_ref(raw).digest) if values.is_ref(raw) else values.unseal(raw)
     if program is None or not isinstance(given, bytes):
@@ -54,7 +56,7 @@ def _with_words_read(actor: Actor, start: c.StartRun) -> c.StartRun:
 
 def _with_defaults(actor: Actor, start: c.StartRun) -> c.StartRun:
     """The defaults are recorded with the start: the run keeps them when the code changes."""
-    program = actor.engine.catalogue.program(start.workflow, start.version)
+    program = actor.ports.program(start.workflow, start.version)
     if program is None or isinstance(program, NOT_CODE):
         return start
     if not program.defaults(None):

@@ -32,7 +32,7 @@ from weft.ports.store import (
 )
 from weft.ports.streams import Chunk, Streams
 from weft.runtime.door import Door, Started
-from weft.runtime.engine import Ending
+from weft.runtime.runs import Ending
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 

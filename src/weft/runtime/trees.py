@@ -10,20 +10,30 @@ Rules: docs/internals/engine.md#rule-32.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from weft.core.ids import RunUid
 from weft.core.run.state import State
 from weft.core.run.tree import depth_of, root_of
 from weft.errors import LimitExceeded, RunCancelled
-
-if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
-    from weft.runtime.engine import Engine
+from weft.ports.store import Directory
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.runs import RunTable
+from weft.runtime.start import STOPPED_TEXT
 
 STOPPED = ("cancelling", "rolling_back", "cancelled")
 """A root like this has told its children to stop, and they have told theirs; all of them are still being told."""
-STOPPED_TEXT = "is cancelled or has failed"
+
+
+class TreeLimits(Protocol):
+    """How large a tree may grow."""
+
+    @property
+    def tree_depth_max(self) -> int: ...
+
+    @property
+    def tree_runs_max(self) -> int: ...
 
 
 class Tree:
@@ -49,8 +59,19 @@ class Tree:
 class Trees:
     """The trees of the runs of one host."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        runs: RunTable,
+        directory: Directory,
+        background: BackgroundTasks,
+        retry: RetryUntilAvailable,
+        limits: TreeLimits,
+    ) -> None:
+        self._runs = runs
+        self._directory = directory
+        self._background = background
+        self._retry_until_available = retry
+        self._limits = limits
         self._trees: dict[str, Tree] = {}
 
     # --- what happens to runs -------------------------------------------------------------------------------------
@@ -80,7 +101,7 @@ class Trees:
 
     def check(self, state: State) -> None:
         """Refuse another child of this run. Raises LimitExceeded, RunCancelled."""
-        settings = self._engine.settings
+        settings = self._limits
         root = root_of(state)
         tree = self._tree(root)
         if self._is_stopped(root, tree):
@@ -99,10 +120,10 @@ class Trees:
 
     async def is_stopped(self, root: str) -> bool:
         """Whether the run at the root is cancelled or rolls back, also if another host has it."""
-        state = self._engine.state_of(RunUid(root))
+        state = self._runs.state_of(RunUid(root))
         if state is not None:
             return _is_stopped(state)
-        row = await self._engine.retry_until_available(lambda: self._engine.store.directory.row(RunUid(root)))
+        row = await self._retry_until_available(lambda: self._directory.row(RunUid(root)))
         return row is not None and row.status in STOPPED
 
     def _tree(self, root: str) -> Tree:
@@ -114,20 +135,20 @@ class Trees:
         return tree
 
     def _began_here(self, root: str) -> bool:
-        actor: Actor | None = self._engine.actors.get(RunUid(root))
+        actor = self._runs.actors.get(RunUid(root))
         return actor is not None and actor.epoch == 1
 
     def _is_stopped(self, root: str, tree: Tree) -> bool:
-        state = self._engine.state_of(RunUid(root))
+        state = self._runs.state_of(RunUid(root))
         return tree.stopped if state is None else _is_stopped(state)
 
     def _count(self, root: str, tree: Tree) -> None:
         tree.counted_at = tree.open
-        self._engine.background.spawn(self._engine.retry_until_available(lambda: self._look(root, tree)))
+        self._background.spawn(self._retry_until_available(lambda: self._look(root, tree)))
 
     async def _look(self, root: str, tree: Tree) -> None:
-        directory = self._engine.store.directory
-        counts = await directory.counts(RunUid(root), limit=self._engine.settings.tree_runs_max)
+        directory = self._directory
+        counts = await directory.counts(RunUid(root), limit=self._limits.tree_runs_max)
         found = sum(counts.values())
         tree.unseen = found - len(tree.seen)
         tree.counted_at = tree.open

@@ -71,7 +71,7 @@ class Newborn:
         engine = self._engine
         try:
             while self.waiting and engine.status.running:
-                if len(engine.actors) >= engine.settings.resident_max:
+                if len(engine.runs.actors) >= engine.settings.resident_max:
                     engine.keeper.nudge()
                     await asyncio.sleep(FULL_SECONDS)
                 while engine.committer.waiting > UNCOMMITTED_MAX:  # noqa: ASYNC110 - it is told of no single commit

@@ -121,6 +121,8 @@ class Worker:
         self._free = slots
         self.closed = False
         self.guard: Guard | None = None
+        self.wrap_body: Callable[[Flight], StepBody | None] | None = None
+        """Set by tests: what performs a task instead of its body."""
         self.failed: Callable[[str, BaseException], None] = _not_hosted
         """Told when an answer cannot be given."""
         self._context = contextvars.copy_context()
@@ -131,13 +133,15 @@ class Worker:
         self._abandoned: set[asyncio.Task[None]] = set()
         """Bodies that went on after they were cancelled. Nobody waits for them."""
 
-    def hand_out(self, flight: Flight) -> None:
+    def perform(self, flight: Flight) -> None:
         """Perform it as soon as there is a slot. What is in flight already is not performed again.
 
         Nor is what came before it: an old answer of the store may be heard after the task came anew from the queue.
         """
         if self.closed:
             return
+        if self.wrap_body is not None:
+            flight.body = self.wrap_body(flight)
         flights = self.flights.setdefault(flight.uid, {})
         present = flights.get(flight.effect.task)
         if present is not None:

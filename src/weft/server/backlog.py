@@ -45,13 +45,13 @@ def _waiting_for_slot(engine: Engine) -> int:
 
 
 def _since(engine: Engine, flight: Flight) -> int:
-    state = engine.state_of(RunUid(flight.uid))
+    state = engine.runs.state_of(RunUid(flight.uid))
     task = state.tasks.get(flight.effect.task) if state is not None else None
     return max(task.since, task.due) if task is not None else engine.clock.now_ms()
 
 
 async def _waiting_for_room(engine: Engine) -> int:
-    if not engine.recovery.backlog and not engine.is_full():
+    if not engine.recovery.backlog and not engine.runs.is_full():
         return 0
     now = engine.clock.now_ms()
     rows = await engine.store.directory.claimable(engine.catalogue.programs(), dead=(), now=now, limit=1)

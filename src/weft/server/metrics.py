@@ -60,13 +60,14 @@ class Metrics:
         self._live = Gauge("weft_live_clients", "Clients that listen or wait for work.", registry=registry)
 
     def attach(self, engine: Engine) -> None:
-        engine.observe(self._observed)
+        self._clock = engine.clock
+        engine.commits.observe(self._observed)
         engine.committer.measured = self._committed
 
     # --- what the engine tells ------------------------------------------------------------------------------------
 
     def _observed(self, actor: Actor, draft: Draft) -> None:
-        now = actor.engine.clock.now_ms()
+        now = self._clock.now_ms()
         self._hop.add(max(0, now - draft.events[0].at) / 1000)
         for event in draft.events:
             body = event.body
@@ -105,7 +106,7 @@ class Metrics:
         counts = await engine.store.directory.counts()
         for status in (*OPEN_STATUSES, *OVER_STATUSES):
             self._runs.labels(status).set(counts.get(status, 0))
-        self._resident.set(len(engine.actors))
+        self._resident.set(len(engine.runs.actors))
         self._flights.set(sum(len(flights) for flights in engine.worker.flights.values()))
         self._age.set(age_seconds)
         return generate_latest(self.registry)

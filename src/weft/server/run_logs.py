@@ -24,7 +24,7 @@ class RunLogs:
 
     def attach(self, engine: Engine) -> None:
         """Log what is committed by this engine from now on."""
-        engine.observe(self._observed)
+        engine.commits.observe(self._observed)
 
     def _observed(self, actor: Actor, draft: Draft) -> None:
         for stored in draft.events:

@@ -17,7 +17,7 @@ from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
 from weft.errors import UsageError
 from weft.runtime.engine import Engine, World
-from weft.runtime.worker import Flight, Worker
+from weft.runtime.worker import Flight
 from weft.steps.base import Executor, StepBody
 from weft.steps.codec import Codec
 
@@ -137,32 +137,12 @@ async def _value(fake: Any, args: dict[str, Any]) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-class WatchedWorker(Worker):
-    """Hands out what the book watches."""
-
-    book: CallBook
-
-    def hand_out(self, flight: Flight) -> None:
-        flight.body = self.book.watched(flight)
-        super().hand_out(flight)
-
-
 class WatchedEngine(Engine):
     """An engine whose steps are watched by a book."""
 
     def __init__(self, world: World, app: App, book: CallBook) -> None:
         super().__init__(world, app.catalogue())
-        watched = WatchedWorker(
-            self.catalogue,
-            world.executor,
-            world.clock,
-            slots=world.settings.slots,
-            report=self._reported,
-            load=self.values.load,
-            keep=self.values.keep,
-        )
-        watched.book = book
-        self.worker: Worker = watched
+        self.worker.wrap_body = book.watched
 
 
 Fake = Callable[..., Any] | BaseException | Any

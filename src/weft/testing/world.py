@@ -253,7 +253,7 @@ class World:
 
 def _let_go(loop: SimLoop, engines: list[WatchedEngine]) -> None:
     for engine in engines:
-        for actor in list(engine.actors.values()):
+        for actor in list(engine.runs.actors.values()):
             actor.close()
     loop.close()
 

@@ -89,7 +89,7 @@ class Notifier:
 
     def attach(self, engine: Engine) -> None:
         """Look after the questions of this engine from now on."""
-        self._detach = engine.observe(self._observed)
+        self._detach = engine.commits.observe(self._observed)
         self._working = BackgroundLoop("telling people of questions", self._work, engine.status.fail)
         self._working.start()
 

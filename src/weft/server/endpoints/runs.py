@@ -15,7 +15,7 @@ from weft.observe.progress import progress_of
 from weft.observe.runs import examine
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.door import Door
-from weft.runtime.engine import Ending
+from weft.runtime.runs import Ending
 from weft.runtime.unreadable import readable
 from weft.server import views
 from weft.server.live.frames import event_view

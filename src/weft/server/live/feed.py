@@ -154,7 +154,7 @@ class Feed:
 
     def attach(self, engine: Engine) -> None:
         """Listen to this engine from now on. Positions in an older one's feed mean nothing here."""
-        self._detach = [engine.observe(self._observed), engine.streams.watch(self.emitted)]
+        self._detach = [engine.commits.observe(self._observed), engine.streams.watch(self.emitted)]
         self._engine = engine
         self._name = engine.ids.new()[-12:]
         self._channels.clear()

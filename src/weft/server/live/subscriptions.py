@@ -85,7 +85,7 @@ async def of_stream(services: Services, row: RunRow, stream: str, after: int) ->
         yield []
         while not services.closing.is_set():
             news.clear()
-            is_here = is_here or row.uid in engine.actors
+            is_here = is_here or row.uid in engine.runs.actors
             now = await store.directory.row(row.uid)
             page = await store.streams.read(row.uid, stream, after=offset, limit=EVENTS_PER_BATCH)
             if page:
@@ -106,7 +106,7 @@ async def _settle(engine: Engine, row: RunRow, news: asyncio.Event, *, is_here: 
     """Wait until the output of a run that is over has been written, as far as it is known to be under way."""
     assert row.ended_at is not None
     recent = engine.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
-    actor = engine.actors.get(row.uid)
+    actor = engine.runs.actors.get(row.uid)
     if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
         await _heard(news, SETTLE_SECONDS)
     await engine.streams.flush()

@@ -8,8 +8,8 @@ work is done.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -22,16 +22,17 @@ from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import Plan
 from weft.core.ids import Millis, RunUid, tenant_prefix
 from weft.errors import Corrupt, NotFound, StoreError
+from weft.ports.clock import Clock
 from weft.ports.memos import Memo, Memos
+from weft.runtime.actor import Actor
+from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.draft import Draft, Posted
-
-if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
-    from weft.runtime.engine import Engine
+from weft.runtime.values import ValueStore
 
 log = logging.getLogger("weft")
 
 _SUCCEEDED, _FAILED = b'"kind":"task_succeeded"', b'"kind":"step_failed"'
+Dispatch = Callable[[Actor, PerformTask], None]
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -48,16 +49,27 @@ class _Expected(msgspec.Struct, frozen=True):
     ttl_ms: int
 
 
-class Recall:
-    """See the module."""
+class MemoLookup:
+    """Finds earlier results of cached steps, and keeps new ones."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        memos: Memos,
+        values: ValueStore,
+        clock: Clock,
+        background: BackgroundTasks,
+        is_current: Callable[[Actor], bool],
+    ) -> None:
+        self._memos = memos
+        self._values = values
+        self._clock = clock
+        self._background = background
+        self._is_current = is_current
         self._expected: dict[RunUid, dict[int, _Expected]] = {}
         self._looked: dict[RunUid, set[tuple[int, int, int]]] = {}
 
-    def looks(self, actor: Actor, effect: PerformTask) -> bool:
-        """Whether this hand-out waits until somebody has looked for an answer; it comes back when there is none."""
+    def looks(self, actor: Actor, effect: PerformTask, dispatch: Dispatch) -> bool:
+        """Whether a task waits for a lookup of an earlier result. If there is none, it is dispatched after all."""
         machine = actor.machine
         definition = machine.definition(effect.task) if isinstance(machine, GoalMachine) else None
         if definition is None or definition.cache is None:
@@ -67,34 +79,32 @@ class Recall:
         if place in looked:
             return False
         looked.add(place)
-        self._engine.background.spawn(self._look(actor, effect, definition), actor)
+        self._background.spawn(self._look(actor, effect, definition, dispatch), actor)
         return True
 
-    async def _look(self, actor: Actor, effect: PerformTask, definition: StepDef) -> None:
-        engine = self._engine
+    async def _look(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> None:
         command = None
         try:
             # What one tenant has had done answers for no other.
-            key = tenant_prefix(actor.id) + memo_key(definition, await engine.values.load(bytes(effect.input)))
+            key = tenant_prefix(actor.id) + memo_key(definition, await self._values.load(bytes(effect.input)))
             assert definition.cache is not None
             expected = _Expected(key, definition.id, definition.cache.ttl_ms)
             self._expected.setdefault(actor.uid, {})[effect.task] = expected
-            memo = await engine.store.memos.get(key, now=engine.clock.now_ms())
+            memo = await self._memos.get(key, now=self._clock.now_ms())
             command = await self._recalled(effect, memo) if memo is not None else None
         except (StoreError, NotFound) as error:
             log.debug("weft: %s is performed, its cache cannot be read (%s)", definition.id, error)
-        if engine.actors.get(actor.uid) is not actor or not actor.is_open(effect):
+        if not self._is_current(actor) or not actor.is_open(effect):
             return
         if command is not None:
             self._expected.get(actor.uid, {}).pop(effect.task, None)
             actor.post(Posted(command))
         else:
-            engine.let_out(actor, effect)
+            dispatch(actor, effect)
 
     async def _recalled(self, effect: PerformTask, memo: Memo) -> c.RecallWork:
         """The answer as this run's own: a large one is put again, so that nothing takes it away meanwhile."""
-        engine = self._engine
-        output = await engine.values.keep(await engine.values.load(memo.output))
+        output = await self._values.keep(await self._values.load(memo.output))
         return c.RecallWork(
             task=effect.task,
             attempt=effect.attempt,
@@ -124,11 +134,11 @@ class Recall:
                 continue
             until = Millis(at + known.ttl_ms) if known.ttl_ms else None
             memo = Memo(key=known.key, output=bytes(event.output), run=actor.id, at=at, until=until)
-            self._engine.background.spawn(self._keep(memo), may_fail=True)
+            self._background.spawn(self._keep(memo), may_fail=True)
 
     async def _keep(self, memo: Memo) -> None:
         try:
-            await self._engine.store.memos.put(memo)
+            await self._memos.put(memo)
         except StoreError as error:
             log.debug("weft: a result is not kept for later (%s)", error)
 

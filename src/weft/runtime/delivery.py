@@ -1,0 +1,64 @@
+"""Give commands to runs, wherever they are: in memory here, or by mail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from weft.core import commands as c
+from weft.core.ids import RunUid
+from weft.ports.clock import Clock, Ids
+from weft.ports.store import Mail, RunLog
+from weft.runtime.draft import Posted
+from weft.runtime.replies import refusal
+from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.runs import RunTable
+from weft.runtime.worker import Flight
+
+
+class Delivery:
+    """Delivers commands."""
+
+    def __init__(
+        self,
+        runs: RunTable,
+        log: RunLog,
+        clock: Clock,
+        ids: Ids,
+        *,
+        retry: RetryUntilAvailable,
+        answered: Callable[[Flight], None],
+        wake: Callable[[], None],
+    ) -> None:
+        """``answered``: a report was delivered. ``wake``: another host, or this one, has mail to read."""
+        self._runs = runs
+        self._log = log
+        self._clock = clock
+        self._ids = ids
+        self._retry_until_available = retry
+        self._answered = answered
+        self._wake = wake
+
+    async def deliver(self, uid: RunUid, posted: Posted) -> None:
+        """Give a command to a run wherever it is: in memory here, or by mail."""
+        actor = self._runs.actors.get(uid)
+        if actor is not None:
+            actor.post(posted)
+            return
+        key, digest = (posted.key.key, posted.key.digest) if posted.key is not None else (None, "")
+        body = c.encode(posted.command)
+        mail = Mail(id=self._ids.new(), to=uid, body=body, at=self._clock.now_ms(), key=key, digest=digest)
+        (sent,) = await self._retry_until_available(lambda: self._log.send([mail]))
+        if posted.flight is not None:
+            self._answered(posted.flight)
+        if posted.reply is not None:
+            posted.reply(refusal(sent, key))
+        self._wake()
+
+    def post_local(self, mail: Mail) -> None:
+        """Deliver mail that was just committed: a run in memory here gets it without reading its inbox."""
+        actor = self._runs.actors.get(mail.to)
+        if actor is not None:
+            # Also to one that is being loaded: nobody knows whether its inbox was read before this came.
+            actor.post(Posted(c.decode(mail.body), mail_id=mail.id))
+        if actor is None or not actor.ready:
+            self._wake()  # it is elsewhere, or about to leave memory

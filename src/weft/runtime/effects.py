@@ -1,0 +1,157 @@
+"""Effects of committed events: work for the worker, for the timers or for the shared queue."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from weft.core import commands as c
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.ids import EntryId, RunUid
+from weft.ports.clock import Clock
+from weft.runtime.actor import Actor
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.built_in import BuiltIn
+from weft.runtime.catalogue import Catalogue
+from weft.runtime.delivery import Delivery
+from weft.runtime.draft import Posted
+from weft.runtime.inline import InlineStep
+from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.runs import Ending, RunTable
+from weft.runtime.shared import SharedWork
+from weft.runtime.timers import Timers
+from weft.runtime.trees import Trees
+from weft.runtime.worker import Flight, Report, Worker
+from weft.steps.base import StepBody
+
+LATER_MS = 100
+INLINE_RETRY_MS = 1000
+"""How long to wait for the code that has the body of an inline step."""
+
+
+class Dispatcher:
+    """Applies effects, and takes in what comes of them: due times and reports of work."""
+
+    def __init__(
+        self,
+        runs: RunTable,
+        *,
+        catalogue: Catalogue,
+        built_in: BuiltIn,
+        clock: Clock,
+        timers: Timers,
+        worker: Worker,
+        shared: SharedWork,
+        memos: MemoLookup,
+        trees: Trees,
+        delivery: Delivery,
+        background: BackgroundTasks,
+        read_mail: Callable[[Actor], Awaitable[None]],
+    ) -> None:
+        """``read_mail`` puts what waits in the inbox of a run into its mailbox."""
+        self._runs = runs
+        self._catalogue = catalogue
+        self._built_in = built_in
+        self._clock = clock
+        self._timers = timers
+        self._worker = worker
+        self._shared = shared
+        self._memos = memos
+        self._trees = trees
+        self._delivery = delivery
+        self._background = background
+        self._read_mail = read_mail
+
+    def apply_effect(self, actor: Actor, effect: AnyEffect) -> None:
+        """Do what a durable event asks of the world."""
+        match effect:
+            case PerformTask():
+                self.dispatch(actor, effect)
+            case ArmTimer(entry=entry, due=due):
+                self._timers.arm(actor.uid, entry, due)
+            case DisarmTimer(entry=entry):
+                self._timers.disarm(actor.uid, entry)
+            case StopTask(task=task):
+                self._timers.disarm(actor.uid, task)
+                self._worker.stop(actor.uid, task)
+                self._shared.withdraw(actor.uid, [task])
+            case EndRun():
+                self._end(actor)
+
+    def dispatch(self, actor: Actor, effect: PerformTask) -> None:
+        """Give a task to whoever performs it: the worker here, the shared queue, or a timer until it is due."""
+        if effect.due and effect.due > self._clock.now_ms():
+            self._timers.arm(actor.uid, effect.task, effect.due)
+            return
+        if self._shared.has(actor.uid, effect.task, effect.attempt, effect.delivery):
+            return  # it has a row in the shared queue
+        body: StepBody | None
+        if effect.inline:
+            inline = actor.driver.bodies.get(effect.task) if actor.driver is not None else None
+            if inline is None:
+                self._timers.arm(actor.uid, effect.task, self._clock.now_ms() + INLINE_RETRY_MS)
+                return
+            body = InlineStep(effect.step, inline)
+        else:
+            own = self._catalogue.step(effect.step)
+            body = self._built_in.body_of(actor.machine, effect, own)
+            if self._memos.looks(actor, effect, self.dispatch):
+                return  # it is dispatched when there is no earlier result
+            known = own is not None
+            if body is None or (known and self._shared.needs_rows(effect.policy.queue)):
+                self._shared.offer(actor, effect, known=known)
+                return
+        self._worker.perform(Flight(actor.uid, actor.id, effect, body, naps=actor.naps))
+
+    def _end(self, actor: Actor) -> None:
+        self._worker.stop_all(actor.uid)
+        self._shared.withdraw(actor.uid)
+        self._timers.disarm_run(actor.uid)
+        self._runs.remove(actor)
+        for posted in actor.leave_behind():
+            self._background.spawn(self._delivery.deliver(actor.uid, posted))
+        state = actor.machine.state
+        self._trees.closed(state)
+        self._runs.on_ended(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
+
+    # --- what comes of effects ------------------------------------------------------------------------------------
+
+    def on_due(self, uid: RunUid, entry: EntryId) -> None:
+        """The time of a task or a timer has come."""
+        actor = self._runs.actors.get(uid)
+        if actor is None:
+            return
+        state = actor.machine.state
+        if not actor.ready or (entry in state.tasks and not actor.is_committed()):
+            # No task is dispatched before the decision to do so is durable.
+            self._timers.arm(uid, entry, self._clock.now_ms() + LATER_MS)
+            return
+        if entry in state.tasks:
+            if state.status != "paused":
+                self.dispatch(actor, actor.machine.perform(entry))
+        elif entry in state.timers or entry == 0:
+            actor.post(Posted(c.FireTimer(entry)))
+        else:
+            self._background.spawn(self._fire_after_mail(actor, entry), actor)
+
+    async def _fire_after_mail(self, actor: Actor, entry: EntryId) -> None:
+        """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
+        await self._read_mail(actor)
+        actor.post(Posted(c.FireTimer(entry)))
+
+    def arm_again(self, actor: Actor, entry: EntryId) -> None:
+        """Arm a timer that fired early because the clock was set back. One that has ended is left alone."""
+        due = actor.machine.due_of(entry)
+        if due:
+            self._timers.arm(actor.uid, entry, due)
+
+    def on_report(self, flight: Flight, report: Report) -> None:
+        """Give the report of a worker to the run that waits for it."""
+        if flight.offer is not None:
+            self._background.spawn(self._shared.settle(flight, report))
+            return
+        actor = self._runs.actors.get(flight.uid)
+        posted = Posted(report, flight=flight)
+        if actor is None:
+            self._background.spawn(self._delivery.deliver(flight.uid, posted))
+        else:
+            actor.post(posted)

@@ -1,0 +1,66 @@
+"""Bring what a run needs for its next decision into memory: blobs, and answers of scripts that take a process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from weft.core.run.env import MissingInputs
+from weft.errors import Corrupt, NotFound
+from weft.runtime.actor import Actor
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.language import LANGUAGE
+from weft.runtime.runs import RunTable
+from weft.runtime.values import ValueStore
+from weft.steps.base import Executor
+
+
+class Fetcher:
+    """Fetches in the background, and then lets the run continue."""
+
+    def __init__(
+        self,
+        values: ValueStore,
+        executor: Executor,
+        background: BackgroundTasks,
+        runs: RunTable,
+        set_aside: Callable[[Actor, BaseException], Awaitable[None]],
+    ) -> None:
+        self._values = values
+        self._executor = executor
+        self._background = background
+        self._runs = runs
+        self._set_aside = set_aside
+
+    def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
+        """Fetch blobs without which the code cannot be told its next fact."""
+        self._background.spawn(self._fetch_for_code(actor, digests), actor)
+
+    def fetch(self, actor: Actor, missing: MissingInputs) -> None:
+        """Fetch what a decision needs."""
+        self._background.spawn(self._fetch(actor, missing), actor)
+
+    async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
+        try:
+            for digest in sorted(digests):
+                await self._values.blob(digest)
+        except (Corrupt, NotFound) as error:
+            if self._runs.is_current(actor):
+                await self._set_aside(actor, error)
+            return
+        driver = actor.driver
+        if driver is not None and actor.ready:
+            driver.lacks.clear()
+            actor.fetching = True
+            asyncio.get_running_loop().call_soon(actor.brought)
+
+    async def _fetch(self, actor: Actor, missing: MissingInputs) -> None:
+        for digest in missing.blobs:
+            try:
+                actor.fetched[digest] = await self._values.blob(digest)
+            except (Corrupt, NotFound) as error:
+                actor.fetched[digest] = error  # a document may name what does not exist: the run decides about that
+        for question in missing.questions:
+            await self._executor.in_thread(partial(LANGUAGE.answer, question))
+        asyncio.get_running_loop().call_soon(actor.brought)

@@ -1,0 +1,120 @@
+"""The runs in memory: actors by uid and by id, how many there may be, and who waits for a run to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from weft.core.ids import RunId, RunUid
+from weft.core.run.state import State
+from weft.errors import Failure
+from weft.ports.store import Directory
+from weft.runtime.actor import Actor
+
+
+class Ending(msgspec.Struct, frozen=True):
+    """How a run ended; ``output`` as the log has it."""
+
+    status: str
+    output: bytes
+    failure: Failure | None
+    reason: str = ""
+
+
+class RunTable:
+    """Knows every run that this host has in memory."""
+
+    def __init__(self, directory: Directory, resident_max: int, on_removed: Callable[[RunUid], None]) -> None:
+        """``on_removed`` is called when a run leaves memory."""
+        self._directory = directory
+        self._resident_max = resident_max
+        self._on_removed = on_removed
+        self.actors: dict[RunUid, Actor] = {}
+        self.by_id: dict[RunId, Actor] = {}
+        self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
+
+    # --- runs -----------------------------------------------------------------------------------------------------
+
+    def add(self, actor: Actor) -> None:
+        self.actors[actor.uid] = actor
+        self.by_id[actor.id] = actor
+
+    def remove(self, actor: Actor) -> None:
+        """Take a run out of memory."""
+        actor.close()
+        self._on_removed(actor.uid)
+        if self.actors.get(actor.uid) is actor:
+            del self.actors[actor.uid]
+        if self.by_id.get(actor.id) is actor:
+            del self.by_id[actor.id]
+
+    def clear(self) -> None:
+        """Take every run out of memory at once: the host stops."""
+        for actor in list(self.actors.values()):
+            actor.close()
+        self.actors.clear()
+        self.by_id.clear()
+
+    def is_current(self, actor: Actor) -> bool:
+        """Whether this very actor is the one in memory: its run was not reloaded and did not leave."""
+        return self.actors.get(actor.uid) is actor
+
+    def state_of(self, uid: RunUid) -> State | None:
+        """Return the state of a run that is in memory and ready."""
+        actor = self.actors.get(uid)
+        return actor.machine.state if actor is not None and actor.ready else None
+
+    def has_work(self) -> bool:
+        """Whether a run has something to decide or to commit."""
+        return any(not actor.is_idle() and actor.ready for actor in self.actors.values())
+
+    # --- capacity -------------------------------------------------------------------------------------------------
+
+    def room(self) -> int:
+        """Return how many more runs may be loaded."""
+        return max(0, self._resident_max - len(self.actors))
+
+    def surplus(self) -> int:
+        """Return how many runs are in memory above the limit; negative below it."""
+        return len(self.actors) - self._resident_max
+
+    def is_full(self) -> bool:
+        """Whether a new run must wait outside memory.
+
+        New runs have places of their own: runs that are loaded never take these, so old work does not block new work.
+        """
+        return len(self.actors) >= self._resident_max * 5 // 4
+
+    # --- ends -----------------------------------------------------------------------------------------------------
+
+    async def wait_for_end(self, uid: RunUid, *, timeout: float | None = None) -> Ending | None:
+        """Wait until a run has ended, whoever owns it. Returns how, if that was seen here. Raises TimeoutError."""
+        future: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(uid, []).append(future)
+        try:
+            if uid not in self.actors:
+                row = await self._directory.row(uid)
+                if row is None or row.ended_at is not None:
+                    return None
+            if timeout is None:
+                return await future
+            async with asyncio.timeout(timeout):
+                return await future
+        finally:
+            waiting = self._waiting.get(uid, [])
+            if future in waiting:
+                waiting.remove(future)
+            if not waiting:
+                self._waiting.pop(uid, None)
+
+    def awaited(self) -> list[RunUid]:
+        """Return the runs whose end somebody here waits for."""
+        return list(self._waiting)
+
+    def on_ended(self, uid: RunUid, ending: Ending | None = None) -> None:
+        """Tell those who wait that a run has ended."""
+        for future in self._waiting.pop(uid, ()):
+            if not future.done():
+                future.set_result(ending)
