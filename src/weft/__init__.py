@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         WeftError,
         WorkerLost,
     )
-    from weft.observe.explain import Explanation
+    from weft.observe.explanation import Explanation
     from weft.steps.base import Task, task
     from weft.steps.node_types import NodeType, register_node_type
     from weft.steps.secrets import Secret
@@ -179,7 +179,7 @@ if not TYPE_CHECKING:
         "authoring.steps",
         "authoring.workflows",
         "core.findings",
-        "observe.explain",
+        "observe.explanation",
         "steps.node_types",
         "steps.secrets",
     )

@@ -130,7 +130,7 @@ def test_a_run_that_is_cancelling_for_long_names_force_and_force_ends_it(
 
     assert document(waiting, "show", "s-1")["status"] == "cancelling"
     assert "--force" not in waiting("cancel", "s-1").err
-    monkeypatch.setattr("weft.observe.explain.CANCELLING_MS_MAX", 0)
+    monkeypatch.setattr("weft.observe.sentences.CANCELLING_MS_MAX", 0)
     assert "weft cancel s-1 --force" in waiting("cancel", "s-1").err
     assert "weft cancel s-1 --force" in waiting("explain", "s-1").out
     assert waiting("cancel", "s-1", "--force").out == "s-1 will be ended without asking its code\n"

@@ -75,7 +75,7 @@ def test_a_run_that_swallows_cancellation_is_ended_by_force(server: Server, monk
     server.until("c-2", "message_awaited")
 
     assert server.post(f"{API}/runs/c-2/cancel").json == {"id": "c-2", "status": "cancelling"}
-    monkeypatch.setattr("weft.observe.explain.CANCELLING_MS_MAX", 0)
+    monkeypatch.setattr("weft.observe.sentences.CANCELLING_MS_MAX", 0)
     told = server.post(f"{API}/runs/c-2/cancel").json
     assert told["status"] == "cancelling"
     assert told["hint"].endswith("weft cancel c-2 --force")

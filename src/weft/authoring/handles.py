@@ -18,7 +18,8 @@ from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
-from weft.observe.explain import Explanation, explain
+from weft.observe.explain import explain
+from weft.observe.explanation import Explanation
 from weft.runtime.door import Door
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.runs import Ending

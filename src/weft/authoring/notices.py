@@ -16,7 +16,7 @@ from weft.core.ids import RunId, RunUid, Seq
 from weft.core.run.state import Held, State
 from weft.core.visible import visible_line
 from weft.errors import Diverged, ForeignAwait, WeftError
-from weft.observe.explain import resume_hint
+from weft.observe.sentences import hold_hint
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
@@ -101,7 +101,7 @@ class Notices:
         row = await door.store.directory.row(uid)
         state = await door.state(row) if row is not None else None
         if state is not None and state.held is not None:
-            hint = resume_hint(state.run_id, state.held.message)
+            hint = hold_hint(state.run_id, state.held.message)
             if hint:
                 self.say(f"{state.run_id} stopped for you. {hint}")
             _raise(state.held)

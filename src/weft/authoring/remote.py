@@ -41,7 +41,7 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
-from weft.observe.explain import Explanation
+from weft.observe.explanation import Explanation
 from weft.ports.store import RunQuery
 from weft.runtime.clock import TimeIds
 from weft.runtime.runs import Ending

@@ -9,10 +9,11 @@ import msgspec
 from weft.cli.output import age
 from weft.core.decider import Machine
 from weft.errors import RunUnreadable
-from weft.observe.explain import waiting_of
 from weft.observe.history import History
 from weft.observe.hosting import Hosting, hosting_of
 from weft.observe.progress import Progress, progress_of
+from weft.observe.sentences import idle_sentence, wait_sentence
+from weft.observe.waits import waits_of
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 
@@ -42,10 +43,10 @@ async def activity_of(door: Door, row: RunRow) -> Activity:
 
 def note_idle(history: History, activity: Activity) -> None:
     """Say of open tasks that nobody performs them, and why."""
-    for number, why in activity.hosting.idle.items():
+    for number, queue in activity.hosting.idle.items():
         operation = history.operations.get(number)
         if operation is not None and operation.status == "open":
-            operation.idle = why
+            operation.idle = idle_sentence(queue)
 
 
 def forget_idle(history: History, activity: Activity) -> None:
@@ -72,8 +73,8 @@ def _parts(machine: Machine, now: int) -> Iterator[str]:
             attempts = f", attempt {task.attempt} of {task.policy.attempts_max} after {task.last.type}: {what}"
         told.setdefault(task.step, f"{task.step}{attempts}, {age(now - task.since)}")
     if not machine.state.tasks:
-        for item in waiting_of(machine, now, HOSTED):
-            told.setdefault(item.what, f"waits for {item.what}")
+        for what in map(wait_sentence, waits_of(machine, now)):
+            told.setdefault(what, f"waits for {what}")
     parts = list(told.values())
     yield from parts[:PARTS_MAX]
     if len(parts) > PARTS_MAX:

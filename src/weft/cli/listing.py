@@ -13,9 +13,10 @@ from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import BadDuration, RunUnreadable, StoreError, UsageError
-from weft.observe.explain import waiting_of
-from weft.observe.hosting import Abouts, Hosting, living_hosts, missing_version
+from weft.observe.hosting import Abouts, living_hosts, unoffered_version
 from weft.observe.progress import Progress, progress_of
+from weft.observe.sentences import missing_sentence, wait_sentence
+from weft.observe.waits import waits_of
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
 from weft.runtime.door import Door
@@ -28,8 +29,6 @@ EVENTS_READ_MAX = 50_000
 PAGE_MAX = 1_000
 PROGRESS_MAX = 2
 UNREADABLE = "its log cannot be read"
-UNKNOWN = Hosting(is_owned=True, is_offered=True)
-"""Who works on each task is not looked up for a list."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -140,7 +139,8 @@ async def _standing(door: Door, row: RunRow, living: Abouts) -> tuple[str, list[
         return "", []
     if row.status == "held":
         return f"you: weft explain {row.id}", []
-    missing = missing_version(row, living) if row.owner not in living and row.status != "paused" else ""
+    version = unoffered_version(row, living) if row.owner not in living and row.status != "paused" else ""
+    missing = missing_sentence(row.workflow, version) if version else ""
     if not row.seq:
         return missing or "a host to take it up", []
     try:
@@ -149,8 +149,8 @@ async def _standing(door: Door, row: RunRow, living: Abouts) -> tuple[str, list[
         return str(error.context.get("waits", UNREADABLE)), []
     except StoreError:
         return "", []
-    found = waiting_of(machine, door.clock.now_ms(), UNKNOWN)
-    waits = ", ".join(item.what for item in found[:2]) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
+    found = waits_of(machine, door.clock.now_ms())
+    waits = ", ".join(map(wait_sentence, found[:2])) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
     return missing or waits, progress_of(machine)
 
 

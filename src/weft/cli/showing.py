@@ -39,9 +39,9 @@ from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
-from weft.observe.explain import Explanation, explain, held_hint
+from weft.observe.explain import explain
+from weft.observe.explanation import Explanation
 from weft.observe.history import History, Operation
-from weft.observe.hosting import host_advice
 from weft.observe.pictures import (
     Picture,
     edges_taken,
@@ -50,6 +50,7 @@ from weft.observe.pictures import (
     render_mermaid,
     render_svg,
 )
+from weft.observe.sentences import hold_hint, host_advice, unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.unreadable import NOT_UNDONE, problem_of
@@ -212,14 +213,17 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         _print_not_undone(out, history)
     elif history.held:
         out.print(Text(history.held, style="red"))
-        out.print(Text(await held_hint(door, row, history.held), style="dim"))
+        has_mail = bool(await door.store.log.inbox(row.uid))
+        out.print(Text(hold_hint(row.id, history.held, has_mail=has_mail), style="dim"))
     else:
         failing = [operation.failure for operation in history.open() if operation.failure is not None]
         if failing:
             print_traceback(out, failing[-1])
         hosting = activity.hosting
-        nobody = f"{sentence(hosting.why_not[:1].upper() + hosting.why_not[1:])} " if hosting.why_not else ""
-        advice = f"{host_advice(row, hosting)} " if hosting.missing else ""
+        why = unhosted_sentence(row.workflow, hosting)
+        nobody = f"{sentence(why[:1].upper() + why[1:])} " if why else ""
+        version = hosting.missing_version
+        advice = f"{host_advice(row.workflow, row.style, version)} " if version else ""
         out.print(Text(f"{nobody}{advice}What it waits for: weft explain {row.id}", style="dim"))
 
 

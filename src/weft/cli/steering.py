@@ -15,7 +15,7 @@ from weft.authoring.handles import Handle
 from weft.cli.entry import say
 from weft.cli.place import found
 from weft.core.ids import RunId
-from weft.observe.explain import force_hint
+from weft.observe.sentences import force_hint
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.unreadable import NOT_UNDONE
@@ -50,7 +50,8 @@ async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app
         if now.status == "cancelled" and now.fault is not None:
             say(NOT_UNDONE)
         if row.status == "cancelling" and not force:
-            hint = force_hint(await door.state(row), door.clock.now_ms())
+            state = await door.state(row)
+            hint = force_hint(row.id, door.clock.now_ms() - state.cancelled_at)
             if hint:
                 say(hint)
 

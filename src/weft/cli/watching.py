@@ -17,6 +17,7 @@ from weft.cli.showing import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
 from weft.observe.explain import explain
 from weft.observe.history import History, Operation
+from weft.observe.sentences import unhosted_sentence
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.door import Door
 from weft.runtime.unreadable import readable
@@ -116,7 +117,7 @@ class _Look:
             return ""
         if not row.seq:
             return f"pending: {(await explain(self._door, row)).summary}"
-        return hosting.why_not
+        return unhosted_sentence(row.workflow, hosting)
 
     def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
         """The tree, and below it how the run stands."""
@@ -136,8 +137,9 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
     if row.status == "paused":
         return f"weft resume {row.id}"
     hosting = activity.hosting
-    if hosting.why_not:
-        return hosting.why_not
+    why = unhosted_sentence(row.workflow, hosting)
+    if why:
+        return why
     length = f"for {age(now - (history.started or row.created_at))}"
     return "  ".join([length, *map(str, activity.progress[:PROGRESS_MAX])])
 

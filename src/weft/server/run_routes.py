@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import IdTaken, NotFound, Refused, RunFinished, UnknownWorkflow, UsageError
-from weft.observe.explain import Explanation
+from weft.observe.explanation import Explanation
 from weft.server import views
 from weft.server.endpoints import runs, starting, steering, trees
 from weft.server.identity import Scope

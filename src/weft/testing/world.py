@@ -19,7 +19,7 @@ from weft.authoring.policies import Duration
 from weft.authoring.runnable import Runnable
 from weft.core.durations import duration_ms
 from weft.errors import NotRunning, UsageError
-from weft.observe.explain import Waiting
+from weft.observe.explanation import Waiting
 from weft.runtime.door import Door
 from weft.runtime.engine import World as Surroundings
 from weft.runtime.settings import Settings

@@ -10,7 +10,8 @@ from msgspec import Raw
 
 from weft.core.ids import Millis, RunId
 from weft.errors import NotFound, RunUnreadable, StoreError
-from weft.observe.explain import Explanation, explain
+from weft.observe.explain import explain
+from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
 from weft.observe.runs import examine
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow

@@ -11,7 +11,7 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RunId
 from weft.errors import StoreError
-from weft.observe.explain import force_hint
+from weft.observe.sentences import force_hint
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.unreadable import NOT_UNDONE
 from weft.server import views
@@ -73,7 +73,7 @@ async def cancel(call: Call) -> views.Accepted:
         state = await call.door.state(row)
     except StoreError:  # it was accepted all the same
         return accepted
-    return msgspec.structs.replace(accepted, hint=force_hint(state, call.door.clock.now_ms()))
+    return msgspec.structs.replace(accepted, hint=force_hint(row.id, call.door.clock.now_ms() - state.cancelled_at))
 
 
 async def pause(call: Call) -> views.Accepted:

@@ -1,0 +1,84 @@
+"""Sentences about the path, the joins and the skipped nodes of a graph run."""
+
+from __future__ import annotations
+
+from weft.core.counting import counted
+from weft.core.values import shown
+from weft.observe.diagnosis import JoinStanding, NodeSkip, PathStep, SeenCondition, TakenEdge
+
+BRANCHES_SHOWN_MAX = 3
+BECAME = {"": ": a dead letter", "retried": ", tried again since", "discarded": ", discarded since"}
+
+
+def path_sentence(step: PathStep) -> str:
+    """Say what happened at one step of the path."""
+    failure = step.failure
+    match step.kind:
+        case "routed":
+            return _routed(step)
+        case "failed":
+            return f"{step.node} failed: {failure.message if failure is not None else ''}"
+        case "dead_letter":
+            why = f"{failure.type}: {failure.message}" if failure is not None else ""
+            return f"no edge of {step.node} took its failure ({why}){BECAME[step.became]}"
+        case "retried":
+            return "the run was tried again"
+
+
+def _routed(step: PathStep) -> str:
+    source = step.node or "the start"
+    if not step.edges:
+        return f"{source} ended here"
+    return f"{source}{' failed' if step.caught else ''} → {', '.join(map(_edge, step.edges))}"
+
+
+def _edge(edge: TakenEdge) -> str:
+    branches = f" ({counted(edge.branches, 'branch')})" if edge.branches is not None else ""
+    why = _reason(edge.condition, edge.catches)
+    return f"{edge.to}{branches}{' again' if edge.is_back else ''}{f' because {why}' if why else ''}"
+
+
+def _reason(condition: SeenCondition | None, catches: list[str] | None) -> str:
+    if condition is not None:
+        seen = ", ".join(f"{name} = {shown(value)}" for name, value in condition.seen.items())
+        return f"{condition.source}{f' ({seen})' if seen else ''}"
+    if catches is not None:
+        return f"it catches {', '.join(catches) or 'any error'}"
+    return ""
+
+
+def skip_sentence(skip: NodeSkip, *, is_over: bool) -> str:
+    """Say why a node did not run."""
+    run = "did not run" if is_over else "has not run"
+    match skip.why:
+        case "condition":
+            why = f"at {skip.at}, {_reason(skip.condition, skip.catches)} did not hold"
+        case "another_edge":
+            why = f"{skip.at} took another way before"
+        case "no_failure":
+            why = f"{skip.at} did not fail"
+        case "sources":
+            why = f"{' and '.join(skip.sources)} {run}"
+        case _:
+            why = "nothing led to it"
+    return f"{skip.node} {run}: {why}"
+
+
+def join_sentence(join: JoinStanding, *, is_over: bool) -> str:
+    """Say what a join still waits for, or what it did not get."""
+    if join.sources:
+        return f"{join.node} {'had nothing from' if is_over else 'waits for'} {', '.join(join.sources)}"
+    branches = f"{join.arrived} of {join.total} branches"
+    if not is_over:
+        return f"{join.node} has {branches} and needs {join.need}; still on their way: {_branches(join, 'open')}"
+    lost = [("failed", "failed"), ("stopped", "stopped when the run ended")]
+    told = "".join(f"; {became}: {_branches(join, status)}" for status, became in lost if status in join.missing_counts)
+    return f"{join.node} had {branches} and needed {join.need}{told}"
+
+
+def _branches(join: JoinStanding, status: str) -> str:
+    """Name the first branches of a status, each with the node that it is or was at."""
+    found = [one for one in join.missing if one.status == status][:BRANCHES_SHOWN_MAX]
+    names = ", ".join(f"branch {one.index}{f' at {one.place}' if one.place else ''}" for one in found)
+    more = join.missing_counts.get(status, 0) - len(found)
+    return f"{names}{f' and {more} more' if more else ''}"
