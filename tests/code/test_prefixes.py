@@ -11,7 +11,7 @@ import weft
 from tests.code.corpus import CONCURRENT, CORPUS, Shop, build
 from tests.code.stage import Cut, Stage, Turn, cuts, encoded, replayed
 from weft.core import events as e
-from weft.core.code.fold import EVOLVE
+from weft.core.code.style import EVENTS
 
 
 def recorded(name: str, seed: int, *, cancel: bool = False) -> tuple[weft.App, Stage]:
@@ -52,8 +52,8 @@ def test_the_corpus_uses_everything_that_code_can_record() -> None:
                 kinds.update(type(event) for event in turn.outside)
                 kinds.update(type(event) for batch in turn.code for event in batch)
     steered = {e.RunPaused, e.RunResumed, e.RunHeld, e.RunRetried, e.RunTimedOut, e.TaskLost}
-    people = {kind for kind in EVOLVE if kind.__name__ in ("AskTold", "AskEscalated", "AskReminded")}
-    assert kinds | steered | people >= set(EVOLVE)
+    people = {kind for kind in EVENTS if kind.__name__ in ("AskTold", "AskEscalated", "AskReminded")}
+    assert kinds | steered | people >= EVENTS
 
 
 @pytest.mark.parametrize("name", CONCURRENT)

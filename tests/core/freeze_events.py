@@ -15,8 +15,8 @@ import msgspec
 
 from tests.core.histories import History, Tape, play
 from weft.core import events as e
-from weft.core.code.fold import EVOLVE
 from weft.core.code.machine import CodeMachine
+from weft.core.code.style import EVENTS
 
 FOLDER = Path(__file__).parents[1] / "golden" / "events"
 HASHES = FOLDER / "HASHES"
@@ -43,7 +43,7 @@ def kind_of(event: type) -> str:
 
 
 def kinds() -> list[str]:
-    return sorted(kind_of(event) for event in EVOLVE)
+    return sorted(kind_of(event) for event in EVENTS)
 
 
 def hash_of(path: Path) -> str:

@@ -12,15 +12,18 @@ from msgspec import Raw
 from tests.core.histories import BEGIN, FAILURE, UNDO, History, Tape, check, play
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code import asks, fold, machine
+from weft.core.code import asks
 from weft.core.code.machine import CodeMachine
+from weft.core.code.style import CodeStyle
 from weft.core.effects import PerformTask, StopTask
-from weft.core.goal import fold as goal_fold
-from weft.core.goal import machine as goal_machine
-from weft.core.graph import fold as graph_fold
-from weft.core.graph import machine as graph_machine
-from weft.core.ids import EntryId
+from weft.core.goal.style import GoalStyle
+from weft.core.graph.style import GraphStyle
+from weft.core.ids import EntryId, child_uid
+from weft.core.run.decide import DECIDE
+from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
+from weft.core.run.evolve import EVOLVE
+from weft.core.run.mail import MAIL
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.errors import AlreadyDecided, BadValue, NotFound, Refused, RunFinished, WeftError
 
@@ -52,19 +55,29 @@ def kinds(events: Any) -> list[str]:
 # --- the tables --------------------------------------------------------------------------------------------------
 
 
+STYLES: tuple[Any, ...] = (CodeStyle, GraphStyle, GoalStyle)
+
+
 def test_every_event_can_be_taken_in_by_a_style() -> None:
-    assert set(fold.EVOLVE) | set(graph_fold.EVOLVE) | set(goal_fold.Fold.EVOLVE) == set(get_args(e.AnyEvent))
+    assert set[type]().union(*(style.evolve for style in STYLES)) == set(get_args(e.AnyEvent))
 
 
 def test_every_command_can_be_decided() -> None:
     known = {command for command in get_args(c.Asked) if issubclass(command, c.Ask)}
-    assert set(asks._ASKS) == known
-    styles = set(machine._DECIDE) | set(graph_machine._DECIDE) | set(goal_machine._DECIDE)
-    assert styles == set(get_args(c.AnyCommand)) - known
+    assert set(asks.ASKS) == known
+    assert set[type]().union(*(style.decide for style in STYLES)) == set(get_args(c.AnyCommand))
+
+
+def test_no_style_decides_what_the_kernel_decides() -> None:
+    for style in STYLES:
+        assert all(style.decide[command] is row for command, row in DECIDE.items())
+        assert all(style.effects[event] is row for event, row in EFFECTS.items())
+        assert all(style.evolve[event][0] is row for event, row in EVOLVE.items())
 
 
 def test_effects_and_mail_belong_to_events_that_exist() -> None:
-    assert set(machine._EFFECTS) | set(machine._MAIL) <= set(fold.EVOLVE)
+    for style in STYLES:
+        assert set(style.effects) | set(MAIL) <= set(style.evolve)
 
 
 def test_every_event_comes_back_from_its_json_as_it_was() -> None:
@@ -285,7 +298,7 @@ def test_the_uid_of_a_child_derives_from_its_parent_and_its_place_in_the_log() -
     child = c.StartChild("", "c", 1, "child", "1", "code", Raw(b"{}"), "d")
     one, two = begun(child), begun(child)
     uids = [getattr(history.log[-1][0], "uid", "") for history in (one, two)]
-    assert uids == [asks.child_uid(one.state.uid, 2)] * 2
+    assert uids == [child_uid(one.state.uid, 2)] * 2
 
 
 def test_pausing_stops_hand_outs_and_resuming_hands_out_what_is_open() -> None:

@@ -41,7 +41,7 @@ class Watched(Table):
             self.compare_counts()
 
     def compare_counts(self) -> None:
-        flow, state = self.machine.fold.flow, self.state
+        flow, state = self.machine.flow, self.state
         if flow is None or not state.begun or state.ended or state.over:
             return
         states = need_states(self.plan, state)
@@ -128,7 +128,7 @@ def test_counting_again_gives_the_counts_that_were_kept() -> None:
         draw = random.Random(seed)
         while not table.state.over:
             table.run(draw.choice(table.open_commands()), behaviour)
-            flow = table.machine.fold.flow
+            flow = table.machine.flow
             if flow is not None and not table.state.ended and not table.state.over:
                 assert counts(Flow(plan, table.state)) == counts(flow), f"seed {seed}"
 

@@ -226,7 +226,7 @@ def test_random_runs_that_failed_end_when_tried_again_and_do_nothing_twice() -> 
             table.machine = GoalMachine.restore(table.program, table.machine.snapshot())
             assert table.replayed().snapshot() == table.machine.snapshot(), f"seed {seed}"
             if not table.state.over:
-                flow = table.machine.fold.flow
+                flow = table.machine.flow
                 assert flow is not None
                 assert counts(Flow(plan, table.state)) == counts(flow), f"seed {seed}"
             table.play({} if round_ else _patient(behaviour, seed), seed=seed + round_)

@@ -58,7 +58,7 @@ def test_an_accepted_call_waits_in_nobodys_hands_and_its_answer_is_the_output() 
     (timer,) = (effect for effect in table.machine.outstanding() if isinstance(effect, ArmTimer))
     assert timer.due == 1_000 + 24 * 3_600_000
 
-    table.machine.state = restore_state(table.machine.snapshot())
+    table.machine = GraphMachine(table.machine.style.program, restore_state(table.machine.snapshot()))
     table.tell(answer)
 
     assert table.state.status == "completed"

@@ -10,8 +10,12 @@ from typing import Any
 from tests.sim.graphs import GRAPHS
 from tests.sim.mutants import MUTANTS, PLAYED_BY, Mutant, mutant, swap
 from weft.core import events as e
-from weft.core.graph import board, fold, game, machine, moves
+from weft.core.graph import board, game, moves
+from weft.core.graph.follow import Follower
+from weft.core.graph.style import GraphStyle
 from weft.core.ids import derive
+from weft.core.run import effects
+from weft.core.run.kernel import Kernel
 from weft.runtime import actor, fetch
 
 __all__ = ["MUTANTS"]
@@ -25,7 +29,7 @@ def graph_mutant(make: Callable[[], Iterator[None]]) -> Mutant:
 
 
 @contextlib.contextmanager
-def change(table: dict[Any, Any], key: Any, value: Any) -> Iterator[None]:
+def change(table: Any, key: Any, value: Any) -> Iterator[None]:
     """Put something in the place of an entry, for a while."""
     before = table[key]
     table[key] = value
@@ -44,7 +48,7 @@ def a_frame_is_dropped_before_anybody_takes_the_failure() -> Iterator[None]:
         frames = [seg.id for seg in path if seg.kind == "f" and seg.id in self.state.frames]
         return (frames[-1] if frames else ""), failure
 
-    with swap(machine.GraphMachine, "_who_takes", nearest):
+    with swap(Follower, "_who_takes", nearest):
         yield
 
 
@@ -56,13 +60,13 @@ def a_dropped_branch_is_not_undone() -> Iterator[None]:
 
 @graph_mutant
 def a_graph_completes_before_its_losers_are_undone() -> Iterator[None]:
-    follow = machine.GraphMachine.follow
+    follow = Follower.follow
 
     def hasty(self: Any, env: Any) -> Any:
         hurried = self.state.begun and not (self.state.tokens or self.state.ended or self.state.over)
         return self._complete(env) if hurried else follow(self, env)
 
-    with swap(machine.GraphMachine, "follow", hasty):
+    with swap(Follower, "follow", hasty):
         yield
 
 
@@ -109,13 +113,18 @@ def a_late_branch_is_not_merged() -> Iterator[None]:
 
 @graph_mutant
 def effects_of_a_dropped_token_are_performed() -> Iterator[None]:
-    with change(machine._EFFECTS, e.NodeRouted, lambda machine, event: ()):
+    with swap(effects, "stopped", lambda state: []):
         yield
 
 
 @graph_mutant
 def a_child_of_a_dropped_token_is_not_told() -> Iterator[None]:
-    with change(machine._MAIL, e.NodeRouted, lambda machine, event: ()):
+    mail = Kernel.mail
+
+    def silent(self: Any, event: Any) -> Any:
+        return () if isinstance(event, e.NodeRouted) else mail(self, event)
+
+    with swap(Kernel, "mail", silent):
         yield
 
 
@@ -152,14 +161,15 @@ def names_of_tokens_follow_from_nothing() -> Iterator[None]:
 
 @graph_mutant
 def a_retry_loses_tokens() -> Iterator[None]:
-    retried = fold.EVOLVE[e.RunRetried]
+    shared, retried = GraphStyle.evolve[e.RunRetried]
+    assert retried is not None
 
-    def losing(graph: Any, state: Any, event: Any, at: int) -> None:
-        retried(graph, state, event, at)
+    def losing(self: Any, event: Any) -> None:
+        retried(self, event)
         for token_id in event.tokens:
-            del state.tokens[token_id]
+            del self.state.tokens[token_id]
 
-    with change(fold.EVOLVE, e.RunRetried, losing):
+    with change(GraphStyle.evolve, e.RunRetried, (shared, losing)):
         yield
 
 

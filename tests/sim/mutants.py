@@ -197,10 +197,11 @@ def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
 def undo_oldest_first() -> Iterator[None]:
     follow = lifecycle.follow
 
-    def backwards(state: Any) -> Any:
+    def backwards(run: Any, env: Any) -> Any:
+        state = run.state
         if state.undo and len(state.undo) > 1 and not state.tasks:
             state.undo.insert(0, state.undo.pop())
-        return follow(state)
+        return follow(run, env)
 
     with swap(lifecycle, "follow", backwards):
         yield
@@ -208,7 +209,7 @@ def undo_oldest_first() -> Iterator[None]:
 
 @mutant
 def a_cancelled_task_is_not_waited_for() -> Iterator[None]:
-    def dropped(state: Any, event: Any, location: str) -> bool:
+    def dropped(state: Any, event: Any, place: str) -> bool:
         child = state.children.get(event.entry)
         if child is not None:
             child.cancelled = True
@@ -231,11 +232,12 @@ def a_second_success_is_accepted() -> Iterator[None]:
             return (e.TaskSucceeded(task=report.task, output=report.output, attempt=report.attempt),)
         return decide(state, report)
 
-    def again(state: Any, event: Any, location: str) -> Any:
+    def again(run: Any, event: Any) -> Any:
+        state = run.state
         if event.task not in state.tasks:
             state.tasks[event.task] = ended[state.uid, event.task]
         ended[state.uid, event.task] = state.tasks[event.task]
-        return evolve(state, event, location)
+        return evolve(run, event)
 
     with reports_come_twice(), swap(tasks, "decide_succeeded", trusting), swap(tasks, "evolve_succeeded", again):
         yield

@@ -74,7 +74,7 @@ def _row(machine: GoalMachine, step: str, operation: Operation | None, *, indent
 
 
 def _lacks(machine: GoalMachine, step: str) -> list[str]:
-    flow = machine.fold.flow
+    flow = machine.flow
     node = flow.steps.get(step) if flow is not None else None
     return [need.fact.name for need in node.needs if need.undecided] if node is not None else []
 

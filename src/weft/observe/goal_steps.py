@@ -13,13 +13,13 @@ from weft.observe.diagnosis import ExcludedStep, PendingNeed, StepStanding
 
 def steps_of(machine: GoalMachine, health: Mapping[str, Checkup]) -> list[StepStanding]:
     """Return all steps of the plan, in its order."""
-    flow = machine.fold.flow
+    flow = machine.flow
     return [_standing(step, health.get(step.id)) for step in flow.by_index[:]] if flow is not None else []
 
 
 def excluded_from(machine: GoalMachine) -> list[ExcludedStep]:
     """Return the steps that were not planned, with the reason."""
-    flow = machine.fold.flow
+    flow = machine.flow
     excluded = flow.plan.excluded if flow is not None else {}
     return [ExcludedStep(step, one.why, list(one.by)) for step, one in excluded.items()]
 

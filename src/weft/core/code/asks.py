@@ -6,7 +6,7 @@ Each ask becomes one event, or two if it is answered at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from weft.core import commands as c
 from weft.core import events as e
@@ -14,13 +14,28 @@ from weft.core.code.locations import compact, key_of, registered
 from weft.core.code.state import CodeIndex, CodeState
 from weft.core.ids import EntryId, child_uid, tenant_prefix
 from weft.core.run.env import Env
-from weft.core.run.lifecycle import refuse_retry
 from weft.core.run.messages import decide_taken, waiting_messages
 from weft.errors import Failure, NotFound, WeftError
 
 
-def decide(state: CodeState, index: CodeIndex, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
+class Indexed(Protocol):
+    @property
+    def index(self) -> CodeIndex: ...
+
+
+class Code(Protocol):
+    """A code run, as its commands see it."""
+
+    @property
+    def state(self) -> CodeState: ...
+
+    @property
+    def style(self) -> Indexed: ...
+
+
+def decide(code: Code, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
     """The events of an ask. Names that the registry lacks come with its first event."""
+    state, index = code.state, code.style.index
     add: list[str] = []
     base = index.paths.get(ask.scope)
     if base is None:
@@ -29,7 +44,7 @@ def decide(state: CodeState, index: CodeIndex, ask: c.Ask, env: Env) -> Sequence
             index.paths[ask.scope] = base
     number = registered(ask.name, index.name_ids, add)
     path = [*base, number] if ask.n == 1 else [*base, number, -ask.n]
-    events = _ASKS[type(ask)](state, ask, path, add, env)
+    events = ASKS[type(ask)](state, ask, path, add, env)
     leaving = _LEAVING.get(type(ask))
     return events if leaving is None else (*_let_go(state, index, leaving(ask)), *events)
 
@@ -134,7 +149,7 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], en
     return (event,)
 
 
-_ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str], Env], Sequence[e.AnyEvent]]] = {
+ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str], Env], Sequence[e.AnyEvent]]] = {
     c.ScheduleTask: _task,
     c.SetTimer: lambda _, ask, path, add, __: (e.TimerSet(at=path, add=add, due=ask.due),),
     c.AwaitMessages: _messages,
@@ -172,10 +187,6 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
 
     ``start`` also drops all that began after it.
     """
-    if command.start:
-        refuse_retry(state, "tried again from there", held=True)
-    else:
-        refuse_retry(state)
     first = _first_at(state, index, command.start) if command.start else 0
     undone = set(state.undone)
     dropped = [

@@ -26,9 +26,6 @@ METADATA = ("flow_id", "run_id", "step_id", "receipt_token", "key", "parent_flow
 COMPENSATE = ".compensate"
 """The undo of an HTTP step is called like the step, with this behind."""
 
-ASYNC_MS = 24 * 3_600_000
-"""How long asynchronous work may take to answer if its step does not say."""
-
 
 class Script(msgspec.Struct, frozen=True):
     """An expression of an author: CEL, jpath, Lua or Ale. jpath looks at `value` alone."""

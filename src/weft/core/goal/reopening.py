@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.flow import Flow
 from weft.core.goal.plan import Plan
@@ -19,18 +18,13 @@ from weft.core.run import lifecycle
 from weft.errors import Refused
 
 
-def decide_retry(state: GoalState, plan: Plan | None, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+def decide_retry(state: GoalState, plan: Plan | None) -> Sequence[e.AnyEvent]:
     """Open again what the failure has closed.
 
     Raises:
-        Refused: it has not failed, or never began.
-        RunUndone: completed work of the run, or of a step that would go on, was undone.
+        Refused: it never began.
+        RunUndone: completed work of a step that would go on was undone.
     """
-    if command.start:
-        raise Refused(f"{state.run_id} is a goal run; it is tried again where it failed.", hint="Leave out --from.")
-    lifecycle.refuse_retry(state)
-    if state.undone:
-        raise lifecycle.undone(state)
     if plan is None:
         raise Refused(f"{state.run_id} was refused before it began.", hint=lifecycle.start_anew(state))
     steps = _needed(state, plan)

@@ -20,7 +20,7 @@ from weft.core.goal.reading import contents, decode_json, decode_parts, encode_j
 from weft.core.goal.starting import Turn, complete, pump, start, turn_matches
 from weft.core.goal.state import OVER_STEP, StepRun
 from weft.core.goal.types import misfit
-from weft.core.run import lifecycle, undo
+from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.errors import BadValue, Failure
 
@@ -96,9 +96,9 @@ def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailed:
 def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     state = turn.state
     if state.reversals:
-        dropped = lifecycle.follow_dropped(state)
-        if dropped:
-            return dropped
+        newest = undo.newest(state)
+        if newest is not None:
+            return (undo.scheduled(newest),)
     if turn.flow.goals_left == 0:
         # Only what must not be interrupted, and undos, can still be under way.
         ending = state.tasks or state.parked or undo.pending(state)

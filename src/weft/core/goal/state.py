@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import NULL
-from weft.core.run.state import State, Task, Undo
+from weft.core.run.state import State, Undo
 from weft.errors import Failure
 
 StepStatus = Literal["pending", "active", "completed", "failed", "skipped"]
@@ -89,15 +89,9 @@ class GoalState(State, kw_only=True, omit_defaults=True):
     steps: dict[str, StepRun] = msgspec.field(default_factory=dict)
     places: dict[int, Place] = msgspec.field(default_factory=dict)
     """Which work item a task, child or question is."""
-    parked: dict[int, Task] = msgspec.field(default_factory=dict)
-    """Tasks in nobody's hands: they wait for their retry, or (``accepted``) for an answer from outside."""
-    accepted: dict[int, int] = msgspec.field(default_factory=dict)
     deadlines: dict[int, Window] = msgspec.field(default_factory=dict)
     dropped: list[str] = msgspec.field(default_factory=list)
     """Steps that were not over when the run failed or was cancelled."""
-    gone: list[int] = msgspec.field(default_factory=list)
-    """Of the last event: tasks, timers and questions that went with their step."""
-    gone_children: list[str] = msgspec.field(default_factory=list)
 
 
 _decoder: msgspec.json.Decoder[GoalState] = msgspec.json.Decoder(GoalState)

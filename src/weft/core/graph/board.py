@@ -7,11 +7,10 @@ from heapq import heappush
 from msgspec import Raw
 
 from weft.core.events import ABSENT, EntryCancelled
-from weft.core.graph.answers import evolve_given_up
 from weft.core.graph.model import Edge, Graph, Node
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Slot, Token, innermost_branch
 from weft.core.ids import EntryId
-from weft.core.run.lifecycle import evolve_cancelled_entry
+from weft.core.run import answers, lifecycle
 
 
 def is_open(state: GraphState, number: int) -> bool:
@@ -72,7 +71,7 @@ class Board:
         """Nobody waits for it any more. Work that can be undone is waited for, and nobody reads its answer."""
         state = self.state
         if number in state.parked:
-            if evolve_given_up(state, number):
+            if answers.give_up(state, number):
                 state.gone.append(number)
             else:
                 self._ending.append(number)
@@ -82,7 +81,7 @@ class Board:
         if child is not None and not child.cancelled:
             state.gone_children.append(child.uid)
         entry = EntryCancelled(entry=EntryId(number))
-        if number and evolve_cancelled_entry(state, entry, task.place if task is not None else ""):
+        if number and lifecycle.evolve_cancelled_entry(state, entry, task.place if task is not None else ""):
             state.gone.append(number)
         elif number in state.tasks:
             self._ending.append(number)

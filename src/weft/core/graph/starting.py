@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -24,6 +24,7 @@ from weft.core.graph.model import (
     WaitWork,
     WorkflowWork,
 )
+from weft.core.graph.program import GraphProgram
 from weft.core.graph.routing import arriving, check_field, route
 from weft.core.graph.tokens import Token
 from weft.core.ids import GOAL, EntryId, child_uid
@@ -32,10 +33,6 @@ from weft.core.run.composites import open_raw
 from weft.core.run.env import Env, MissingInputs
 from weft.core.values import encode_known as encode
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
-
-if TYPE_CHECKING:
-    from weft.core.graph.machine import GraphProgram
-
 
 HTTP = "weft.http"
 """The step that performs an HTTP request of a node."""

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import NULL
-from weft.core.run.state import State, Task
+from weft.core.run.state import State
 from weft.errors import Failure
 
 Mode = Literal["ready", "working", "routing", "failing", "queued", "joining", "parked"]
@@ -190,16 +190,11 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     agenda: list[str] = []
     """Tokens that something must be decided for: routed, failed, or to be started."""
     by_task: dict[int, str] = {}
-    parked: dict[int, Task] = {}
-    """Tasks that the far side has accepted and will answer."""
     made: int = 0
     hops: int = 0
     executed: dict[str, int] = {}
     letters: dict[str, DeadLetter] = {}
     """Failures that no edge took and nobody has discarded, by their tokens."""
-    gone: list[int] = []
-    """Of the last event: tasks, timers and questions that went with their tokens."""
-    gone_children: list[str] = []
 
 
 def seen_after(token: Token, output: Raw) -> dict[str, Seen]:

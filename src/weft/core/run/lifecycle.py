@@ -1,4 +1,4 @@
-"""From start to end: what a run's status allows, and how it ends.
+"""From start to end: how a run begins, ends, and is tried again.
 
 A run that fails or is cancelled first lets go of what is open, waits for children it told to stop and for tasks whose
 undo depends on their outcome, then undoes what was completed, newest first, and only then is over. First in the log
@@ -11,11 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from weft.core.commands import CancelRun, ReportChildEnded, StartGoal, StartRun
+from weft.core.commands import ReportChildEnded, RetryRun, StartGoal, StartRun
 from weft.core.events import (
     NULL,
     AnyEvent,
-    CancelRequested,
     ChildStarted,
     EntryCancelled,
     Parent,
@@ -23,15 +22,15 @@ from weft.core.events import (
     RunCompleted,
     RunEnding,
     RunFailed,
-    RunPaused,
-    RunResumed,
     RunStarted,
 )
 from weft.core.ids import EntryId
 from weft.core.run import undo
+from weft.core.run.env import Env
 from weft.core.run.questions import STARTED_BY
-from weft.core.run.state import State
-from weft.core.run.statuses import finished, refuse_unless
+from weft.core.run.state import Child, State
+from weft.core.run.statuses import ALLOWED, RETRY_FROM, refused
+from weft.core.run.style import Run
 from weft.core.run.tasks import must_end, remember_undo
 from weft.core.run.tree import depth_of, root_of
 from weft.errors import Failure, Refused, RunUndone
@@ -69,38 +68,6 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
     return (started, RunFailed(failure=never_began(failure, command.run_id), never_begun=True))
 
 
-def decide_cancel(state: State, command: CancelRun) -> Sequence[AnyEvent]:
-    """The code is told, once. A held run has no code to tell, and ``force`` does not ask it: the run's end begins."""
-    if state.over:
-        raise finished(state, "there is nothing to cancel")
-    if state.ended:
-        return ()
-    requested = (CancelRequested(reason=command.reason),) if state.cancelled is None else ()
-    if state.status == "held" or command.force:
-        return (*requested, *let_go(state), RunEnding())
-    return requested
-
-
-def decide_pause(state: State) -> Sequence[AnyEvent]:
-    """No new work from here on; facts are still recorded."""
-    if state.over:
-        raise finished(state, "there is nothing to pause")
-    if state.status == "paused":
-        return ()
-    refuse_unless(state.status == "running", state, "paused")
-    return (RunPaused(),)
-
-
-def decide_resume(state: State) -> Sequence[AnyEvent]:
-    """A paused or held run goes on."""
-    if state.over:
-        raise finished(state, "there is nothing to resume")
-    if state.status == "running":
-        return ()
-    refuse_unless(state.status in ("paused", "held"), state, "resumed")
-    return (RunResumed(),)
-
-
 def let_go(state: State) -> list[EntryCancelled]:
     """Nobody waits any more for what is open: tasks, timers, waits, questions and children are told."""
     numbers = sorted({*state.tasks, *state.timers, *state.waits, *state.asks, *state.children})
@@ -109,7 +76,7 @@ def let_go(state: State) -> list[EntryCancelled]:
         child = state.children.get(number)
         if child is not None and child.cancelled:
             continue
-        task = state.tasks.get(number)
+        task = state.tasks.get(number) or state.parked.get(number)
         if task is not None and (task.draining or task.undo_of):
             continue
         events.append(EntryCancelled(entry=EntryId(number), child=child.uid if child is not None else ""))
@@ -117,35 +84,33 @@ def let_go(state: State) -> list[EntryCancelled]:
 
 
 def end_of_run(state: State, failure: Failure | None) -> list[AnyEvent]:
-    """The code is over without a result: what it left open is let go, then the run ends by itself (``follow``)."""
+    """The run is over without a result: what is open is let go, then the run ends by itself (``follow``)."""
     return [*let_go(state), RunEnding(failure=failure)]
 
 
-def may_undo(state: State) -> bool:
-    """Whether all that could still change what must be undone has ended."""
-    stopping = any(child.cancelled for child in state.children.values())
-    return state.ended and not (state.over or state.tasks or stopping)
-
-
-def follow(state: State) -> Sequence[AnyEvent]:
-    """After the code's end: undo newest first, one at a time, then the end."""
+def follow(run: Run, env: Env) -> Sequence[AnyEvent]:
+    """After the end of the code (or the last token): undo newest first, one at a time, then the end."""
+    state = run.state
     if state.returned:
-        return follow_dropped(state) or _completed(state)
-    if not may_undo(state):
-        return ()
+        return follow_dropped(run, env) or _completed(state)
+    if state.over or state.tasks or any(child.cancelled for child in state.children.values()):
+        return ()  # what is still under way may change what must be undone
     if state.undo:
-        return (undo.scheduled(state.undo[-1]),)
+        return run.style.undo(state.undo[-1], env)
     if state.cancelled is not None:
         return (RunCancelled(reason=state.cancelled, not_undone=list(state.not_undone)),)
     if state.failure is None:
         return ()
-    return (RunFailed(failure=state.failure, not_undone=list(state.not_undone)),)
+    failure = state.failure
+    if state.undone and not run.style.repeats_undone:
+        failure = msgspec.structs.replace(failure, attributes={**failure.attributes, UNDONE: state.run_id})
+    return (RunFailed(failure=failure, not_undone=list(state.not_undone)),)
 
 
-def follow_dropped(state: State) -> Sequence[AnyEvent]:
+def follow_dropped(run: Run, env: Env) -> Sequence[AnyEvent]:
     """While the run goes on: undo what was dropped, one at a time."""
-    newest = undo.newest(state)
-    return () if newest is None else (undo.scheduled(newest),)
+    newest = undo.newest(run.state)
+    return () if newest is None else run.style.undo(newest, env)
 
 
 def _completed(state: State) -> Sequence[AnyEvent]:
@@ -173,36 +138,31 @@ def start_anew(state: State) -> str:
     return f"Start it anew, under another id: weft start {state.workflow} --input FILE"
 
 
-def refuse_retry(state: State, wish: str = "tried again", *, held: bool = False) -> None:
-    """Refuse to try a run again that has not failed (or is not held, where that will do), or that never began."""
+def refuse_retry(state: State, *, from_place: bool = False) -> None:
+    """Refuse to try a run again whose status does not allow it, or that never began."""
     failure = state.failure
     if state.status == "failed" and failure is not None and failure.attributes.get(NEVER_BEGAN) == state.run_id:
         why = failure.message.rstrip(".")
         raise Refused(f"{state.run_id} never began, so there is nothing to try again: {why}.", hint=start_anew(state))
-    if state.status == "failed" or (held and state.status == "held"):
+    rule = RETRY_FROM if from_place else ALLOWED[RetryRun]
+    if state.status in rule.acts:
         return
-    refuse_unless(state.status != "held", state, wish)
+    if state.status == "held":
+        raise refused(state, rule.wish)
     hint = start_anew(state) if state.over else f"What it waits for: weft explain {state.run_id}"
-    raise Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)
+    raise Refused(f"{state.run_id} is {state.status}, so it cannot be {rule.wish}.", hint=hint)
 
 
-def follow_for_good(state: State) -> Sequence[AnyEvent]:
-    """`follow`, in a style that cannot go on from work that was undone: the failure says of which run that is true."""
-    events = follow(state)
-    if not state.undone or not events or not isinstance(events[0], RunFailed):
-        return events
-    failure = events[0].failure
-    told = msgspec.structs.replace(failure, attributes={**failure.attributes, UNDONE: state.run_id})
-    return (msgspec.structs.replace(events[0], failure=told),)
-
-
-def parent_report(state: State) -> ReportChildEnded | None:
+def parent_report(state: State, parent: Parent) -> ReportChildEnded:
     """What the parent of a run that is over hears of it."""
-    if state.parent is None or not state.parent.entry:
-        return None
     return ReportChildEnded(
-        child=EntryId(state.parent.entry), status=state.status, output=state.output, failure=state.failure
+        child=EntryId(parent.entry), status=state.status, output=state.output, failure=state.failure
     )
+
+
+def child_cancelled(child: Child) -> Failure:
+    """What a parent is told of a child that was cancelled."""
+    return Failure(type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled")
 
 
 def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
@@ -231,7 +191,7 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
     return StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=event.plan)
 
 
-def evolve_started(state: State, event: RunStarted, at: int) -> None:
+def evolve_started(state: State, event: RunStarted) -> None:
     """What was asked for, as it was asked."""
     state.started = True
     state.run_id = event.run_id
@@ -243,7 +203,7 @@ def evolve_started(state: State, event: RunStarted, at: int) -> None:
     state.input = event.input
     state.defaults = event.defaults
     state.parent = event.parent
-    state.started_at = at
+    state.started_at = state.at
     state.due = event.due
     state.scheduled_at = event.scheduled_at
     state.queue = event.queue
@@ -251,22 +211,48 @@ def evolve_started(state: State, event: RunStarted, at: int) -> None:
         state.attributes = dict(event.attributes)
 
 
-def evolve_ended(state: State, event: RunEnding) -> None:
-    """The code is over: with a result, or with all that was dropped left for the run to undo."""
+def evolve_returned(state: State, event: RunEnding) -> None:
+    """The code is over with a result; what was dropped is still undone."""
     state.ended = True
     state.held = None
-    if event.output:
-        state.returned = True
-        state.output = event.output
-        return
-    state.failure = event.failure
+    state.returned = True
+    state.output = event.output
+
+
+def evolve_ending(state: State, failure: Failure | None) -> None:
+    """The run ends without a result, once all that it has done is undone."""
+    state.ended = True
+    state.held = None
+    state.failure = failure
     state.status = "rolling_back"
-    undo.join_stack(state)
+
+
+def evolve_resumed(state: State) -> None:
+    """A paused or held run goes on with what it was doing."""
+    state.held = None
+    if state.ended and not state.returned:
+        state.status = "rolling_back"
+    else:
+        state.status = "running" if state.cancelled is None else "cancelling"
+
+
+def evolve_retried(state: State) -> None:
+    """A failed run goes on. It has no deadline any more, and what was undone is other work when it is done again."""
+    state.status = "running"
+    state.ended = state.timed_out = False
+    state.failure = state.held = state.cancelled = None
+    state.due = 0
+    state.retries += 1
+    for place in state.undone:
+        state.renewed[place] = state.renewed.get(place, 0) + 1
+    state.undone, state.not_undone = [], []
 
 
 def evolve_over(state: State) -> None:
     """Nothing is open in a run that is over."""
     state.tasks = {}
+    state.parked = {}
+    state.accepted = {}
     state.timers = {}
     state.waits = {}
     state.asks = {}
@@ -278,7 +264,7 @@ def evolve_over(state: State) -> None:
     state.held = None
 
 
-def evolve_cancelled_entry(state: State, event: EntryCancelled, location: str) -> bool:
+def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> bool:
     """Close what is open under this number; True: it is gone now, not just draining."""
     number = event.entry
     task = state.tasks.get(number)
@@ -288,7 +274,7 @@ def evolve_cancelled_entry(state: State, event: EntryCancelled, location: str) -
             return False
         del state.tasks[number]
         if task.lost:
-            remember_undo(state, number, task, NULL, location)  # a hand-out that was lost may have happened
+            remember_undo(state, number, task, NULL, place)  # a hand-out that was lost may have happened
         return True
     child = state.children.get(number)
     if child is not None:

@@ -12,13 +12,12 @@ from weft.core.commands import DeliverMessage
 from weft.core.events import AnyEvent, MessageAnswered, MessageReceived, MessagesTaken
 from weft.core.ids import EntryId
 from weft.core.run.state import Message, State
-from weft.core.run.statuses import finished
+from weft.core.run.statuses import permits
 
 
 def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
     """The message is the run's; if somebody waits for it, it is taken at once."""
-    if state.over:
-        raise finished(state, f'the message "{command.name}" was not delivered')
+    permits(state, command)
     received = MessageReceived(
         id=command.id, name=command.name, body=command.body, sender=command.sender, answer=command.answer
     )
@@ -52,21 +51,21 @@ def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Mess
     return sorted((message for pool in pools for message in pool[:most]), key=lambda message: message.n)[:most]
 
 
-def evolve_message(state: State, event: MessageReceived, at: int) -> None:
+def evolve_message(state: State, event: MessageReceived) -> None:
     """Into the buffer, at the end."""
     state.arrived += 1
     message = Message(
         n=state.arrived,
         id=event.id,
         name=event.name,
-        at=at,
+        at=state.at,
         body=event.body,
         sender=event.sender,
         answer=event.answer,
     )
     state.messages.setdefault(event.name, []).append(message)
     if event.answer:
-        state.requests[event.id] = at
+        state.requests[event.id] = state.at
 
 
 def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[Message]:

@@ -129,11 +129,11 @@ def evolve_escalated(state: State, event: AskEscalated) -> None:
     question.due = 0
 
 
-def evolve_reminded(state: State, event: AskReminded, at: int) -> None:
+def evolve_reminded(state: State, event: AskReminded) -> None:
     """The next reminder is counted from this one: those that were slept through are not made up for."""
     question = state.asks[event.ask]
     question.reminded += 1
-    question.remind_at = at + question.remind_ms
+    question.remind_at = state.at + question.remind_ms
 
 
 # --- telling people ----------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def _are_all_covered(entries: Sequence[str], people: dict[str, list[str]]) -> bo
     return len(taken) >= len(set(entries))
 
 
-def evolve_answer(state: State, event: AskAnswered, at: int) -> Raw | None:
+def evolve_answer(state: State, event: AskAnswered) -> Raw | None:
     """One person's answer is noted; the decision as JSON, if it is one."""
     question = state.asks[event.ask]
     by = [*question.approvals, event.by] if event.by else list(question.approvals)
@@ -308,6 +308,6 @@ def evolve_answer(state: State, event: AskAnswered, at: int) -> Raw | None:
         "by": by if event.approved or not event.by else [event.by],
         "reason": event.reason,
         "form": event.form,
-        "at": at,
+        "at": state.at,
     }
     return Raw(_encode(answer))

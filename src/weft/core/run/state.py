@@ -14,7 +14,7 @@ from msgspec import Raw
 from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Policy, UndoPlan
 from weft.errors import Failure
 
-FOLD = 3
+FOLD = 4
 """The number of the fold. Raise it when ``evolve`` or a state's shape changes: older snapshots are then ignored."""
 
 Status = Literal[
@@ -168,6 +168,10 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     attributes: dict[str, Any] = {}
     queue: str = ""
     tasks: dict[int, Task] = {}
+    parked: dict[int, Task] = {}
+    """Tasks in nobody's hands: ``accepted`` by the far side, which will answer, or waiting for a slot to be retried."""
+    accepted: dict[int, int] = {}
+    """Parked tasks that are waited for until then."""
     timers: dict[int, int] = {}
     waits: dict[int, Wait] = {}
     asks: dict[int, Question] = {}
@@ -196,6 +200,9 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     held: Held | None = None
     retries: int = 0
     steps_done: int = 0
+    gone: list[int] = []
+    """Of the last event: tasks, timers and questions that went with what they belonged to."""
+    gone_children: list[str] = []
 
     @property
     def over(self) -> bool:

@@ -1,10 +1,85 @@
-"""Refusals by status: what a run that is over, held or of another style cannot be told to do."""
+"""Which commands a run takes in which status, and how its status may change.
+
+The tables are data: `decide` reads them, and so do the tests. A command that is not listed does not depend on the
+status, but on what is open (a task, a timer, a question, a child).
+"""
 
 from __future__ import annotations
 
-from weft.core.commands import AnyCommand
-from weft.core.run.state import State
+from typing import NamedTuple
+
+from weft.core import commands as c
+from weft.core.run.state import OVER, State, Status
 from weft.errors import Refused, RunFinished
+
+LIVE: frozenset[Status] = frozenset({"running", "paused", "cancelling", "rolling_back", "held"})
+RESTING: frozenset[str] = frozenset({"paused", "held", *OVER})
+"""In these nothing follows by itself."""
+
+
+class Allowed(NamedTuple):
+    """In which statuses a command acts, and in which it changes nothing. In all others it is refused."""
+
+    acts: frozenset[Status]
+    ignored: frozenset[Status] = frozenset()
+    wish: str = ""
+    """What the run cannot be, in the words of the refusal."""
+    over: str = ""
+    """What became of the command, in the words of the refusal by a run that is over."""
+
+
+ALLOWED: dict[type, Allowed] = {
+    c.DeliverMessage: Allowed(LIVE, over='the message "{0.name}" was not delivered'),
+    c.PauseRun: Allowed(frozenset({"running"}), frozenset({"paused"}), "paused", "there is nothing to pause"),
+    c.ResumeRun: Allowed(
+        frozenset({"paused", "held"}), frozenset({"running"}), "resumed", "there is nothing to resume"
+    ),
+    c.CancelRun: Allowed(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
+    c.HoldRun: Allowed(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled"})),
+    c.RetryRun: Allowed(frozenset({"failed"}), wish="tried again"),
+}
+RETRY_FROM = Allowed(frozenset({"failed", "held"}), wish="tried again from there")
+"""A retry that names the place to begin at also helps a held run."""
+
+TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
+    {
+        ("new", "running"),
+        ("running", "paused"),
+        ("running", "cancelling"),
+        ("running", "held"),
+        ("running", "rolling_back"),
+        ("running", "completed"),
+        ("running", "failed"),
+        ("paused", "running"),
+        ("paused", "cancelling"),
+        ("paused", "held"),
+        ("paused", "rolling_back"),  # the deadline of a run without code
+        ("held", "running"),
+        ("held", "cancelling"),
+        ("held", "rolling_back"),
+        ("cancelling", "rolling_back"),
+        ("cancelling", "held"),
+        ("cancelling", "cancelled"),  # before it began
+        ("rolling_back", "held"),
+        ("rolling_back", "failed"),
+        ("rolling_back", "cancelled"),
+        ("failed", "running"),
+    }
+)
+"""Every change of status that an event can cause."""
+
+
+def permits(state: State, command: c.AnyCommand) -> bool:
+    """Whether a command acts in the run's status; False: it changes nothing. Raises Refused, RunFinished."""
+    rule = ALLOWED[type(command)]
+    status = state.status
+    if status in rule.acts:
+        return True
+    if status in rule.ignored:
+        return False
+    if status in OVER:
+        raise finished(state, rule.over.format(command))
+    raise refused(state, rule.wish)
 
 
 def finished(state: State, consequence: str) -> RunFinished:
@@ -12,14 +87,13 @@ def finished(state: State, consequence: str) -> RunFinished:
     return RunFinished(f"{state.run_id} is {state.status}; {consequence}.", hint="", run_id=state.run_id)
 
 
-def refuse_unless(allowed: bool, state: State, wish: str) -> None:  # noqa: FBT001 - reads as a sentence at its callers
-    """Reject what the run's status does not allow."""
-    if not allowed:
-        hint = f"When its code is corrected: weft resume {state.run_id}" if state.status == "held" else ""
-        raise Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)
+def refused(state: State, wish: str) -> Refused:
+    """The refusal of a command that the run's status does not allow."""
+    hint = f"When its code is corrected: weft resume {state.run_id}" if state.status == "held" else ""
+    return Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)
 
 
-def unknown_command(run_id: str, style: str, command: AnyCommand) -> Refused:
+def unknown_command(run_id: str, style: str, command: c.AnyCommand) -> Refused:
     """The refusal of a command that runs of this style do not know."""
     words = "".join(f" {char.lower()}" if char.isupper() else char for char in type(command).__name__)
     return Refused(f"{run_id} is a {style} run; it cannot be told to{words}.")

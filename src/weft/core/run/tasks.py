@@ -15,12 +15,13 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
-from weft.core.effects import PerformTask, StopTask
+from weft.core.effects import PerformTask
 from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
 from weft.core.ids import EntryId
 from weft.core.run import undo
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.core.run.state import State, Task, Undo
+from weft.core.run.style import Run
 from weft.errors import Failure
 
 UNKNOWN = "step.outcome_unknown"
@@ -91,9 +92,12 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
     return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=retry_at),)
 
 
-def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
+def evolve_succeeded(run: Run, event: TaskSucceeded) -> Task:
     """The task leaves; what can be undone is remembered, newest last."""
+    state = run.state
     task = state.tasks.pop(event.task)
+    if task.policy.deadline_ms:
+        state.gone.append(-event.task)
     if task.undo_of:
         state.undoing = 0
         if task.dropped:
@@ -102,19 +106,16 @@ def evolve_succeeded(state: State, event: TaskSucceeded, location: str) -> Task:
             state.undone.append(task.undoes)
     else:
         state.steps_done += 1
-        remember_undo(state, event.task, task, event.output, location)
+        if task.undo is not None:
+            remember_undo(state, event.task, task, event.output, task.place or run.style.locate(event.task))
         if state.reversals:
             undo.ended(state, event.task)
     return task
 
 
-def stop_later(_: object, event: TaskSucceeded) -> Sequence[StopTask]:
-    """Nobody waits any more for the hand-out that is under way, if an earlier one has succeeded."""
-    return (StopTask(event.task),) if event.earlier else ()
-
-
-def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None:
+def evolve_failed(run: Run, event: TaskFailed) -> Task | None:
     """For good: the task leaves and is returned. Otherwise it waits for its next attempt."""
+    state = run.state
     if event.retry_at:
         task = state.tasks[event.task]
         task.attempt += 1
@@ -122,12 +123,14 @@ def evolve_failed(state: State, event: TaskFailed, location: str) -> Task | None
         task.last = event.failure
         return None
     task = state.tasks.pop(event.task)
+    if task.policy.deadline_ms:
+        state.gone += (event.task, -event.task)  # somebody may still be at work if its deadline has passed
     if task.undo_of:
         state.undoing = 0
         state.not_undone.append(f"{task.step}: {event.failure.message}")
     else:
         if event.failure.code == UNKNOWN:
-            remember_undo(state, event.task, task, NULL, location)
+            remember_undo(state, event.task, task, NULL, task.place or run.style.locate(event.task))
         undo.ended(state, event.task)
     return task
 
@@ -137,7 +140,7 @@ def must_end(task: Task) -> bool:
     return task.undo is not None or task.policy.effect == "irreversible"
 
 
-def remember_undo(state: State, number: int, task: Task, output: Raw, location: str) -> None:
+def remember_undo(state: State, number: int, task: Task, output: Raw, place: str) -> None:
     """What can be taken back goes onto the stack, newest last."""
     if task.undo is not None:
         undo = Undo(
@@ -145,7 +148,7 @@ def remember_undo(state: State, number: int, task: Task, output: Raw, location: 
             plan=task.undo,
             input=task.input,
             output=output,
-            location=location,
+            location=place,
             done=state.seq,
             kept=task.kept,
             within=task.within,
@@ -161,13 +164,13 @@ def evolve_lost(state: State, event: TaskLost) -> None:
     task.due = event.retry_at
 
 
-def evolve_undo(state: State, event: UndoScheduled, *, at: int) -> None:
+def evolve_undo(state: State, event: UndoScheduled) -> None:
     """The newest undo becomes a task of its own."""
     taken, dropped = undo.take(state, event.of)
     state.tasks[state.seq] = Task(
         step=event.step,
         input=event.input,
-        since=at,
+        since=state.at,
         policy=taken.plan.policy,
         undo_of=event.of,
         undoes=taken.location,

@@ -101,7 +101,7 @@ def end_all(state: State) -> list[Undo]:
     return left
 
 
-def join_stack(state: State) -> None:
+def join_stack(state: State, left: list[Undo]) -> None:
     """Put what is left in its place on the stack."""
-    if state.reversals:
-        state.undo = sorted([*state.undo, *end_all(state)], key=lambda undo: undo.done)
+    if left:
+        state.undo = sorted([*state.undo, *left], key=lambda undo: undo.done)

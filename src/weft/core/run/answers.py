@@ -1,7 +1,8 @@
-"""Nodes that are answered later: the far side has the call, and its answer comes as a command of its own. Pure.
+"""Work that is answered later: the far side has the call, and its answer comes as a command of its own. Pure.
 
 Once accepted, a task is *parked*: nobody here performs it, so it is never lost, and a timer ends it if no answer comes.
-A success of any attempt, or a failure of the latest, counts while the node waits; all else is late and decides nothing.
+A success of any attempt, or a failure of the latest, counts while the task is open; all else is late and decides
+nothing.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Sequence
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId
 from weft.core.run import tasks, timers
+from weft.core.run.state import State
 from weft.errors import Failure
 
 ANSWER_MS = 24 * 3_600_000
-"""How long an answer is waited for where the node does not say."""
+"""How long an answer is waited for where nothing else is said."""
 
 
-def accepted(state: GraphState, report: c.ReportWorkAccepted, now: int) -> Sequence[e.AnyEvent]:
-    """The far side has it. From its hand-out on it has its time to answer."""
+def decide_accepted(state: State, report: c.ReportWorkAccepted, now: int) -> Sequence[e.AnyEvent]:
+    """The far side has the work. From its hand-out on it has its time to answer."""
     task = state.tasks.get(report.task)
     if task is None or (task.attempt, task.delivery) != (report.attempt, report.delivery):
         return ()
@@ -28,15 +29,16 @@ def accepted(state: GraphState, report: c.ReportWorkAccepted, now: int) -> Seque
     return (e.WorkAccepted(task=report.task, due=max(now, min(due, timers.task_due(task) or due))),)
 
 
-def answered(state: GraphState, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
-    """The answer for the task of a node, also if only its outcome matters any more."""
+def decide_answered(state: State, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
+    """An answer for a task, also if only its outcome matters any more."""
     number = answer.task
     task = state.parked.get(number) or state.tasks.get(number)
     if task is None:
         return ()
     if answer.failure is None:
         return (e.TaskSucceeded(task=number, output=answer.output, attempt=task.attempt),)
-    waiting = number in state.tasks and task.due > now
+    retried = task.last is not None and task.due > now
+    waiting = number not in state.accepted if number in state.parked else retried
     latest = task.attempt - 1 if waiting else task.attempt
     if answer.attempt not in (0, latest) or (waiting and answer.retryable):
         return ()
@@ -44,7 +46,7 @@ def answered(state: GraphState, answer: c.AnswerWork, now: int) -> Sequence[e.An
     return (tasks.attempt_failed(state, task, report, now),)
 
 
-def unanswered(state: GraphState, number: EntryId, now: int) -> Sequence[e.AnyEvent]:
+def decide_unanswered(state: State, number: EntryId, message: str, now: int) -> Sequence[e.AnyEvent]:
     """The time for an answer is up: the next attempt, if there is one."""
     task = state.parked[number]
     if now < state.timers[number]:
@@ -55,7 +57,7 @@ def unanswered(state: GraphState, number: EntryId, now: int) -> Sequence[e.AnyEv
     unknown = task.policy.effect == "irreversible" or task.draining
     failure = Failure(
         type="OutcomeUnknown" if unknown else "timed_out",
-        message=f"{task.step} was accepted, and no answer came in time",
+        message=message.format(task),
         code=tasks.UNKNOWN if unknown else "timed_out",
         step=task.step,
         attempts=task.attempt,
@@ -64,25 +66,24 @@ def unanswered(state: GraphState, number: EntryId, now: int) -> Sequence[e.AnyEv
     return (tasks.attempt_failed(state, task, report, now),)
 
 
-def evolve_accepted(state: GraphState, event: e.WorkAccepted) -> None:
+def evolve_accepted(state: State, event: e.WorkAccepted) -> None:
     """In nobody's hands from now on."""
     state.parked[event.task] = state.tasks.pop(event.task)
-    state.timers[event.task] = event.due
+    state.accepted[event.task] = state.timers[event.task] = event.due
 
 
-def unpark(state: GraphState, number: int) -> None:
-    """Its end has come: it ends like any other task."""
-    task = state.parked.pop(number, None)
-    if task is not None:
-        state.tasks[number] = task
-        del state.timers[number]
+def unpark(state: State, number: int) -> bool:
+    """Take a parked task up again, as its end has come; whether it was waiting for its next attempt."""
+    state.tasks[number] = state.parked.pop(number)
+    if state.timers.pop(number, None) is not None:
         state.gone.append(number)
+    return state.accepted.pop(number, None) is None
 
 
-def evolve_given_up(state: GraphState, number: int) -> bool:
+def give_up(state: State, number: int) -> bool:
     """Nobody waits for an answer any more; False: it is waited for all the same, as its outcome matters."""
     if tasks.must_end(state.parked[number]):
         state.parked[number].draining = True
         return False
-    del state.parked[number], state.timers[number]
+    del state.parked[number], state.timers[number], state.accepted[number]
     return True

@@ -1,0 +1,301 @@
+"""Code runs: entries found by location, facts in the order of the log.
+
+An *ask* of the code is looked up by its location first; only one that is not recorded comes here as a command. What
+ends an entry (a result, a time, a message, a child's end) appends its number to ``facts``: live and on replay the code
+is told in exactly this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.code import asks, endings
+from weft.core.code.locations import readable
+from weft.core.code.state import CodeIndex, CodeState, Entry
+from weft.core.ids import CANCEL, EntryId
+from weft.core.run import lifecycle, undo
+from weft.core.run.decide import DECIDE
+from weft.core.run.effects import EFFECTS
+from weft.core.run.env import Env
+from weft.core.run.evolve import with_own
+from weft.core.run.state import Undo
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
+from weft.errors import Failure
+
+_encode = msgspec.json.Encoder().encode
+TIMED_OUT = "wait.timed_out"
+_SILENT = ("now", "random", "uuid", "version", "map", "set", "answer")
+"""What is recorded and done at once: the code is not told of it, so it is no fact."""
+_KINDS: dict[type, str] = {
+    e.TaskScheduled: "step",
+    e.TimerSet: "sleep",
+    e.MessageAwaited: "receive",
+    e.AskOpened: "ask",
+    e.ChildStarted: "child",
+}
+
+
+class CodeStyle:
+    """The entries of one code run."""
+
+    __slots__ = ("index", "state")
+
+    name = "code"
+    has_code = True
+    repeats_undone = True
+    unanswered = ""
+    effects: ClassVar[EffectRows] = EFFECTS
+    consequences = None
+    follow = None
+
+    def __init__(self, state: CodeState) -> None:
+        self.state = state
+        self.index = CodeIndex(state)
+
+    # --- what the kernel asks -------------------------------------------------------------------------------------
+
+    def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+        """The driver calls the code as soon as the run is started."""
+        return lifecycle.decide_start(self.state, command, env.now)
+
+    def locate(self, number: int) -> str:
+        entry = self.state.entries.get(number)
+        return entry.key if entry is not None else ""
+
+    def question(self, name: int | str) -> int | None:
+        number = name if isinstance(name, int) else self.index.keys.get(name)
+        entry = self.state.entries.get(number) if number is not None else None
+        return number if entry is not None and entry.kind == "ask" else None
+
+    def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+        return asks.decide_retry(self.state, self.index, command)
+
+    def let_go(self) -> Sequence[e.AnyEvent]:
+        return lifecycle.let_go(self.state)
+
+    def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
+        return (undo.scheduled(done),)
+
+    def join_undo(self, dropped: list[Undo]) -> None:
+        undo.join_stack(self.state, dropped)
+
+    def child_start(self, event: e.ChildStarted) -> c.StartRun:
+        return lifecycle.child_start(self.state, event)
+
+    # --- what the kernel tells ------------------------------------------------------------------------------------
+
+    def opened(self, event: Any) -> None:
+        """A new entry for what the code waits for."""
+        kind = _KINDS[type(event)]
+        entry = self._open(event, kind)
+        if kind == "step":
+            entry.digest = event.digest
+            entry.optional = event.policy.effect == "pure" or event.early
+        elif kind == "receive":
+            entry.due = event.due
+        elif kind == "child":
+            entry.digest = event.digest
+            entry.child = event.run_id
+            if event.refused is not None:
+                self._fail(entry, event.refused)
+
+    def settled(self, ended: Ended) -> None:
+        """The entry has its result, and the code is told of it next."""
+        entry = self.state.entries.get(ended.number)
+        if ended.how == "stopped":
+            self._stopped(entry, ended.number)
+            return
+        if entry is None or (entry.status != "open" and not self._succeeded_late(entry, ended)):
+            return
+        if ended.how == "late":
+            message = f"{entry.key} did not come in time"
+            self._fail(entry, Failure(type="TimedOut", message=message, code=TIMED_OUT))
+        elif ended.failure is not None:
+            if ended.how == "child":
+                # How it ended: a child's own failure may look like a wait of ours that timed out.
+                entry.output = Raw(_encode(ended.status))
+            self._fail(entry, ended.failure)
+        else:
+            entry.status = "done"
+            entry.output = Raw(_encode(ended.messages)) if ended.how == "messages" else ended.output
+            self.state.facts.append(ended.number)
+
+    def _succeeded_late(self, entry: Entry, ended: Ended) -> bool:
+        """Whether a task succeeded after the code had ended: a retry finds its result."""
+        return entry.status == "cancelled" and ended.how == "task" and self.state.ended and ended.failure is None
+
+    def retry_later(self, number: int, due: int) -> None:
+        """The entry waits for the next attempt."""
+
+    def _stopped(self, entry: Entry | None, number: int) -> None:
+        state = self.state
+        if entry is not None and entry.status == "open":
+            entry.status = "cancelled"
+        task = state.tasks.get(number)
+        if task is not None and task.draining and entry is not None:
+            task.place = entry.key
+        if task is not None and task.draining and not (state.timed_out or state.ended) and state.cancelled is None:
+            undo.add(state, [number], ())  # the code gave it up; what it does after all is undone
+
+    # --- entries --------------------------------------------------------------------------------------------------
+
+    def _open(self, event: Any, kind: str) -> Entry:
+        """A new entry at the event's place; its names join the registry."""
+        state, index = self.state, self.index
+        for name in event.add:
+            index.name_ids[name] = len(state.names)
+            state.names.append(name)
+        entry = Entry(id=EntryId(state.seq), key=readable(event.at, state.names), kind=kind)
+        state.entries[state.seq] = entry
+        index.add(entry)
+        return entry
+
+    def _settle(self, entry: Entry, output: Raw) -> None:
+        if entry.status == "open":
+            entry.status = "done"
+            entry.output = output
+            self.state.facts.append(entry.id)
+
+    def _fail(self, entry: Entry, failure: Failure) -> None:
+        entry.status = "failed"
+        entry.failure = failure
+        self.state.facts.append(entry.id)
+
+    def _drop_scope(self, prefix: str) -> None:
+        state = self.state
+        for number in self.index.drop(prefix):
+            self._drop(number)
+        if state.dropped > 256 and state.dropped * 2 > len(state.facts):
+            state.facts = [fact for fact in state.facts if fact == CANCEL or fact in state.entries]
+            state.dropped = 0
+
+    def _drop(self, number: int) -> None:
+        """An entry leaves the state. Its undo stays, and so does a child that was told to stop."""
+        state, index = self.state, self.index
+        entry = state.entries.pop(number, None)
+        if entry is None:
+            return
+        if index.keys.get(entry.key) == number:
+            del index.keys[entry.key]
+        task = state.tasks.get(number)
+        if task is not None and not task.draining:
+            del state.tasks[number]
+        state.timers.pop(number, None)
+        state.waits.pop(number, None)
+        state.asks.pop(number, None)
+        state.dropped += entry.status in ("done", "failed") and entry.kind not in _SILENT
+
+    # --- events ---------------------------------------------------------------------------------------------------
+
+    def _told_to_stop(self, event: e.CancelRequested | e.RunTimedOut) -> None:
+        self.state.facts.append(CANCEL)
+
+    def _retried(self, event: e.RunRetried) -> None:
+        state = self.state
+        for number in event.dropped:
+            entry = state.entries.get(number)
+            if entry is not None and entry.kind == "child":
+                state.reborn[entry.key] = state.reborn.get(entry.key, 0) + 1
+            self._drop(number)
+        # The new result of a dropped entry may lead the code past what was recorded after it.
+        first = min(event.dropped, default=state.seq)
+        for number, entry in state.entries.items():
+            if number > first:
+                entry.optional = True
+        state.facts = [fact for fact in state.facts if fact in state.entries]
+        state.dropped = 0
+        state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
+
+    def _attributes_set(self, event: e.AttributesSet) -> None:
+        self._open(event, "set").status = "done"
+        for name, value in event.attributes.items():
+            if value is None:
+                self.state.attributes.pop(name, None)
+            else:
+                self.state.attributes[name] = value
+
+    def _message_refused(self, event: e.MessageRefused) -> None:
+        entry = self.state.entries.get(event.wait)
+        if entry is not None:
+            entry.round = 1
+
+    def _message_answered(self, event: e.MessageAnswered) -> None:
+        if event.at:
+            self._open(event, "answer").status = "done"
+
+    def _value_recorded(self, event: e.ValueRecorded) -> None:
+        entry = self._open(event, event.of)
+        entry.status = "done"
+        entry.output = event.value
+
+    def _race_decided(self, event: e.RaceDecided) -> None:
+        entry = self._open(event, "race")
+        self._settle(entry, Raw(_encode(event.winner)))
+        losers = tuple(f"{entry.key}/{loser}/" for loser in event.losers)
+        self._undo_losers(losers)
+        for prefix in losers:
+            self._drop_scope(prefix)
+
+    def _undo_losers(self, prefixes: tuple[str, ...]) -> None:
+        """What the losers of a race have done is undone, once what they have under way has ended."""
+        tasks = self.state.tasks
+        numbers = [number for prefix in prefixes for number in self.index.below(prefix)]
+        if numbers:
+            draining = [number for number in numbers if number in tasks and tasks[number].draining]
+            undo.drop(self.state, draining, lambda done: done.location.startswith(prefixes), since=min(numbers))
+
+    def _loop(self, event: e.LoopTurned | e.LoopFinished) -> Entry:
+        if not event.add:
+            number = self.index.keys.get(readable(event.at, self.state.names))
+            if number is not None:
+                return self.state.entries[number]
+        return self._open(event, "loop")
+
+    def _loop_turned(self, event: e.LoopTurned) -> None:
+        entry = self._loop(event)
+        entry.round = event.round
+        entry.output = event.state
+        past = event.round - event.keep - 1
+        if past >= 0:
+            self._drop_scope(f"{entry.key}/~{past}/")
+
+    def _loop_finished(self, event: e.LoopFinished) -> None:
+        entry = self._loop(event)
+        self._drop_scope(f"{entry.key}/")
+        entry.round = event.rounds
+        self._settle(entry, event.output)
+
+    evolve: ClassVar[EvolveRows] = with_own(
+        {
+            e.CancelRequested: _told_to_stop,
+            e.RunTimedOut: _told_to_stop,
+            e.RunRetried: _retried,
+            e.AttributesSet: _attributes_set,
+            e.MessageRefused: _message_refused,
+            e.MessageAnswered: _message_answered,
+            e.ValueRecorded: _value_recorded,
+            e.RaceDecided: _race_decided,
+            e.LoopTurned: _loop_turned,
+            e.LoopFinished: _loop_finished,
+        }
+    )
+
+    decide: ClassVar[DecideRows] = {
+        **DECIDE,
+        **dict.fromkeys(asks.ASKS, asks.decide),
+        c.RefuseMessage: endings.refuse_message,
+        c.CancelEntry: endings.cancel_entry,
+        c.CompleteRun: endings.complete,
+        c.FailRun: endings.fail,
+        c.EndCancelled: endings.end_cancelled,
+    }
+
+
+EVENTS: frozenset[type] = frozenset(CodeStyle.evolve) - {e.WorkAccepted}
+"""Every event that the log of a code run can have."""

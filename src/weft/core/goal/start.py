@@ -1,0 +1,80 @@
+"""The start of a goal run: its plan comes with it, or is made here. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.goal.plan import decode_plan, encode_plan, refuse_incomplete
+from weft.core.goal.reading import GoalProgram
+from weft.core.goal.settle import given_values, misfit_of_given
+from weft.core.goal.state import GoalState
+from weft.core.run import lifecycle
+from weft.core.run.env import Env
+from weft.core.values import is_ref, parse_ref, unseal
+from weft.errors import BadPlan, BadValue, Failure, UsageError
+
+
+def decide_start(program: GoalProgram, state: GoalState, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+    """The first events of a run. Raises BadPlan, BadValue."""
+    if state.started:
+        return ()
+    if not isinstance(command, c.StartGoal) or (not bytes(command.plan) and not command.refused):
+        if command.refused:
+            return lifecycle.decide_start(state, command, env.now)
+        command = _planned(program, command, env)
+    command = msgspec.structs.replace(command, style="goal")
+    started = lifecycle.decide_start(state, command, env.now)
+    if command.refused:
+        return started
+    try:
+        _refuse_start(command, env)
+    except UsageError as error:
+        if command.parent is None:
+            raise
+        # A start that is refused makes a child that failed, so that its parent hears of it.
+        failure = Failure(type=type(error).__name__, message=str(error), code=error.code)
+        return (*started, e.RunFailed(failure=lifecycle.never_began(failure, command.run_id), never_begun=True))
+    return (*started, e.GoalPlanned(plan=command.plan))
+
+
+def _planned(program: GoalProgram, command: c.StartRun, env: Env) -> c.StartGoal:
+    """A start that was made where the goals are not known: it is planned here."""
+    stored = bytes(command.input)
+    body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
+    goals = command.goals if isinstance(command, c.StartGoal) else ()
+    plan = program.plan(list(given_values(body)), goals) if body is not None else None
+    if plan is None:
+        raise BadPlan(
+            f"{command.run_id} is a goal run and comes without a plan.",
+            hint="Start it with a plan.",
+            code="goal.no_goal",
+        )
+    fields = {field: getattr(command, field) for field in c.StartRun.__struct_fields__}
+    return c.StartGoal(**fields, plan=msgspec.Raw(encode_plan(plan)))
+
+
+def _refuse_start(command: c.StartGoal, env: Env) -> None:
+    try:
+        plan = decode_plan(command.plan)
+    except msgspec.DecodeError as error:
+        raise BadPlan(f"The plan cannot be read: {error}.", code="goal.bad_plan") from error
+    refuse_incomplete(plan)
+    stored = bytes(command.input)
+    body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
+    if body is None:
+        return  # it is looked into when it is there, before anything begins
+    given = given_values(body)
+    lacking = [name for name in plan.given if name not in given]
+    if lacking:
+        raise BadPlan(
+            f"The plan was made with {', '.join(lacking)} given, and the run is not.",
+            hint="Plan again from what is given.",
+            code="goal.missing",
+        )
+    wrong = misfit_of_given(plan, given, env)
+    if wrong is not None:
+        raise BadValue(f"{wrong[0].upper()}{wrong[1:]}.", code="value.wrong_type")

@@ -1,0 +1,339 @@
+"""Goal runs: facts enter by commands, and all that follows from them by `settle`.
+
+What came from outside is recorded and, where an item fails for good, that its step has failed. ``follow`` works out
+everything else, one thing at a time; only ``follow`` may ask the shell for something (``MissingInputs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.goal import answers
+from weft.core.goal.binding import Bound
+from weft.core.goal.definitions import AskWay, GoalWay
+from weft.core.goal.flow import Flow
+from weft.core.goal.items import Items
+from weft.core.goal.nodes import StepNode
+from weft.core.goal.outputs import BAD_OUTPUT, ITEM
+from weft.core.goal.plan import Plan, decode_plan, encode_plan
+from weft.core.goal.reading import GoalProgram
+from weft.core.goal.reopening import decide_retry, reopen
+from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events
+from weft.core.goal.start import decide_start
+from weft.core.goal.starting import Turn
+from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
+from weft.core.run import lifecycle, questions, undo
+from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
+from weft.core.run.effects import EFFECTS, armed, perform
+from weft.core.run.env import Env
+from weft.core.run.evolve import with_own
+from weft.core.run.state import Undo
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
+from weft.core.values import is_ref, seal, unseal
+
+
+class GoalStyle:
+    """The plan, the facts and the steps of one goal run."""
+
+    name = "goal"
+    has_code = False
+    repeats_undone = False
+    unanswered = "timed_out"
+    effects: ClassVar[EffectRows] = {
+        **EFFECTS,
+        e.WorkResumed: lambda run, event: (perform(run, event.task),),
+        e.DeadlineSet: armed,
+    }
+
+    def __init__(self, program: GoalProgram, state: GoalState) -> None:
+        self.program = program
+        self.state = state
+        self.items = Items(state)
+        if bytes(state.plan) != b"null":
+            self.items.flow = Flow(decode_plan(state.plan), state)
+        self._bound: dict[str, Bound] = {}
+        self._turn: Turn | None = None
+
+    @property
+    def flow(self) -> Flow | None:
+        """The counts of the run, from its plan on."""
+        return self.items.flow
+
+    # --- what the kernel asks -------------------------------------------------------------------------------------
+
+    def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+        return decide_start(self.program, self.state, command, env)
+
+    def consequences(self, events: Sequence[e.AnyEvent], env: Env) -> Sequence[e.AnyEvent]:
+        return answers.consequences(self.items, self.program, events, env)
+
+    def follow(self, env: Env) -> Sequence[e.AnyEvent]:
+        flow = self.items.flow
+        if flow is None:
+            return ()
+        turn = self._turn
+        if turn is None or turn.flow is not flow:
+            turn = self._turn = Turn(self.program, flow, env, self._bound)
+        turn.env = env
+        return next_events(turn) if self.state.begun else begin(turn)
+
+    def locate(self, number: int) -> str:
+        """The step, with the item of a fan-out; or the optional fact that a step waits for."""
+        place = self.state.places.get(number)
+        if place is not None:
+            return self.items.shown(place)
+        window = self.state.deadlines.get(number)
+        return f"{window.step}.{window.fact}" if window is not None else ""
+
+    def question(self, name: int | str) -> int | None:
+        """The question of a step, or of one item of its fan-out as ``location`` gives it."""
+        if isinstance(name, int):
+            return name
+        state = self.state
+        places = {number: self.locate(number) for number in state.asks}
+        places = {number: place for number, place in places.items() if name in (place, state.places[number].step)}
+        if not places and not state.over and self._was_asked(name):
+            raise questions.already_decided(state, name)
+        return questions.find_open(state, name, places)
+
+    def _was_asked(self, name: str) -> bool:
+        """Whether a step, or this item of its fan-out, has asked a question."""
+        step, _, item = name.partition("[")
+        run, flow = self.state.steps.get(step), self.items.flow
+        if run is None or flow is None or not isinstance(flow.steps[step].definition.way, AskWay):
+            return False
+        index = int(item[:-1]) if item[:-1].isdecimal() else 0
+        return index < run.index_next
+
+    def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+        return decide_retry(self.state, self.items.flow.plan if self.items.flow is not None else None)
+
+    def let_go(self) -> Sequence[e.AnyEvent]:
+        """Nothing is told one by one: what is open goes with its step."""
+        return ()
+
+    def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
+        return (undo.scheduled(done),)
+
+    def join_undo(self, dropped: list[Undo]) -> None:
+        """Steps that are not over are dropped. What was dropped is undone first, then completed steps, newest first."""
+        state = self.state
+        for step, run in state.steps.items():
+            if run.status not in OVER_STEP:
+                self.items.drop(run)
+                state.undo.extend(run.undo)
+                run.undo = []
+                run.status, run.why = "skipped", RUN_OVER
+                state.dropped.append(step)
+        state.undo.extend(dropped)
+        self._bound.clear()
+
+    def child_start(self, event: e.ChildStarted) -> c.StartRun:
+        start = lifecycle.child_start(self.state, event)
+        place = self.state.places[self.state.seq]
+        assert self.items.flow is not None
+        plan = self.items.flow.plan
+        if not isinstance(plan.steps[place.step].way, GoalWay):
+            return start
+        inside = Raw(encode_plan(plan.children[place.step]))
+        return c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=inside)
+
+    # --- what the kernel tells ------------------------------------------------------------------------------------
+
+    def opened(self, event: Any) -> None:
+        self.items.begin(event)
+
+    def settled(self, ended: Ended) -> None:
+        if ended.how == "timer":
+            self.items.come_due(ended.number)
+        else:
+            self.items.settled(ended)
+
+    def retry_later(self, number: int, due: int) -> None:
+        self.items.park(number, due)
+
+    # --- events ---------------------------------------------------------------------------------------------------
+
+    def _planned(self, event: e.GoalPlanned) -> None:
+        state = self.state
+        state.plan = event.plan
+        plan = decode_plan(event.plan)
+        state.steps = {step: StepRun() for step in plan.steps}
+        stored = bytes(state.input)
+        if not is_ref(stored):
+            given = given_values(unseal(stored))
+            state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
+        state.begun = not is_ref(stored) and not _looks_into(plan, state)
+        self._count_anew(plan)
+
+    def _given(self, event: e.FactsGiven) -> None:
+        state = self.state
+        values = event.values or {name: found[0].value for name, found in state.facts.items()}
+        state.facts = {
+            name: [Value(value, matched=event.matched.get(name, []), broken=event.broken.get(name, {}))]
+            for name, value in values.items()
+        }
+        state.begun = True
+        self._count_anew(decode_plan(state.plan))
+
+    def _count_anew(self, plan: Plan) -> None:
+        self.items.flow = Flow(plan, self.state)
+        self._close_settled()
+
+    def _over(self, event: e.RunCompleted | e.RunFailed | e.RunCancelled) -> None:
+        self.state.deadlines, self.state.places = {}, {}
+        if self.items.flow is not None:
+            self.items.flow.let_go()
+
+    def _retried(self, event: e.RunRetried) -> None:
+        state = self.state
+        state.dropped = []
+        for step in event.steps:
+            reopen(state.steps[step])
+        self._count_anew(decode_plan(state.plan))
+
+    def _node(self, step: str) -> StepNode:
+        assert self.items.flow is not None
+        return self.items.flow.steps[step]
+
+    def _step_started(self, event: e.StepStarted) -> None:
+        assert self.items.flow is not None
+        node = self._node(event.step)
+        run = node.run
+        run.status = "active"
+        run.inputs = event.inputs
+        run.items = run.left = event.work_items
+        run.fan_out = event.fan_out
+        for fact in list(run.windows):
+            self.items.close_window(run, fact)
+        self.items.flow.step_started(node)
+        self._close_settled()
+
+    def _attribute_set(self, event: e.AttributeSet) -> None:
+        assert self.items.flow is not None
+        value = Value(event.value, event.provider, event.matched, event.broken)
+        self.state.facts.setdefault(event.name, []).append(value)
+        self.items.flow.value_set(event.name, value)
+        self._close_settled()
+
+    def _step_completed(self, event: e.StepCompleted) -> None:
+        node = self._node(event.step)
+        run = node.run
+        run.gave = sorted(event.outputs)
+        if node.goal:
+            run.outputs = event.outputs
+        self.state.undo.extend(run.undo)
+        self._leave(node, "completed")
+
+    def _step_failed(self, event: e.StepFailed) -> None:
+        node = self._node(event.step)
+        run = node.run
+        run.why = event.failure.message
+        run.failure = event.failure
+        if event.failure.code == "input_lost":
+            run.lost = event.unsatisfied[0]
+        bad = event.failure.attributes.get(ITEM) if event.failure.code == BAD_OUTPUT else None
+        if isinstance(bad, int) and run.results.pop(bad, None) is not None:
+            run.ended.append(bad)
+        self._take_back(run)
+        self._leave(node, "failed")
+
+    def _step_skipped(self, event: e.StepSkipped) -> None:
+        node = self._node(event.step)
+        node.run.why = event.reason
+        self._take_back(node.run)
+        self._leave(node, "skipped")
+
+    def _take_back(self, run: StepRun) -> None:
+        """Undo what the items of a step have done, once those under way have ended."""
+        self.items.drop(run)
+        undo.add(self.state, run.open.values(), run.undo)
+
+    def _leave(self, node: StepNode, status: Any) -> None:
+        flow = self.items.flow
+        assert flow is not None
+        run = node.run
+        run.status = status
+        run.undo, run.due = [], []
+        flow.judged.pop(node.id, None)
+        if status == "completed":
+            run.inputs, run.ended = e.NULL, []
+            if not node.goal:
+                run.results = {}
+        flow.step_over(node)
+        self._bound.pop(node.id, None)
+        self._close_settled()
+
+    def _deadline_set(self, event: e.DeadlineSet) -> None:
+        state = self.state
+        state.timers[state.seq] = event.due
+        state.deadlines[state.seq] = Window(event.step, event.name)
+        state.steps[event.step].windows[event.name] = state.seq
+
+    def _deadline_passed(self, event: e.DeadlinePassed) -> None:
+        assert self.items.flow is not None
+        node = self._node(event.step)
+        need = next(need for need in node.needs if need.fact.name == event.name)
+        self.items.flow.freeze(need, len(self.state.facts.get(event.name, ())))
+        self.items.close_window(node.run, event.name)
+        self.items.flow.work_through()
+        self._close_settled()
+
+    def _close_settled(self) -> None:
+        """Optionals that were waited for and are decided now are waited for no longer."""
+        flow = self.items.flow
+        if flow is not None and flow.settled_windows:
+            for run, fact in flow.settled_windows:
+                self.items.close_window(run, fact)
+            flow.settled_windows = []
+
+    def _work_skipped(self, event: e.WorkSkipped) -> None:
+        self.items.skip(event)
+
+    def _work_resumed(self, event: e.WorkResumed) -> None:
+        self.items.resume(event)
+
+    def _work_recalled(self, event: e.WorkRecalled) -> None:
+        """It says where the success that follows comes from, and changes nothing."""
+
+    evolve: ClassVar[EvolveRows] = with_own(
+        {
+            e.RunCompleted: _over,
+            e.RunFailed: _over,
+            e.RunCancelled: _over,
+            e.RunRetried: _retried,
+            e.GoalPlanned: _planned,
+            e.FactsGiven: _given,
+            e.StepStarted: _step_started,
+            e.AttributeSet: _attribute_set,
+            e.StepCompleted: _step_completed,
+            e.StepFailed: _step_failed,
+            e.StepSkipped: _step_skipped,
+            e.DeadlineSet: _deadline_set,
+            e.DeadlinePassed: _deadline_passed,
+            e.WorkSkipped: _work_skipped,
+            e.WorkResumed: _work_resumed,
+            e.WorkRecalled: _work_recalled,
+        }
+    )
+
+    decide: ClassVar[DecideRows] = {
+        **DECIDE,
+        **DECIDE_ANSWERS,
+        c.StartGoal: DECIDE[c.StartRun],
+        c.RecallWork: answers.decide_recalled,
+    }
+
+
+def _looks_into(plan: Plan, state: GoalState) -> bool:
+    """Whether a match asks for a given value."""
+    return any(
+        need.match is not None and fact in state.facts
+        for definition in plan.steps.values()
+        for fact, need in definition.needs.items()
+    )

@@ -1,0 +1,250 @@
+"""What a graph run does by itself: tokens are routed, what arrives is started, and a run without tokens is over.
+
+Conditions are evaluated here, and what they saw is recorded. `evolve` plays the token game with the choices that the
+events recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from weft.core import events as e
+from weft.core import values
+from weft.core.graph import starting
+from weft.core.graph.binding import View
+from weft.core.graph.defaults import has_defaults, with_defaults
+from weft.core.graph.game import not_enough
+from weft.core.graph.model import START, AskWork, ReceiveWork
+from weft.core.graph.program import GraphProgram
+from weft.core.graph.routing import route, route_failure
+from weft.core.graph.tokens import GraphState, Path, Token
+from weft.core.ids import EntryId
+from weft.core.run import lifecycle, messages, undo
+from weft.core.run.composites import is_plain, items, leaf, open_raw
+from weft.core.run.env import Env
+from weft.core.run.state import Undo
+from weft.errors import Failure, WeftError
+
+HOPS_MAX = 100_000
+TOKENS_MAX = 100_000
+FAN_OUT_MAX = 20_000
+
+
+def joining(state: GraphState, key: str) -> str:
+    """The node of a join that waits with a deadline."""
+    return state.frames[key[1:]].fan_in if key[0] == "f" else state.slots[key[1:]].node
+
+
+class Follower:
+    """Works out the next thing that must happen by itself in one run."""
+
+    def __init__(self, program: GraphProgram, state: GraphState) -> None:
+        self.program = program
+        self.graph = program.graph
+        self.state = state
+        self._refs: dict[str, tuple[Any, Raw]] = {}
+
+    def follow(self, env: Env) -> Sequence[e.AnyEvent]:
+        """The next thing that must happen by itself. Raises MissingInputs."""
+        state = self.state
+        if not state.begun:
+            return self._begin(env)
+        if state.unarmed:
+            return (self._deadline(state.unarmed[0], env.now),)
+        if state.reversals:
+            dropped = undo.newest(state)
+            if dropped is not None:
+                return self.undo(dropped, env)
+        for token_id in state.agenda:
+            token = state.tokens.get(token_id)
+            if token is not None:
+                return self._attend(token, env)
+        if not state.tokens:
+            # Only what was dropped can still be ending, or being undone.
+            waits = state.tasks or state.parked or undo.pending(state)
+            return () if waits else self._complete(env)
+        if not (state.tasks or state.timers or state.asks or state.children or state.waits):
+            return lifecycle.end_of_run(state, self._deadlock())
+        return ()
+
+    def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
+        filled = self._with_defaults(env)
+        wrong = self._misfit(self.graph.input, filled or self.state.input, env)
+        if wrong is not None:
+            message = f"the input of {self.graph.name} does not fit: {wrong}"
+            failure = Failure(type="BadValue", message=message, code="bad_input")
+            return lifecycle.end_of_run(self.state, lifecycle.never_began(failure, self.state.run_id))
+        return (e.NodeRouted(taken=[e.Taken(name) for name in self.graph.start], output=filled),)
+
+    def _with_defaults(self, env: Env) -> Raw:
+        """The input with what it leaves to defaults, if it leaves anything. Raises MissingInputs."""
+        if not has_defaults(self.graph.input):
+            return e.ABSENT
+        given = open_raw(self.state.input, env.blob)
+        filled = with_defaults(self.graph.input, given)
+        return e.ABSENT if filled is given else env.keep(values.encode(filled, what=f"{self.graph.name} is given"))
+
+    def _deadline(self, key: str, now: int) -> e.TimerSet:
+        """The timer of a join that has its first arrival."""
+        node = joining(self.state, key)
+        deadline = self.graph.nodes[node].deadline
+        assert deadline is not None
+        return e.TimerSet(node=node, join=key, due=now + deadline.ms)
+
+    def _misfit(self, schema: dict[str, Any] | None, raw: Raw, env: Env) -> str | None:
+        if schema is None:
+            return None
+        return env.check(schema, bytes(raw) if is_plain(raw) else values.encode(open_raw(raw, env.blob)))
+
+    def _attend(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+        match token.mode:
+            case "routing":
+                return self._route(token, env)
+            case "failing":
+                return self._route_failure(token, env)
+        begun = starting.start(self.program, self.view(token, token.value, env, error=token.error))
+        passed = begun[-1]
+        limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
+        return begun if limit is None else lifecycle.end_of_run(self.state, limit)
+
+    def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+        work = self.graph.nodes[token.node].work
+        if isinstance(work, ReceiveWork) and (wrong := starting.misfit_message(work, token, env)) is not None:
+            refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
+            return (refused, *messages.refusal(self.state, token.message, wrong))
+        output = starting.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
+        found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
+        if found.failure is not None:
+            failed = e.NodeFailed(
+                node=token.node, token=token.id, failure=found.failure, writes=found.writes, output=output
+            )
+            return (failed,)
+        limit = self._limit(found.taken)
+        if limit is not None:
+            return lifecycle.end_of_run(self.state, limit)
+        event = e.NodeRouted(
+            node=token.node,
+            token=token.id,
+            taken=found.taken,
+            writes=found.writes,
+            verdicts=found.verdicts,
+            skips=found.skips,
+            arrival=found.arrival,
+            output=output,
+        )
+        return (event,)
+
+    def _route_failure(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+        view = self.view(token, token.value, env, error=token.failure)
+        found = route_failure(self.graph, view, self.program.reader)
+        if found.failure is None:
+            caught = e.NodeRouted(
+                node=token.node, token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True
+            )
+            return (caught,)
+        taker, raised = self._who_takes(token.path, found.failure, env)
+        other = None if raised == found.failure else raised
+        return (e.FailureRaised(node=token.node, token=token.id, failure=found.failure, taker=taker, raised=other),)
+
+    def _who_takes(self, path: Path, failure: Failure, env: Env) -> tuple[str, Failure]:
+        """The frame that takes a failure which goes along a path, inside out, and the failure as it gets there.
+
+        Nothing has changed yet: if nobody takes it ("") the run keeps all that it has.
+        """
+        for seg in reversed(path):
+            frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
+            if frame is None or not frame.fan_in:
+                continue
+            node = self.graph.nodes[frame.fan_in]
+            assert node.fan_in is not None
+            need = node.fan_in.need
+            arriving = failure
+            if frame.fired:
+                return frame.id, failure
+            if need.kind != "all":
+                wanted = need.of(frame.total)
+                if len(frame.arrived) + frame.total - frame.settled - 1 >= wanted:
+                    return frame.id, failure
+                failure = not_enough(frame, wanted, {**frame.failed, seg.n: failure})
+            asked = Token(id="", node=node.id, path=frame.path, seen=frame.seen)
+            found = route_failure(self.graph, self.view(asked, e.NULL, env, error=failure), self.program.reader)
+            if found.failure is None:
+                return frame.id, arriving
+            failure = found.failure
+        return "", failure
+
+    def undo(self, newest: Undo, env: Env) -> Sequence[e.AnyEvent]:
+        """Undo it with its recorded input and result, or with what the document says."""
+        if newest.plan.takes is not None:
+            return (undo.scheduled(newest),)
+        state = self.state
+        node = newest.location.rpartition("/")[0]
+        token = Token(id="", node=node, path=[])
+        of = EntryId(newest.task)
+        try:
+            view = self.view(token, newest.output, env)
+            view.kept = items(leaf(newest.kept))
+            given = starting.undo_input(self.program, view)
+        except WeftError as error:
+            failure = Failure(type=error.code, message=error.message, code=error.code, step=newest.plan.step)
+            scheduled = e.UndoScheduled(of=of, step=newest.plan.step, input=e.NULL)
+            return (scheduled, e.TaskFailed(task=EntryId(state.seq + 1), failure=failure))
+        return (e.UndoScheduled(of=of, step=newest.plan.step, input=given),)
+
+    def view(self, token: Token, output: Raw, env: Env, *, error: Failure | None = None) -> View:
+        """What expressions see from where a token is."""
+        return View(
+            graph=self.graph,
+            state=self.state,
+            token=token,
+            output=output,
+            env=env,
+            data=self.state.data,
+            error=error,
+            refs=self._refs,
+        )
+
+    def _limit(self, taken: Sequence[e.Taken]) -> Failure | None:
+        limits = self.graph.limits
+        made = 0
+        for one in taken:
+            made += len(one.items) if one.items is not None else self.graph.edges[one.edge].copies or 1
+        for name, value, most in (
+            ("hops", self.state.hops + 1, limits.hops or HOPS_MAX),
+            ("tokens", len(self.state.tokens) + made, limits.tokens or TOKENS_MAX),
+            ("fan_out", made, limits.fan_out or FAN_OUT_MAX),
+        ):
+            if value > most:
+                return Failure(type="limit", message=f"the limit of {most} {name} is reached", code="limit")
+        return None
+
+    def _complete(self, env: Env) -> Sequence[e.AnyEvent]:
+        try:
+            raw = self._result(env)
+        except WeftError as error:
+            failure = Failure(type=error.code, message=error.message, code=error.code)
+            return lifecycle.end_of_run(self.state, failure)
+        wrong = self._misfit(self.graph.result, Raw(raw), env)
+        if wrong is not None:
+            message = f"the output of {self.graph.name} does not fit: {wrong}"
+            return lifecycle.end_of_run(self.state, Failure(type="BadValue", message=message, code="bad_output"))
+        return (e.RunCompleted(output=env.keep(raw), not_undone=list(self.state.not_undone)),)
+
+    def _result(self, env: Env) -> bytes:
+        view = self.view(Token(id="", node=START, path=[]), e.NULL, env)
+        expr = self.graph.output
+        found = view.bind_state() if expr is None else self.program.reader.template(expr.source, view.bind(expr))
+        return values.encode(found, what=f"{self.graph.name} gives")
+
+    def _deadlock(self) -> Failure:
+        waiting = []
+        for slot in self.state.slots.values():
+            node = self.graph.nodes[slot.node]
+            lacks = [self.graph.edges[o].source for o in node.incoming if not slot.items.get(o)]
+            if lacks and node.join == "edges":
+                waiting.append(f"{slot.node} lacks {', '.join(lacks)}")
+        waiting += [f"{t.node} has an edge too many" for t in self.state.tokens.values() if t.mode == "joining"][:3]
+        return Failure(type="deadlock", message="; ".join(waiting) or "no token can move", code="deadlock")

@@ -1,0 +1,377 @@
+"""Graph runs: tokens are consumed and made at completion, and everything follows in the same append.
+
+A command for a token that is not live decides nothing. The choices of a run are in its events; the token game does the
+rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.graph import keeping
+from weft.core.graph.binding import View
+from weft.core.graph.board import is_open
+from weft.core.graph.follow import Follower, joining
+from weft.core.graph.game import Game
+from weft.core.graph.model import START, AskWork
+from weft.core.graph.program import GraphProgram
+from weft.core.graph.starting import SCRIPT
+from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, seen_after
+from weft.core.ids import derive
+from weft.core.run import lifecycle, questions, tasks, undo
+from weft.core.run.composites import leaf
+from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
+from weft.core.run.effects import EFFECTS
+from weft.core.run.env import Env
+from weft.core.run.evolve import with_own
+from weft.core.run.state import Child, Undo
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
+from weft.errors import Failure, NotFound, Refused
+
+_NOWHERE = Env(now=0, check=lambda *_: None)
+"""Nothing is loaded or checked while an event is taken in."""
+
+
+class GraphStyle:
+    """The tokens of one graph run."""
+
+    name = "graph"
+    has_code = False
+    repeats_undone = False
+    unanswered = "{0.step} was accepted, and no answer came in time"
+    effects: ClassVar[EffectRows] = EFFECTS
+    consequences = None
+
+    def __init__(self, program: GraphProgram, state: GraphState) -> None:
+        self.program = program
+        self.graph = program.graph
+        self.state = state
+        self.follower = Follower(program, state)
+
+    # --- what the kernel asks -------------------------------------------------------------------------------------
+
+    def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+        if not command.timeout_ms and self.graph.limits.time_ms:
+            command = msgspec.structs.replace(command, timeout_ms=self.graph.limits.time_ms)
+        return lifecycle.decide_start(self.state, command, env.now)
+
+    def follow(self, env: Env) -> Sequence[e.AnyEvent]:
+        return self.follower.follow(env)
+
+    def locate(self, number: int) -> str:
+        token = self._token(number)
+        if token is not None:
+            return f"{token.node}/{token.id}"
+        key = self.state.deadlines.get(number)
+        return joining(self.state, key) if key is not None else ""
+
+    def question(self, name: int | str) -> int | None:
+        """The question at a node, at a token, or at a place as ``location`` gives it."""
+        if isinstance(name, int):
+            return name
+        state = self.state
+        places: dict[int, str] = {}
+        for number in state.asks:
+            token = self._token(number)
+            if token is not None and name in (token.node, token.id, f"{token.node}/{token.id}"):
+                places[number] = f"{token.node}/{token.id}"
+        node = self.graph.nodes.get(name.partition("/")[0])
+        asked = node is not None and isinstance(node.work, AskWork) and state.executed.get(node.id)
+        if asked and not places and not state.over:
+            raise questions.already_decided(state, name)
+        return questions.find_open(state, name, places)
+
+    def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+        return (e.RunRetried(tokens=keeping.kept_tokens(self.state)),)
+
+    def let_go(self) -> Sequence[e.AnyEvent]:
+        return lifecycle.let_go(self.state)
+
+    def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
+        return self.follower.undo(done, env)
+
+    def join_undo(self, dropped: list[Undo]) -> None:
+        undo.join_stack(self.state, dropped)
+
+    def child_start(self, event: e.ChildStarted) -> c.StartRun:
+        return lifecycle.child_start(self.state, event, facts=True)
+
+    # --- what the kernel tells ------------------------------------------------------------------------------------
+
+    def opened(self, event: Any) -> None:
+        """A token works: what it waits for has the number of this event."""
+        state = self.state
+        if isinstance(event, e.TimerSet) and event.join:
+            self._join_awaited(event.join)
+            return
+        token = state.tokens[event.token]
+        token.mode = "working"
+        token.task = state.seq
+        state.by_task[state.seq] = token.id
+        self._leave_agenda(token.id)
+        match event:
+            case e.TaskScheduled():
+                token.input = event.input
+                self._task_opened(event, token)
+            case e.ChildStarted() | e.AskOpened():
+                token.input = event.input
+            case e.MessageAwaited():
+                token.due = event.due
+
+    def _task_opened(self, event: e.TaskScheduled, token: Token) -> None:
+        task = self.state.tasks[self.state.seq]
+        task.place = f"{token.node}/{token.id}"
+        if event.undo is None:
+            return
+        task.within = branch_keys(token.path)
+        plan = self.graph.nodes[token.node].undo
+        if event.undo.takes is None and plan is not None and plan.input is not None:
+            data = self.state.data
+            view = View(graph=self.graph, state=self.state, token=token, output=e.NULL, env=_NOWHERE, data=data)
+            task.kept = view.keep(plan.input)
+
+    def _join_awaited(self, key: str) -> None:
+        state = self.state
+        state.unarmed.remove(key)
+        state.deadlines[state.seq] = key
+        holder = state.frames[key[1:]] if key[0] == "f" else state.slots[key[1:]]
+        holder.timer = state.seq
+
+    def settled(self, ended: Ended) -> None:
+        """What a token waited for has ended: it is routed next, fails, or begins anew."""
+        state, number = self.state, ended.number
+        if ended.how == "timer" and number in state.deadlines:
+            game = Game(self.graph, state)
+            game.time_out(state.deadlines.pop(number))
+            game.settle()
+            return
+        if ended.how == "stopped" and is_open(state, number):
+            return
+        token = state.tokens.get(state.by_task.pop(number, ""))
+        if token is None:
+            return
+        token.task = 0
+        match ended.how:
+            case "task" | "answer" if ended.failure is None:
+                self._done(token, ended.output)
+            case "timer":
+                self._done(token, token.value)
+            case "messages":
+                (message,) = ended.messages
+                token.message = message.id
+                self._done(token, message.body)
+            case "stopped":
+                token.mode = "ready"
+            case "late":
+                late = Failure(type="TimedOut", message="it did not come in time", code="wait.timed_out")
+                self._failed(token, late)
+            case "child" if ended.child is not None:
+                self._child_ended(token, ended, ended.child)
+            case _ if ended.failure is not None:
+                self._failed(token, ended.failure)
+
+    def _child_ended(self, token: Token, ended: Ended, child: Child) -> None:
+        failure = ended.failure
+        if failure is None:
+            self._done(token, ended.output)
+        elif child.cancelled:
+            token.mode = "ready"  # it was stopped before it had a result: a retry begins it anew
+        elif self.graph.nodes[token.node].on_failure == "route":
+            told = {"type": failure.type, "message": failure.message, "code": failure.code, "run": child.run_id}
+            self._done(token, Raw(msgspec.json.encode({"error": told})))
+        else:
+            self._failed(token, failure)
+
+    def retry_later(self, number: int, due: int) -> None:
+        """The token waits for the next attempt."""
+
+    # --- tokens ---------------------------------------------------------------------------------------------------
+
+    def _token(self, number: int) -> Token | None:
+        return self.state.tokens.get(self.state.by_task.get(number, ""))
+
+    def _leave_agenda(self, token_id: str) -> None:
+        """It is the first of the agenda that still lives; those before it are gone."""
+        agenda = self.state.agenda
+        if token_id in agenda:
+            del agenda[: agenda.index(token_id) + 1]
+
+    def _done(self, token: Token, output: Raw) -> None:
+        token.output = output
+        token.mode = "routing"
+        self.state.agenda.append(token.id)
+        self.state.executed[token.node] = self.state.executed.get(token.node, 0) + 1
+
+    def _failed(self, token: Token, failure: Failure) -> None:
+        # Requests and scripts are performed by steps that nobody has written: their node is what failed.
+        step = token.node if failure.step.startswith("weft.") else failure.step or token.node
+        where = "" if failure.step == SCRIPT else failure.where
+        token.failure = msgspec.structs.replace(failure, step=step, where=where)
+        token.mode = "failing"
+        self.state.agenda.append(token.id)
+
+    # --- events ---------------------------------------------------------------------------------------------------
+
+    def _started(self, event: e.RunStarted) -> None:
+        for name in (self.graph.state or {}).get("properties") or {}:
+            self.state.data[name] = None
+
+    def _routed(self, event: e.NodeRouted) -> None:
+        graph, state = self.graph, self.state
+        game = Game(graph, state, event.arrival)
+        state.hops += 1
+        if not event.token:
+            state.begun = True
+            state.input = event.output or state.input
+            origin = Token(id=derive(state.line, "start"), node=START, path=[], value=state.input)
+            game.emit(origin, None, event.taken, state.input, skips=event.skips)
+            game.settle()
+            return
+        token = state.tokens[event.token]
+        self._leave_agenda(token.id)
+        node = graph.nodes[token.node]
+        output = event.output or token.output
+        if event.caught:
+            output = token.value
+            token.error = token.failure
+        else:
+            token.error = None
+            if event.output and token.mode != "routing":
+                state.executed[node.id] = state.executed.get(node.id, 0) + 1
+            if node.remembered:
+                token.seen = seen_after(token, output)
+        for write in event.writes:
+            game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
+        game.emit(token, node, event.taken, output, skips=event.skips)
+        game.settle()
+
+    def _node_failed(self, event: e.NodeFailed) -> None:
+        graph, state = self.graph, self.state
+        token = state.tokens[event.token]
+        self._leave_agenda(token.id)
+        if token.mode == "routing" or event.output:
+            # Its work was done: only its routing failed.
+            if token.mode != "routing":
+                state.executed[token.node] = state.executed.get(token.node, 0) + 1
+            if graph.nodes[token.node].remembered:
+                token.seen = seen_after(token, event.output or token.output)
+            game = Game(graph, state)
+            for write in event.writes:
+                game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
+        token.failure = event.failure
+        token.mode = "failing"
+        state.agenda.append(token.id)
+
+    def _raised(self, event: e.FailureRaised) -> None:
+        state = self.state
+        game = Game(self.graph, state)
+        token = state.tokens[event.token]
+        self._leave_agenda(token.id)
+        given = token.input if bytes(token.input) != b"null" else token.value
+        state.letters[token.id] = DeadLetter(node=token.node, input=given, failure=event.failure, at=state.at)
+        raised = event.raised or event.failure
+        if event.taker:
+            index = next(seg.n for seg in token.path if seg.id == event.taker)
+            game.take_failure(state.frames[event.taker], index, raised)
+            game.settle()
+            return
+        dropped = undo.end_all(state)
+        lifecycle.evolve_ending(state, raised)
+        self.join_undo(dropped)
+        for other in list(state.tokens.values()):
+            game.let_go(other)
+        game.stop_waiting()
+
+    def _retried(self, event: e.RunRetried) -> None:
+        """The failed tokens work again, and with them all that was stopped when the run ended."""
+        state = self.state
+        for token_id in event.tokens:
+            state.letters.pop(token_id, None)
+        mended = keeping.mend(self.graph, state, event.tokens)
+        Game(self.graph, state).wait_again(mended)
+        failed = []
+        moving = []
+        for token in state.tokens.values():
+            if token.mode == "failing" and _works_again(token, event.tokens):
+                token.mode = "ready"
+                token.failure = None
+            if keeping.waits_for_width(state, token):
+                continue
+            if token.mode == "failing":
+                failed.append(token.id)
+            elif token.mode in ("ready", "routing"):
+                token.due = 0
+                moving.append(token.id)
+        state.agenda = [*failed, *moving]
+
+    def _letter_discarded(self, event: e.LetterDiscarded) -> None:
+        self.state.letters.pop(event.token, None)
+
+    def _message_refused(self, event: e.MessageRefused) -> None:
+        """The token waits anew, no longer than before."""
+        token = self.state.tokens[event.token]
+        token.mode, token.message, token.output = "ready", "", e.NULL
+        self.state.executed[token.node] -= 1
+
+    evolve: ClassVar[EvolveRows] = with_own(
+        {
+            e.RunStarted: _started,
+            e.RunRetried: _retried,
+            e.NodeRouted: _routed,
+            e.NodeFailed: _node_failed,
+            e.FailureRaised: _raised,
+            e.LetterDiscarded: _letter_discarded,
+            e.MessageRefused: _message_refused,
+        }
+    )
+
+    # --- dead letters ---------------------------------------------------------------------------------------------
+
+    def requeue(self, command: c.RequeueLetter) -> Sequence[e.AnyEvent]:
+        """Let a dead letter's token, and all that failed with it, work again."""
+        state = self.state
+        self._refuse_unknown_letter(command.token)
+        repeated = keeping.kept_tokens(state)
+        if command.token not in repeated:
+            raise Refused(
+                f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",
+                hint="weft dlq discard it, or start the run anew.",
+            )
+        lifecycle.refuse_retry(state)
+        if state.undone:
+            raise lifecycle.undone(state)
+        return (e.RunRetried(tokens=repeated),)
+
+    def discard(self, command: c.DiscardLetter) -> Sequence[e.AnyEvent]:
+        """Forget a dead letter."""
+        self._refuse_unknown_letter(command.token)
+        return (e.LetterDiscarded(token=command.token),)
+
+    def _refuse_unknown_letter(self, token: str) -> None:
+        if token not in self.state.letters:
+            raise NotFound(f"{self.state.run_id} has no dead letter {token!r}.", hint="weft dlq list shows them.")
+
+    decide: ClassVar[DecideRows] = {
+        **DECIDE,
+        **DECIDE_ANSWERS,
+        c.RequeueLetter: lambda run, command, _: run.style.requeue(command),
+        c.DiscardLetter: lambda run, command, _: run.style.discard(command),
+    }
+
+
+def _works_again(token: Token, asked: Sequence[str]) -> bool:
+    """Whether a failed token repeats its work.
+
+    A fan-in that too few branches can reach has nothing to work with. Work that may not be performed twice and whose
+    outcome is unknown is repeated only if that was asked for.
+    """
+    if token.frame:
+        return False
+    unknown = token.failure is not None and token.failure.code == tasks.UNKNOWN
+    return token.id in asked or not unknown

@@ -1,0 +1,106 @@
+"""What each command that every run knows causes. The refusals by status are in `statuses`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.run import answers, lifecycle, messages, questions, tasks, timers
+from weft.core.run.env import Env
+from weft.core.run.statuses import permits
+from weft.core.run.style import Run
+from weft.errors import Failure, Refused
+
+
+def _start(run: Run, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+    """A second start decides nothing."""
+    return () if run.state.started else run.style.begin(command, env)
+
+
+def _cancel(run: Run, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
+    """The code is told, once. Without code, for a held run and by ``force`` the run's end begins at once."""
+    state = run.state
+    if not permits(state, command) or state.ended:
+        return ()
+    requested = (e.CancelRequested(reason=command.reason),) if state.cancelled is None else ()
+    if run.style.has_code and not command.force and state.status != "held":
+        return requested
+    return (*requested, *run.style.let_go(), e.RunEnding())
+
+
+def _pause(run: Run, command: c.PauseRun, _: Env) -> Sequence[e.AnyEvent]:
+    """No new work from here on; facts are still recorded."""
+    return (e.RunPaused(),) if permits(run.state, command) else ()
+
+
+def _resume(run: Run, command: c.ResumeRun, _: Env) -> Sequence[e.AnyEvent]:
+    return (e.RunResumed(),) if permits(run.state, command) else ()
+
+
+def _hold(run: Run, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
+    if not permits(run.state, command):
+        return ()
+    return (e.RunHeld(code=command.code, message=command.message, location=command.location),)
+
+
+def _retry(run: Run, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
+    state, style = run.state, run.style
+    if command.start and not style.has_code:
+        message = f"{state.run_id} is a {style.name} run; it is tried again where it failed."
+        raise Refused(message, hint="Leave out --from.")
+    lifecycle.refuse_retry(state, from_place=bool(command.start))
+    if state.undone and not style.repeats_undone:
+        raise lifecycle.undone(state)
+    return style.retry(command)
+
+
+def _timer(run: Run, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
+    """A time has come. The deadline of a run without code ends it at once."""
+    state = run.state
+    if command.entry in state.accepted:
+        return answers.decide_unanswered(state, command.entry, run.style.unanswered, env.now)
+    decided = timers.decide_timer(state, command, env)
+    if run.style.has_code or not decided or not isinstance(decided[0], e.RunTimedOut):
+        return decided
+    late = Failure(type="deadline", message=f"{state.run_id} did not end in its time", code="deadline")
+    return (*decided, *run.style.let_go(), e.RunEnding(failure=late))
+
+
+def _message(run: Run, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEvent]:
+    return messages.decide_message(run.state, command)
+
+
+def _ask(run: Run, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
+    return questions.decide_ask(run.state, command, run.style.question(command.ask), env)
+
+
+def _child_ended(run: Run, command: c.ReportChildEnded, _: Env) -> Sequence[e.AnyEvent]:
+    if command.child not in run.state.children:
+        return ()
+    return (e.ChildEnded(child=command.child, status=command.status, output=command.output, failure=command.failure),)
+
+
+Decide = Callable[[Run, Any, Env], Sequence[e.AnyEvent]]
+DECIDE: dict[type, Decide] = {
+    c.StartRun: _start,
+    c.ReportTaskSucceeded: lambda run, report, _: tasks.decide_succeeded(run.state, report),
+    c.ReportTaskFailed: lambda run, report, env: tasks.decide_failed(run.state, report, env.now),
+    c.ReportTaskLost: lambda run, report, env: tasks.decide_lost(run.state, report, env.now),
+    c.FireTimer: _timer,
+    c.DeliverMessage: _message,
+    c.DecideAsk: _ask,
+    c.NoteTold: lambda run, command, _: questions.decide_told(run.state, command),
+    c.ReportChildEnded: _child_ended,
+    c.CancelRun: _cancel,
+    c.PauseRun: _pause,
+    c.ResumeRun: _resume,
+    c.HoldRun: _hold,
+    c.RetryRun: _retry,
+}
+DECIDE_ANSWERS: dict[type, Decide] = {
+    c.ReportWorkAccepted: lambda run, report, env: answers.decide_accepted(run.state, report, env.now),
+    c.AnswerWork: lambda run, answer, env: answers.decide_answered(run.state, answer, env.now),
+}
+"""Only runs without code have work that is answered later."""

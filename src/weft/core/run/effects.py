@@ -1,0 +1,128 @@
+"""What the events that every run has ask of the world, and what is still outstanding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.core import events as e
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.ids import CANCEL, EntryId
+from weft.core.run import questions, tasks, timers
+from weft.core.run.state import State
+from weft.core.run.style import Run
+
+
+def perform(run: Run, number: int) -> PerformTask:
+    """The hand-out of an open task."""
+    return tasks.perform(run.state, number, run.state.tasks[number], run.location(number))
+
+
+def outstanding(run: Run) -> Sequence[AnyEffect]:
+    """The effects of everything that is open."""
+    state = run.state
+    if state.over:
+        return ()
+    found: list[AnyEffect] = []
+    if state.status != "paused":
+        found += [perform(run, number) for number in state.tasks]
+    found += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
+    found += [ArmTimer(EntryId(number), wait.due, mailed=True) for number, wait in state.waits.items() if wait.due]
+    for number, ask in state.asks.items():
+        found += questions.armed(number, ask)
+    for number, child in state.children.items():
+        if child.due and not child.cancelled:
+            found.append(ArmTimer(EntryId(number), child.due, mailed=True))
+    found += [ArmTimer(EntryId(-number), due) for number, task in state.tasks.items() if (due := timers.task_due(task))]
+    if timers.due_of(state, CANCEL):
+        found.append(ArmTimer(CANCEL, state.due))
+    return found
+
+
+def stopped(state: State) -> list[AnyEffect]:
+    """Stop what went with the last event. A number below zero is the deadline of a task."""
+    found: list[AnyEffect] = []
+    for number in state.gone:
+        if number > 0:
+            found.append(StopTask(EntryId(number)))
+        found.append(DisarmTimer(EntryId(number)))
+    return found
+
+
+def _scheduled(run: Run, _: e.TaskScheduled | e.UndoScheduled) -> Sequence[AnyEffect]:
+    number = run.state.seq
+    task = run.state.tasks[number]
+    effect = tasks.perform(run.state, number, task, run.location(number))
+    if not task.policy.deadline_ms:
+        return (effect,)
+    return (effect, ArmTimer(EntryId(-number), timers.task_due(task)))
+
+
+def _succeeded(_: Run, event: e.TaskSucceeded) -> Sequence[AnyEffect]:
+    """Nobody waits any more for the hand-out that is under way, if an earlier one has succeeded."""
+    return (StopTask(event.task),) if event.earlier else ()
+
+
+def _again(run: Run, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
+    """The next hand-out, or the time at which a parked task is looked at again."""
+    state = run.state
+    if event.task in state.parked:
+        return (ArmTimer(event.task, state.timers[event.task]),)
+    if event.task not in state.tasks or state.status == "paused":
+        return ()
+    return (perform(run, event.task),)
+
+
+def armed(run: Run, event: Any) -> Sequence[AnyEffect]:
+    """The timer of what the event has opened, if it has one."""
+    if not event.due:
+        return ()
+    mailed = isinstance(event, e.MessageAwaited | e.ChildStarted)
+    return (ArmTimer(EntryId(run.state.seq), event.due, mailed=mailed),)
+
+
+def _entry_cancelled(run: Run, event: e.EntryCancelled) -> Sequence[AnyEffect]:
+    if event.entry in run.state.tasks or event.entry in run.state.parked:
+        return ()
+    return (StopTask(event.entry), DisarmTimer(event.entry))
+
+
+def _armed_again(run: Run, event: e.AskAnswered | e.AskEscalated | e.AskReminded) -> Sequence[AnyEffect]:
+    return questions.armed_again(run.state, event)
+
+
+def _all(run: Run, _: e.AnyEvent) -> Sequence[AnyEffect]:
+    """A pause may end like this too: what came due meanwhile is handed out."""
+    return run.outstanding()
+
+
+def _over(_: Run, __: e.AnyEvent) -> Sequence[AnyEffect]:
+    return (EndRun(),)
+
+
+EFFECTS: dict[type, Callable[[Run, Any], Sequence[AnyEffect]]] = {
+    e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
+    e.TaskScheduled: _scheduled,
+    e.UndoScheduled: _scheduled,
+    e.TaskSucceeded: _succeeded,
+    e.TaskFailed: _again,
+    e.TaskLost: _again,
+    e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
+    e.TimerSet: armed,
+    e.MessageAwaited: armed,
+    e.ChildStarted: armed,
+    e.AskOpened: lambda run, _: questions.armed_new(run.state),
+    e.MessagesTaken: lambda _, event: (DisarmTimer(event.wait),),
+    e.AskAnswered: _armed_again,
+    e.AskEscalated: _armed_again,
+    e.AskReminded: _armed_again,
+    e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
+    e.EntryCancelled: _entry_cancelled,
+    e.RunResumed: _all,
+    e.CancelRequested: _all,
+    e.RunEnding: _all,
+    e.RunRetried: lambda run, _: (DisarmTimer(CANCEL), *run.outstanding()),
+    e.RunCompleted: _over,
+    e.RunFailed: _over,
+    e.RunCancelled: _over,
+}

@@ -1,0 +1,268 @@
+"""How each event that every run has changes its state, and what the style is told of it.
+
+Total over every event ever released; no cost grows with the size of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from weft.core import events as e
+from weft.core.run import answers, lifecycle, messages, questions, tasks, undo
+from weft.core.run.state import Child, Held, Task, Wait
+from weft.core.run.style import Ended, Evolve, EvolveRows, Run
+
+# --- life --------------------------------------------------------------------------------------------------------
+
+
+def _started(run: Run, event: e.RunStarted) -> None:
+    lifecycle.evolve_started(run.state, event)
+
+
+def _cancel_requested(run: Run, event: e.CancelRequested) -> None:
+    state = run.state
+    state.cancelled = event.reason
+    state.cancelled_at = state.at
+    state.held = None
+    state.status = "cancelling"
+
+
+def _run_timed_out(run: Run, event: e.RunTimedOut) -> None:
+    run.state.timed_out = True
+
+
+def _ending(run: Run, event: e.RunEnding) -> None:
+    state = run.state
+    if event.output:
+        lifecycle.evolve_returned(state, event)
+        return
+    dropped = undo.end_all(state)
+    lifecycle.evolve_ending(state, event.failure)
+    run.style.join_undo(dropped)
+
+
+def _completed(run: Run, event: e.RunCompleted) -> None:
+    run.state.output = event.output
+    run.state.status = "completed"
+    lifecycle.evolve_over(run.state)
+
+
+def _failed(run: Run, event: e.RunFailed) -> None:
+    run.state.failure = event.failure
+    run.state.status = "failed"
+    run.state.ended = True
+    lifecycle.evolve_over(run.state)
+
+
+def _cancelled(run: Run, event: e.RunCancelled) -> None:
+    run.state.status = "cancelled"
+    run.state.ended = True
+    lifecycle.evolve_over(run.state)
+
+
+def _paused(run: Run, event: e.RunPaused) -> None:
+    run.state.status = "paused"
+
+
+def _resumed(run: Run, event: e.RunResumed) -> None:
+    lifecycle.evolve_resumed(run.state)
+
+
+def _held(run: Run, event: e.RunHeld) -> None:
+    run.state.status = "held"
+    run.state.held = Held(code=event.code, message=event.message, location=event.location, since=run.state.at)
+
+
+def _retried(run: Run, event: e.RunRetried) -> None:
+    lifecycle.evolve_retried(run.state)
+
+
+# --- tasks -------------------------------------------------------------------------------------------------------
+
+
+def _task_scheduled(run: Run, event: e.TaskScheduled) -> None:
+    state = run.state
+    state.tasks[state.seq] = Task(
+        step=event.step,
+        input=event.input,
+        since=state.at,
+        policy=event.policy,
+        undo=event.undo,
+        inline=event.inline,
+        early=event.early,
+    )
+    run.style.opened(event)
+
+
+def _task_succeeded(run: Run, event: e.TaskSucceeded) -> None:
+    state = run.state
+    waited = event.task in state.parked and answers.unpark(state, event.task)
+    task = tasks.evolve_succeeded(run, event)
+    if not task.undo_of:
+        run.style.settled(Ended(event.task, "task", event.output, None, task, waited))
+
+
+def _task_failed(run: Run, event: e.TaskFailed) -> None:
+    state = run.state
+    waited = event.task in state.parked and answers.unpark(state, event.task)
+    task = tasks.evolve_failed(run, event)
+    if task is None:
+        run.style.retry_later(event.task, event.retry_at)
+    elif not task.undo_of:
+        run.style.settled(Ended(event.task, "task", failure=event.failure, task=task, waited=waited))
+
+
+def _task_lost(run: Run, event: e.TaskLost) -> None:
+    tasks.evolve_lost(run.state, event)
+
+
+def _work_accepted(run: Run, event: e.WorkAccepted) -> None:
+    answers.evolve_accepted(run.state, event)
+
+
+def _undo_scheduled(run: Run, event: e.UndoScheduled) -> None:
+    tasks.evolve_undo(run.state, event)
+
+
+def _entry_cancelled(run: Run, event: e.EntryCancelled) -> None:
+    state = run.state
+    if event.entry in state.parked:
+        answers.give_up(state, event.entry)
+    else:
+        lifecycle.evolve_cancelled_entry(state, event, run.location(event.entry))
+    run.style.settled(Ended(event.entry, "stopped"))
+
+
+# --- timers, messages, questions ---------------------------------------------------------------------------------
+
+
+def _timer_set(run: Run, event: e.TimerSet) -> None:
+    run.state.timers[run.state.seq] = event.due
+    run.style.opened(event)
+
+
+def _timer_fired(run: Run, event: e.TimerFired) -> None:
+    run.state.timers.pop(event.timer, None)
+    run.style.settled(Ended(event.timer, "timer"))
+
+
+def _message_received(run: Run, event: e.MessageReceived) -> None:
+    messages.evolve_message(run.state, event)
+
+
+def _message_awaited(run: Run, event: e.MessageAwaited) -> None:
+    state = run.state
+    state.waits[state.seq] = Wait(
+        names=event.names, since=state.at, most=event.most, due=event.due, answer=event.answer
+    )
+    run.style.opened(event)
+
+
+def _messages_taken(run: Run, event: e.MessagesTaken) -> None:
+    wait = run.state.waits.pop(event.wait)
+    taken = messages.take_messages(run.state, event.ids, wait.names)
+    run.style.settled(Ended(event.wait, "messages", messages=taken))
+
+
+def _message_answered(run: Run, event: e.MessageAnswered) -> None:
+    run.state.requests.pop(event.message, None)
+
+
+def _wait_timed_out(run: Run, event: e.WaitTimedOut) -> None:
+    state = run.state
+    state.waits.pop(event.wait, None)
+    state.asks.pop(event.wait, None)
+    child = state.children.get(event.wait)
+    if child is not None:
+        child.cancelled = True
+    run.style.settled(Ended(event.wait, "late"))
+
+
+def _ask_opened(run: Run, event: e.AskOpened) -> None:
+    run.state.asks[run.state.seq] = questions.opened(event, run.state.at)
+    run.style.opened(event)
+
+
+def _ask_answered(run: Run, event: e.AskAnswered) -> None:
+    answer = questions.evolve_answer(run.state, event)
+    if answer is not None:
+        run.style.settled(Ended(event.ask, "answer", answer))
+
+
+def _ask_escalated(run: Run, event: e.AskEscalated) -> None:
+    questions.evolve_escalated(run.state, event)
+
+
+def _ask_reminded(run: Run, event: e.AskReminded) -> None:
+    questions.evolve_reminded(run.state, event)
+
+
+def _ask_told(run: Run, event: e.AskTold) -> None:
+    questions.evolve_told(run.state, event)
+
+
+# --- children ----------------------------------------------------------------------------------------------------
+
+
+def _child_started(run: Run, event: e.ChildStarted) -> None:
+    state = run.state
+    if event.refused is None:
+        state.children[state.seq] = Child(
+            uid=event.uid,
+            run_id=event.run_id,
+            workflow=event.workflow,
+            since=state.at,
+            due=event.due,
+            awaited=event.awaited,
+        )
+    run.style.opened(event)
+
+
+def _child_ended(run: Run, event: e.ChildEnded) -> None:
+    child = run.state.children.pop(event.child)
+    failure = None
+    if event.status != "completed":
+        failure = event.failure or lifecycle.child_cancelled(child)
+    run.style.settled(Ended(event.child, "child", event.output, failure, child=child, status=event.status))
+
+
+EVOLVE: dict[type, Callable[[Run, Any], None]] = {
+    e.RunStarted: _started,
+    e.CancelRequested: _cancel_requested,
+    e.RunTimedOut: _run_timed_out,
+    e.RunEnding: _ending,
+    e.RunCompleted: _completed,
+    e.RunFailed: _failed,
+    e.RunCancelled: _cancelled,
+    e.RunPaused: _paused,
+    e.RunResumed: _resumed,
+    e.RunHeld: _held,
+    e.RunRetried: _retried,
+    e.TaskScheduled: _task_scheduled,
+    e.TaskSucceeded: _task_succeeded,
+    e.TaskFailed: _task_failed,
+    e.TaskLost: _task_lost,
+    e.WorkAccepted: _work_accepted,
+    e.UndoScheduled: _undo_scheduled,
+    e.EntryCancelled: _entry_cancelled,
+    e.TimerSet: _timer_set,
+    e.TimerFired: _timer_fired,
+    e.MessageReceived: _message_received,
+    e.MessageAwaited: _message_awaited,
+    e.MessagesTaken: _messages_taken,
+    e.MessageAnswered: _message_answered,
+    e.WaitTimedOut: _wait_timed_out,
+    e.AskOpened: _ask_opened,
+    e.AskAnswered: _ask_answered,
+    e.AskEscalated: _ask_escalated,
+    e.AskReminded: _ask_reminded,
+    e.AskTold: _ask_told,
+    e.ChildStarted: _child_started,
+    e.ChildEnded: _child_ended,
+}
+
+
+def with_own(own: Mapping[type, Evolve]) -> EvolveRows:
+    """The table of a style: the kernel's rows, each followed by the style's own row for that event."""
+    return {kind: (EVOLVE.get(kind), own.get(kind)) for kind in {**EVOLVE, **own}}

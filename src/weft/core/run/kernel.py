@@ -1,0 +1,99 @@
+"""The machine of every run: one table each for deciding, evolving, effects and mail, and a style composed in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from weft.core.commands import AnyCommand
+from weft.core.effects import AnyEffect, OutgoingMail, PerformTask
+from weft.core.events import AnyEvent
+from weft.core.run import effects, lifecycle, timers
+from weft.core.run.env import Env
+from weft.core.run.mail import MAIL, stop_child
+from weft.core.run.state import State
+from weft.core.run.statuses import RESTING, unknown_command
+from weft.core.run.style import Style
+
+
+class Kernel:
+    """One run of any style."""
+
+    __slots__ = ("_consequences", "_decide", "_effects", "_evolve", "_follow", "state", "style")
+
+    def __init__(self, state: State, style: Style) -> None:
+        self.state = state
+        self.style: Any = style
+        self._decide = style.decide
+        self._consequences = style.consequences
+        self._evolve = style.evolve
+        self._effects = style.effects
+        self._follow = style.follow
+
+    def decide(self, command: AnyCommand, env: Env) -> Sequence[AnyEvent]:
+        """What the command causes. Raises Refused, BadValue: nothing happened."""
+        decide = self._decide.get(type(command))
+        if decide is None:
+            raise unknown_command(self.state.run_id, self.style.name, command)
+        decided = decide(self, command, env)
+        more = self._consequences
+        return decided if more is None or not decided else more(decided, env)
+
+    def follow(self, env: Env) -> Sequence[AnyEvent]:
+        """What must happen next by itself. Raises MissingInputs."""
+        state = self.state
+        if state.status in RESTING or not state.started:
+            return ()
+        if state.ended:
+            return () if state.parked else lifecycle.follow(self, env)
+        if self._follow is not None:
+            return self._follow(env)
+        return lifecycle.follow_dropped(self, env) if state.reversals else ()
+
+    def evolve(self, event: AnyEvent, *, at: int) -> None:
+        """Take in the next event."""
+        state = self.state
+        state.seq += 1
+        state.at = at
+        if state.gone or state.gone_children:
+            state.gone, state.gone_children = [], []
+        shared, own = self._evolve[type(event)]
+        if shared is not None:
+            shared(self, event)
+        if own is not None:
+            own(self.style, event)
+
+    def effects(self, event: AnyEvent) -> Sequence[AnyEffect]:
+        """What an event that was just taken in asks of the world."""
+        make = self._effects.get(type(event))
+        found = () if make is None else make(self, event)
+        return [*effects.stopped(self.state), *found] if self.state.gone else found
+
+    def mail(self, event: AnyEvent) -> Sequence[OutgoingMail]:
+        """What an event that was just taken in tells other runs."""
+        make = MAIL.get(type(event))
+        found = () if make is None else make(self, event)
+        gone = self.state.gone_children
+        return [*found, *(stop_child(self, uid) for uid in gone)] if gone else found
+
+    def outstanding(self) -> Sequence[AnyEffect]:
+        """The effects of everything that is open."""
+        return effects.outstanding(self)
+
+    def perform(self, number: int) -> PerformTask:
+        """The hand-out of an open task."""
+        return effects.perform(self, number)
+
+    def due_of(self, number: int) -> int:
+        """The time that something open waits for (0: none); number 0 is the run's own deadline."""
+        return timers.due_of(self.state, number)
+
+    def location(self, number: int) -> str:
+        """Where something open stands, for people; an undo stands where its task did."""
+        task = self.state.tasks.get(number) or self.state.parked.get(number)
+        if task is not None:
+            if task.undo_of:
+                return f"{task.undoes or f'!{task.undo_of}'}!undo"
+            if task.place:
+                return task.place
+        return self.style.locate(number) or f"!{number}"
