@@ -13,6 +13,7 @@ from weft.goals import Loaded, load_steps
 from weft.ports.store import Definition, Store
 from weft.runtime.catalogue_log import CATALOGUE, StoredCatalogue
 from weft.runtime.clock import SystemClock
+from weft.runtime.duties.scheduler import STORE
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.stores.memory import MemoryStore
 from weft.stores.sqlite import SqliteStore
@@ -169,7 +170,7 @@ async def registered(url: str, document: dict[str, Any]) -> None:
 async def looked(app: weft.App) -> None:
     """One round of a host's duties."""
     assert app.door.engine is not None
-    await app.door.engine.keeper.look(nudged=True)
+    await app.door.engine.duties.run_round({STORE})
 
 
 def test_a_host_plans_with_the_steps_of_its_store(tmp_path: Any) -> None:

@@ -128,7 +128,7 @@ def test_a_run_is_not_released_while_mail_waits_for_it() -> None:
         uid = desk.store.content.ids["run"]  # type: ignore[index]
         body = c.encode(c.DeliverMessage("m1", "go", msgspec.Raw(b"41")))
         await desk.store.log.send([Mail(id="m1", to=uid, body=body, at=desk.clock.now_ms())])
-        await desk.engine.keeper.release(list(desk.engine.runs.actors.values()))
+        await desk.engine.releaser.release(list(desk.engine.runs.actors.values()))
         await calm()
         return await run.result()
 
@@ -153,7 +153,7 @@ def test_a_run_with_a_step_under_way_is_not_released() -> None:
     async def scene() -> str:
         run = await app.start(flow(), id="run")
         await asyncio.sleep(200)
-        await desk.engine.keeper.release(list(desk.engine.runs.actors.values()))
+        await desk.engine.releaser.release(list(desk.engine.runs.actors.values()))
         assert resident(desk) == ["run"]
         return await run.result()
 

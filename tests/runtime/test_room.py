@@ -76,7 +76,7 @@ def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector() -> None:
         gc.collect()
         gc.disable()
         try:
-            await engine.keeper.release(list(engine.runs.actors.values()))
+            await engine.releaser.release(list(engine.runs.actors.values()))
             assert not engine.runs.actors
             assert gc.collect() == 0
         finally:

@@ -11,6 +11,7 @@ from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import HttpWay, Script, ScriptWay, StepDef, StepWay
 from weft.goals import load_steps
 from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.duties.scheduler import STORE
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.step_keeper import can_be_checked, compiled
 
@@ -81,7 +82,7 @@ def test_a_round_belongs_to_the_duties_of_a_host(tmp_path: Any) -> None:
         async with app:
             engine = app.door.engine
             assert engine is not None
-            await engine.keeper.look(nudged=True)
+            await engine.duties.run_round({STORE})
             await asyncio.gather(*engine.background._tasks)
             assert engine.steps.stored._known.health == {"script": Checkup("healthy")}
 

@@ -14,7 +14,7 @@ import pytest
 import weft
 from tests.server.kit import serving
 from tests.server.test_serve import Process, serve
-from weft.runtime.keeper import Keeper
+from weft.runtime.duties.scheduler import Scheduler
 from weft.stores.memory.log import MemoryLog
 
 APP = """
@@ -54,16 +54,16 @@ async def well(ctx: weft.Context) -> str:
     return "well"
 """
 BROKEN = """
-from weft.runtime.keeper import Keeper
+from weft.runtime.duties.scheduler import Scheduler
 from weft.stores.memory.log import MemoryLog
 
 class Odd(BaseException):
     pass
 
-async def look(self, *, nudged):
+async def run_round(self, woken):
     raise Odd("broken on purpose")
 
-Keeper.look = look
+Scheduler.run_round = run_round
 """
 
 
@@ -114,7 +114,7 @@ def terminated() -> Iterator[threading.Event]:
     signal.signal(signal.SIGTERM, before)
 
 
-@pytest.mark.parametrize(("owner", "name"), [(Keeper, "look"), (MemoryLog, "commit")])
+@pytest.mark.parametrize(("owner", "name"), [(Scheduler, "run_round"), (MemoryLog, "commit")])
 def test_a_server_whose_engine_died_is_not_healthy_and_its_process_is_told_to_end(
     owner: type, name: str, terminated: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,9 @@ from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.core.run import lifecycle, tasks, timers, undo
 from weft.ports.store import Outcome, StoredEvent
-from weft.runtime import actor, effects, keeper, private_loop, recovery, worker
+from weft.runtime import actor, effects, private_loop, recovery, worker
 from weft.runtime.draft import Posted
+from weft.runtime.ownership import release
 from weft.stores.memory import log
 from weft.stores.memory.content import Content
 
@@ -309,7 +310,7 @@ def an_early_timer_is_believed() -> Iterator[None]:
 
 @mutant
 def rest_without_a_time_to_wake() -> Iterator[None]:
-    with swap(keeper, "_wake_at", lambda actor: None):
+    with swap(release.Releaser, "_wake_at", lambda self, actor: None):
         yield
 
 

@@ -53,6 +53,7 @@ from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.draft import Posted
+from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.finished import finished
 from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
@@ -186,7 +187,7 @@ class Door:
             raise IdTaken(f"{run_id} exists already.", run_id=run_id)
         if self.engine is not None and delay_ms < self.engine.settings.scan_seconds * 1000:
             # What is due later is seen in time by the next look.
-            self.engine.keeper.nudge()
+            self.engine.wakeups.wake(MAIL, RUNS)
         return Started(uid, run_id, created=True)
 
     async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> Started:
@@ -280,7 +281,7 @@ class Door:
         if sent is Sent.KEY_REUSED:
             raise KeyReused(f'The key "{key}" was used for another command to {run_id}.')
         if self.engine is not None:
-            self.engine.keeper.nudge()
+            self.engine.wakeups.wake(MAIL, RUNS)
 
     async def _is_known(self, row: RunRow, token: KeyRow) -> bool:
         """Whether this very command came under its key before. Raises KeyReused if it was another."""
@@ -369,7 +370,7 @@ class Door:
             await self._reopen(machine, decided, row, now, [token] if token is not None else [])
         self._told_at = asyncio.get_running_loop().time()
         if self.engine is not None:
-            self.engine.keeper.nudge()
+            self.engine.wakeups.wake(MAIL, RUNS)
 
     async def _reopen(
         self, machine: Machine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis, keys: Sequence[KeyRow]

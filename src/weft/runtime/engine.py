@@ -2,8 +2,8 @@
 come.
 
 ``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and what a durable
-event asks of the world goes out from here. What another part does is in its own file: recovery reads runs back, the
-keeper looks after time, mail and rest.
+event asks of the world goes out from here. What another part does is in its own file: recovery loads runs, and the
+duties look after time, mail and memory.
 """
 
 from __future__ import annotations
@@ -35,12 +35,18 @@ from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import Delivery
 from weft.runtime.draft import Draft, Posted
+from weft.runtime.duties.ends import EndsDuty
+from weft.runtime.duties.mail import MailDuty
+from weft.runtime.duties.release import ReleaseDuty
+from weft.runtime.duties.scheduler import MAIL, RUNS, Scheduler, Wakeups
+from weft.runtime.duties.table import Parts, duties
+from weft.runtime.duties.tasks import TasksDuty
 from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher
 from weft.runtime.heart import Heartbeat
-from weft.runtime.keeper import Keeper
 from weft.runtime.library import Library
 from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.ownership.release import Releaser
 from weft.runtime.programs import new_machine
 from weft.runtime.recovery import Recovery
 from weft.runtime.replies import resolve, taken
@@ -62,6 +68,7 @@ from weft.steps.base import Executor
 log = logging.getLogger("weft")
 
 T = TypeVar("T")
+WAKE_SECONDS_MIN = 0.05
 
 
 class World(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,7 +131,7 @@ class Engine:
         )
         self.turns = Turns(self)
         self.newborn = Newborn(self)
-        self.keeper = Keeper(self)
+        self.wakeups = Wakeups()
         self.heart = Heartbeat(self)
         self._about = world.about
         self.commits = CommitFeed()
@@ -135,9 +142,12 @@ class Engine:
             self.ids,
             retry=self.retry_until_available,
             answered=self.worker.answered,
-            wake=self.keeper.nudge,
+            wake=partial(self.wakeups.wake, MAIL, RUNS),
         )
         self.effects = self._dispatcher()
+        self.releaser = self._releaser()
+        self.mail_duty = self._mail_duty()
+        self.duties = self._scheduler()
         self.fetcher = Fetcher(self.values, world.executor, self.background, self.runs, self.recovery.set_aside)
         self.ports = self._run_ports()
 
@@ -156,6 +166,72 @@ class Engine:
             background=self.background,
             read_mail=lambda actor: self.retry_until_available(partial(self.recovery.read_mail, actor)),
         )
+
+    def _releaser(self) -> Releaser:
+        return Releaser(
+            self.runs,
+            self.store.log,
+            status=self.status,
+            worker=self.worker,
+            shared=self.shared,
+            timers=self.timers,
+            delivery=self.delivery,
+            background=self.background,
+            reload=lambda actor, outcome: self.recovery.reload(actor, None, outcome),
+            read_mail=lambda actor: self.retry_until_available(partial(self.recovery.read_mail, actor)),
+            on_released=self.recovery.on_released,
+        )
+
+    def _mail_duty(self) -> MailDuty:
+        return MailDuty(
+            self.runs,
+            self.store.directory,
+            self.host,
+            self.wakeups,
+            turns=self.turns,
+            newborn=self.newborn,
+            is_claiming=self.recovery.is_taking,
+            load=self.take_up,
+            read_mail=self.recovery.read_mail,
+        )
+
+    def _scheduler(self) -> Scheduler:
+        release = ReleaseDuty(
+            self.runs,
+            self.releaser,
+            self.clock,
+            self.wakeups,
+            idle_seconds=self.settings.idle_seconds,
+            wanted=lambda: self.recovery.backlog + len(self.newborn.waiting),
+        )
+        parts = Parts(
+            mail=self.mail_duty,
+            ends=EndsDuty(self.runs, self.store.directory),
+            release=release,
+            tasks=TasksDuty(self.shared),
+            renew_tasks=self.shared.renew,
+            reconcile=self.recovery.reconcile,
+            learn_graphs=self.library.refresh,
+            learn_steps=self.steps.refresh,
+            scan=self.recovery.scan,
+            is_run_due=self.recovery.is_run_due,
+            check_health=self.steps.begin_round,
+        )
+        return Scheduler(
+            duties(parts, self.settings),
+            self.wakeups,
+            changed=self.store.hosts.changed,
+            pause=self._pause,
+            monotonic=self.clock.monotonic,
+            complaints=self.complaints,
+            failed=self.status.fail,
+        )
+
+    def _pause(self) -> float:
+        """Return the seconds until the next round of duties: a poll, or the time of a run that nobody has."""
+        poll, wake_at = self.settings.poll_seconds, self.recovery.wake_at
+        # Not at once for a run that was due and could not be claimed: there is no room, or another host claims it.
+        return poll if wake_at is None else min(poll, max(WAKE_SECONDS_MIN, (wake_at - self.clock.now_ms()) / 1000))
 
     def _run_ports(self) -> RunPorts:
         return RunPorts(
@@ -216,7 +292,7 @@ class Engine:
         await self.retry_until_available(self.library.refresh)
         await self.shared.refresh()
         await self.recovery.scan()
-        self.keeper.start()
+        self.duties.start()
 
     async def stop(self) -> None:
         """Drain, then hand over: running steps may finish, idle runs go to rest, the rest is for whoever comes next."""
@@ -224,7 +300,7 @@ class Engine:
             return
         self.status.closing = True
         self.worker.closed = True
-        await self.keeper.stop()
+        await self.duties.stop()
         left = await self.worker.drain(self.settings.drain_seconds)
         if left:
             log.warning(
@@ -233,7 +309,7 @@ class Engine:
         # Runs that never come to rest are cut off: what they have not committed is decided again.
         await asyncio.wait([self.background.spawn(self.settle(), may_fail=True)], timeout=self.settings.drain_seconds)
         await self.streams.drain(self.settings.drain_seconds)
-        await self.keeper.release(list(self.runs.actors.values()))
+        await self.releaser.release(list(self.runs.actors.values()))
         await self.kill()
         await self.store.hosts.leave(self.host)
 
@@ -252,7 +328,7 @@ class Engine:
         self.status.running = False
         self.timers.close()
         self.worker.abandon()
-        await self.keeper.stop()
+        await self.duties.stop()
         await self.heart.stop()
         self.background.cancel()
         await self.committer.stop()
@@ -330,7 +406,7 @@ class Engine:
         if child.owner == self.host:
             self.newborn.add(child.uid)
         else:
-            self.keeper.nudge()
+            self.wakeups.wake(RUNS)
 
     async def take_up(self, uid: RunUid) -> None:
         """A run that is ours by the store and not in memory: a new child, or one whose claim was not answered."""

@@ -26,6 +26,7 @@ from weft.ports.boundary import boundary
 from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, Outcome, RunRow
 from weft.runtime.actor import Actor
 from weft.runtime.draft import Draft, Posted
+from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.pending import resolve
 from weft.runtime.shown import call_shown
 from weft.steps.failures import text_of
@@ -62,6 +63,15 @@ class Recovery:
     def is_taking(self, uid: RunUid) -> bool:
         """Whether this run is being claimed right now."""
         return uid in self._taking
+
+    def is_run_due(self) -> bool:
+        """Whether the time of a run has come that nobody has in memory."""
+        return self.wake_at is not None and self.wake_at <= self._engine.clock.now_ms()
+
+    def on_released(self, wake_at: Millis) -> None:
+        """A run was released that must be claimed again at this time."""
+        if self.wake_at is None or wake_at < self.wake_at:
+            self.wake_at = wake_at
 
     # --- runs that nobody works on --------------------------------------------------------------------------------
 
@@ -242,7 +252,7 @@ class Recovery:
         if self._engine.runs.actors.get(actor.uid) is not actor:
             return
         actor.ready = True
-        self._engine.keeper.woke()
+        self._engine.mail_duty.on_loaded()
         actor.go_on(after_mail=True)
         actor.schedule()
         for effect in open_effects:
@@ -354,7 +364,7 @@ class Recovery:
         for child in draft.children:
             engine.adopt(child)
         if draft.mail:
-            engine.keeper.nudge()
+            engine.wakeups.wake(MAIL, RUNS)
 
     def _start_again(self, actor: Actor) -> bool:
         """The run was never made: nothing of it exists, so its start is offered again."""

@@ -21,6 +21,7 @@ from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, Millis, RunUid
 from weft.errors import StoreError
 from weft.ports.store import Limits, Mail, TaskOffer
+from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS
 from weft.runtime.worker import Flight, Report
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class SharedWork:
         try:
             async with self._turn:
                 await engine.store.tasks.offer([task])
-            engine.keeper.nudge()
+            engine.wakeups.wake(TASKS)
         except StoreError:
             # It may yet come, after the task is done. A claim ends the epoch under which it could, and offers it anew.
             if engine.runs.actors.get(actor.uid) is actor:
@@ -205,7 +206,7 @@ class SharedWork:
         if self._taken.get((offer.uid, offer.task)) is offer:
             del self._taken[offer.uid, offer.task]
         engine.worker.answered(flight)
-        engine.keeper.nudge()
+        engine.wakeups.wake(MAIL, RUNS, TASKS)
 
     async def expire(self, dead: Sequence[HostId]) -> None:
         """Rows of workers that are gone: each is settled in the name of the dead, and its run hears of the loss."""

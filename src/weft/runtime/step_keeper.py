@@ -75,7 +75,7 @@ class StepKeeper:
         self.learned = self.stored.number
         return self._engine.catalogue.learn_steps(self.stored.steps)
 
-    def begin_round(self) -> None:
+    async def begin_round(self) -> None:
         """Look at every step that can be looked at, beside everything else; one round at a time."""
         steps = [step for step in self._engine.catalogue.planned() if can_be_checked(step)]
         if steps and not self._busy:

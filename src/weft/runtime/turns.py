@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from weft.core.ids import RunUid
+from weft.runtime.duties.scheduler import MEMORY
 
 if TYPE_CHECKING:
     from weft.runtime.engine import Engine
@@ -72,7 +73,7 @@ class Newborn:
         try:
             while self.waiting and engine.status.running:
                 if len(engine.runs.actors) >= engine.settings.resident_max:
-                    engine.keeper.nudge()
+                    engine.wakeups.wake(MEMORY)
                     await asyncio.sleep(FULL_SECONDS)
                 while engine.committer.waiting > UNCOMMITTED_MAX:  # noqa: ASYNC110 - it is told of no single commit
                     await asyncio.sleep(BEHIND_SECONDS)

@@ -17,6 +17,7 @@ from weft.core import events as e
 from weft.core.ids import EntryId, HostId, Millis, RunUid, Seq
 from weft.errors import Corrupt, NotFound, Refused, RunUnreadable
 from weft.ports.store import PENDING, Append, Mail, Outcome, RunQuery, RunRow, StoredEvent
+from weft.runtime.duties.scheduler import MAIL, RUNS
 
 if TYPE_CHECKING:
     from weft.runtime.door import Door
@@ -124,7 +125,7 @@ class Readability:
         if status in ("paused", "held"):
             await self._door.tell(row.id, command)
         elif self._door.engine is not None:
-            self._door.engine.keeper.nudge()
+            self._door.engine.wakeups.wake(MAIL, RUNS)
         return True
 
 

@@ -20,6 +20,7 @@ from weft.core.ids import Epoch, HostId, RunUid
 from weft.errors import NotFound, Refused, StoreError
 from weft.ports.store import TaskOffer
 from weft.runtime.background import BackgroundLoop
+from weft.runtime.duties.scheduler import RUNS
 from weft.runtime.engine import Engine
 from weft.tokens import InvalidToken, pack, unpack
 
@@ -144,7 +145,7 @@ class Leases:
         """The claim is over; what it still holds is lost."""
         self._leases.pop(host, None)
         await self.engine.store.hosts.leave(host)
-        self.engine.keeper.nudge()
+        self.engine.wakeups.wake(RUNS)
 
     async def held(self, ticket: Ticket) -> TaskOffer:
         """The task, if the claim still has it. Raises Refused."""

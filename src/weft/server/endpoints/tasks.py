@@ -22,6 +22,7 @@ from weft.errors import Failure
 from weft.ports.store import Mail, TaskOffer
 from weft.ports.streams import NewChunk
 from weft.runtime.door import Door
+from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.shared import Offered
 from weft.runtime.worker import Report
 from weft.server import views
@@ -188,7 +189,7 @@ async def _settle(call: Call, ticket: Ticket, report: Report) -> views.Settled:
     services.leases.remember(name, _digest(body))
     if not await services.leases.offers(HostId(ticket.host)):
         await services.leases.leave(HostId(ticket.host))
-    engine.keeper.nudge()
+    engine.wakeups.wake(MAIL, RUNS)
     return views.Settled(row.id)
 
 

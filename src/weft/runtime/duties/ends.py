@@ -1,0 +1,22 @@
+"""Tell callers here that a run has ended on another host."""
+
+from __future__ import annotations
+
+from weft.ports.store import Directory
+from weft.runtime.runs import RunTable
+
+
+class EndsDuty:
+    """Looks up the runs whose end somebody here waits for."""
+
+    def __init__(self, runs: RunTable, directory: Directory) -> None:
+        self._runs = runs
+        self._directory = directory
+
+    async def run(self) -> None:
+        for uid in self._runs.awaited():
+            if uid in self._runs.actors:
+                continue
+            row = await self._directory.row(uid)
+            if row is None or row.ended_at is not None:
+                self._runs.on_ended(uid)

@@ -1,0 +1,51 @@
+"""Keep memory within its limit: runs that were idle for long leave it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from weft.ports.clock import Clock
+from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
+from weft.runtime.ownership.release import Releaser
+from weft.runtime.runs import RunTable
+
+RELEASES_PER_ROUND = 500
+
+
+class ReleaseDuty:
+    """Releases idle runs. Above the limit, those that were idle longest leave at once."""
+
+    def __init__(
+        self,
+        runs: RunTable,
+        releaser: Releaser,
+        clock: Clock,
+        wakeups: Wakeups,
+        *,
+        idle_seconds: float,
+        wanted: Callable[[], int],
+    ) -> None:
+        """``wanted``: how many runs wait for room in memory."""
+        self._runs = runs
+        self._releaser = releaser
+        self._clock = clock
+        self._wakeups = wakeups
+        self._idle_seconds = idle_seconds
+        self._wanted = wanted
+
+    async def run(self) -> None:
+        wanted = self._wanted()
+        actors = self._runs.actors
+        surplus = self._runs.surplus() + wanted
+        limit = self._clock.monotonic() - self._idle_seconds
+        if surplus <= 0 and (not actors or next(iter(actors.values())).idle_since > limit):
+            return
+        idle = [actor for actor in actors.values() if self._releaser.may_leave(actor)]
+        idle.sort(key=lambda actor: actor.idle_since)
+        leaving = [actor for i, actor in enumerate(idle) if i < surplus or actor.idle_since <= limit]
+        for start in range(0, len(leaving), RELEASES_PER_ROUND):
+            await self._releaser.release(leaving[start : start + RELEASES_PER_ROUND])
+            await asyncio.sleep(0)
+        if wanted and leaving:
+            self._wakeups.wake(RUNS, MAIL)

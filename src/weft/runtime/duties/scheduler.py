@@ -1,0 +1,145 @@
+"""Run the duties of a host: each at its interval, and at once when something wakes it.
+
+Polling is the truth, and a wake-up only makes it sooner. A wake-up names what happened (``MAIL``, ``RUNS``, ``TASKS``),
+so that only the duties that look after it run. What other processes wrote is found by asking the store whether anything
+changed (``STORE``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from weft.errors import StoreError
+from weft.runtime.background import BackgroundLoop, Failed
+from weft.runtime.complaints import Complaints
+
+log = logging.getLogger("weft")
+
+STORE = "store"
+"""Another process wrote to the store."""
+MAIL = "mail"
+"""Mail was sent."""
+RUNS = "runs"
+"""A run was created, or has left a host."""
+TASKS = "tasks"
+"""A task was offered to other hosts, or a slot became free."""
+MEMORY = "memory"
+"""A run waits for room in memory."""
+
+FAILED_SECONDS = 0.5
+"""How long to wait after the store did not answer."""
+
+
+class Wakeups:
+    """What happened since the duties last ran."""
+
+    def __init__(self) -> None:
+        # From the beginning: what is noticed while the host starts must be looked at too.
+        self._woken: set[str] = set()
+        self._event = asyncio.Event()
+
+    def wake(self, *reasons: str) -> None:
+        """Run the duties that look after this now."""
+        self._woken.update(reasons)
+        self._event.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait for a wake-up, at most that long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return
+
+    def take(self) -> set[str]:
+        """Return what happened, and forget it."""
+        self._event.clear()
+        woken, self._woken = self._woken, set()
+        return woken
+
+
+@dataclass(frozen=True, slots=True)
+class Duty:
+    """One thing that a host does in the background."""
+
+    name: str
+    every: float
+    """Seconds between two rounds; 0: in every round of the scheduler."""
+    wakes_on: frozenset[str]
+    run: Callable[[], Awaitable[object]]
+    is_due: Callable[[], bool] = lambda: False
+    """Whether it must run now, whatever the time."""
+
+
+class Scheduler:
+    """Runs the duties in the order of their table."""
+
+    def __init__(
+        self,
+        duties: Sequence[Duty],
+        wakeups: Wakeups,
+        *,
+        changed: Callable[[], Awaitable[bool]],
+        pause: Callable[[], float],
+        monotonic: Callable[[], float],
+        complaints: Complaints,
+        failed: Failed,
+    ) -> None:
+        """``changed``: whether another process wrote. ``pause``: seconds until the next round."""
+        self._duties = duties
+        self._wakeups = wakeups
+        self._changed = changed
+        self._pause = pause
+        self._monotonic = monotonic
+        self._complaints = complaints
+        self._next: dict[str, float] = {}
+        self._loop = BackgroundLoop("the scheduler of duties", self._run, failed)
+
+    def start(self) -> None:
+        self._loop.start()
+
+    async def stop(self) -> None:
+        await self._loop.stop()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wakeups.wait(self._pause())
+            await self.run_round(self._wakeups.take())
+
+    async def run_round(self, woken: Collection[str]) -> None:
+        """Run every duty whose time has come, or that something woke."""
+        left: list[Duty] = []
+        try:
+            reasons = set(woken)
+            if not reasons and await self._changed():
+                reasons.add(STORE)
+            left = self._due(reasons)
+            while left:
+                await self._perform(left[0])
+                del left[0]
+        except StoreError as error:
+            self._complaints.say("weft: the store does not answer (%s); trying again", error)
+            self._next.update((duty.name, 0.0) for duty in left)
+            await asyncio.sleep(FAILED_SECONDS)
+
+    def _due(self, reasons: set[str]) -> list[Duty]:
+        now = self._monotonic()
+        return [
+            duty
+            for duty in self._duties
+            if reasons & duty.wakes_on or now >= self._next.get(duty.name, 0.0) or duty.is_due()
+        ]
+
+    async def _perform(self, duty: Duty) -> None:
+        self._next[duty.name] = self._monotonic() + duty.every
+        try:
+            await duty.run()
+        except StoreError:
+            raise
+        except Exception:
+            # A host that no longer hears of mail would let its runs wait for ever: the others go on.
+            log.exception("weft: the duty %s failed", duty.name)
+            await asyncio.sleep(FAILED_SECONDS)

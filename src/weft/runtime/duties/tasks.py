@@ -1,0 +1,25 @@
+"""Perform tasks that other hosts offer, and offer those that have no slot here."""
+
+from __future__ import annotations
+
+from weft.runtime.shared import SharedWork
+
+PACED_SECONDS = 0.2
+"""How often to ask for tasks of queues with a rate: nobody announces that time has passed."""
+
+
+class TasksDuty:
+    """Takes tasks from the shared queue and gives some to it."""
+
+    def __init__(self, shared: SharedWork) -> None:
+        self._shared = shared
+
+    async def run(self) -> None:
+        await self._shared.refresh()
+        await self._shared.take()
+        self._shared.spill()
+
+    async def take_paced(self) -> None:
+        """Take tasks of queues whose limits allow more as time passes."""
+        if self._shared.waits_for_time():
+            await self._shared.take()

@@ -1,0 +1,129 @@
+"""Release runs: they leave memory, and any host may claim them when there is something to do."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from weft.core.effects import ArmTimer, PerformTask
+from weft.core.ids import Millis
+from weft.core.run.state import FOLD
+from weft.errors import StoreError
+from weft.ports.boundary import boundary
+from weft.ports.store import Outcome, Release, RunLog, Snapshot
+from weft.runtime.actor import Actor
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.delivery import Delivery
+from weft.runtime.runs import RunTable
+from weft.runtime.shared import SharedWork
+from weft.runtime.status import HostStatus
+from weft.runtime.timers import Timers
+from weft.runtime.worker import Worker
+
+SNAPSHOT_BYTES_MIN = 4 * 1024
+
+
+class Releaser:
+    """Takes idle runs out of memory."""
+
+    def __init__(
+        self,
+        runs: RunTable,
+        log: RunLog,
+        *,
+        status: HostStatus,
+        worker: Worker,
+        shared: SharedWork,
+        timers: Timers,
+        delivery: Delivery,
+        background: BackgroundTasks,
+        reload: Callable[[Actor, Outcome | None], Coroutine[Any, Any, None]],
+        read_mail: Callable[[Actor], Coroutine[Any, Any, None]],
+        on_released: Callable[[Millis], None],
+    ) -> None:
+        """``reload`` is for a run whose release failed. ``on_released`` is told when the run must be claimed again."""
+        self._runs = runs
+        self._log = log
+        self._status = status
+        self._worker = worker
+        self._shared = shared
+        self._timers = timers
+        self._delivery = delivery
+        self._background = background
+        self._reload = reload
+        self._read_mail = read_mail
+        self._on_released = on_released
+
+    def may_leave(self, actor: Actor) -> bool:
+        """Whether a run has nothing to do here."""
+        return actor.is_idle() and not self._worker.is_busy(actor.uid) and not self._shared.is_busy(actor.uid)
+
+    async def release(self, actors: Sequence[Actor]) -> None:
+        """Release these runs. One that got something to do meanwhile stays."""
+        leaving = [actor for actor in actors if self.may_leave(actor)]
+        if not leaving:
+            return
+        for actor in leaving:
+            actor.ready = False
+        boundary("release.before")
+        try:
+            outcomes = await self._log.release([self._row(actor) for actor in leaving])
+        except StoreError:
+            # Nobody knows whether they are released. A host that stops leaves them to others; another reloads them.
+            if not self._status.closing:
+                for actor in leaving:
+                    self._background.spawn(self._reload(actor, None))
+            return
+        for actor, outcome in zip(leaving, outcomes, strict=True):
+            if outcome is Outcome.ACCEPTED:
+                self._remove(actor)
+                continue
+            actor.ready = True
+            actor.schedule()
+            # In the background: a failure for one run must not leave the others of the group half released.
+            if outcome is Outcome.MAIL_WAITING:
+                self._background.spawn(self._read_again(actor), actor)
+            else:
+                self._background.spawn(self._reload(actor, outcome))
+
+    async def _read_again(self, actor: Actor) -> None:
+        # If the store does not answer while the host stops, the next host reads the mail.
+        with contextlib.suppress(StoreError):
+            await self._read_mail(actor)
+
+    def _row(self, actor: Actor) -> Release:
+        snapshot = None
+        if actor.tail_bytes >= SNAPSHOT_BYTES_MIN:
+            snapshot = Snapshot(actor.committed_seq, FOLD, actor.machine.snapshot())
+        return Release(
+            uid=actor.uid,
+            epoch=actor.epoch,
+            seq=actor.committed_seq,
+            mail_taken=actor.mail_taken,
+            wake_at=self._wake_at(actor),
+            snapshot=snapshot,
+        )
+
+    def _remove(self, actor: Actor) -> None:
+        self._timers.disarm_run(actor.uid)
+        wake_at = self._wake_at(actor)
+        if wake_at is not None:
+            self._on_released(wake_at)
+        waiting = [posted for posted in actor.mailbox if not posted.mail_id]  # mail waits in the store
+        self._runs.remove(actor)
+        for posted in waiting:
+            self._background.spawn(self._delivery.deliver(actor.uid, posted))
+
+    def _wake_at(self, actor: Actor) -> Millis | None:
+        """Return the earliest time at which the run does something by itself."""
+        dues = [
+            effect.due
+            for effect in actor.machine.outstanding()
+            if isinstance(effect, ArmTimer)
+            or (
+                isinstance(effect, PerformTask)
+                and not self._shared.has(actor.uid, effect.task, effect.attempt, effect.delivery)
+            )
+        ]
+        return Millis(min(dues)) if dues else None
