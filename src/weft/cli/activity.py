@@ -12,6 +12,7 @@ from weft.errors import RunUnreadable
 from weft.observe.history import History
 from weft.observe.hosting import Hosting, hosting_of
 from weft.observe.progress import Progress, progress_of
+from weft.observe.runs import read_run
 from weft.observe.sentences import idle_sentence, wait_sentence
 from weft.observe.waits import waits_of
 from weft.ports.store import RunRow
@@ -34,7 +35,7 @@ async def activity_of(door: Door, row: RunRow) -> Activity:
     if row.ended_at is not None or row.fault is not None:
         return Activity()
     try:
-        machine = await door.machine(row) if row.seq else None
+        machine = await read_run(door, row) if row.seq else None
     except RunUnreadable:
         return Activity(is_readable=False)
     hosting = await hosting_of(door, row, machine)

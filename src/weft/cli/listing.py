@@ -15,6 +15,7 @@ from weft.core.ids import Millis
 from weft.errors import BadDuration, RunUnreadable, StoreError, UsageError
 from weft.observe.hosting import Abouts, living_hosts, unoffered_version
 from weft.observe.progress import Progress, progress_of
+from weft.observe.runs import read_run
 from weft.observe.sentences import missing_sentence, wait_sentence
 from weft.observe.waits import waits_of
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
@@ -144,7 +145,7 @@ async def _standing(door: Door, row: RunRow, living: Abouts) -> tuple[str, list[
     if not row.seq:
         return missing or "a host to take it up", []
     try:
-        machine = await door.machine(row)
+        machine = await read_run(door, row)
     except RunUnreadable as error:
         return str(error.context.get("waits", UNREADABLE)), []
     except StoreError:

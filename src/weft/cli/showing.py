@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from textwrap import indent
 from typing import Any
 
@@ -32,24 +31,19 @@ from weft.cli.output import (
 )
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
-from weft.core import events as e
 from weft.core.counting import counted
 from weft.core.goal.machine import GoalMachine
-from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
-from weft.observe.history import History, Operation
+from weft.observe.history import History, Operation, read_history
 from weft.observe.pictures import (
-    Picture,
-    edges_taken,
-    picture_of_graph,
-    picture_of_plan,
     render_mermaid,
     render_svg,
 )
+from weft.observe.run_picture import read_picture
 from weft.observe.sentences import hold_hint, host_advice, unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
@@ -57,49 +51,21 @@ from weft.runtime.unreadable import NOT_UNDONE, problem_of
 
 DEPTH_MAX = 20
 PICTURE_WIDTH = 100
-NODE_ROUTED = b'"kind":"node_routed"'
-
-
-async def history_of(door: Door, row: RunRow) -> History:
-    """The whole log of a run, as far as it can be read."""
-    history = History()
-    with contextlib.suppress(RunUnreadable):
-        async for stored in door.events(row):
-            history.add(stored)
-    return history
 
 
 async def print_picture(run: str, *, kind: str, url: str | None, app: str | None) -> None:
     """A graph or a plan with its run as SVG or Mermaid, for a file. Raises NotAllowed for code, which has neither."""
     async with found(run, url, app) as (door, row):
-        picture = await picture_of(door, row)
+        picture = await read_picture(door, row)
         if picture is None:
             raise NotAllowed(f"{row.id} is a {row.style} run and has no graph.", hint=f"weft show {row.id}")
         print(render_svg(picture) if kind == "svg" else render_mermaid(picture))
 
 
-async def picture_of(door: Door, row: RunRow) -> Picture | None:
-    """The graph of a run with its tokens, or the plan of a goal run with its steps; None for code."""
-    if row.style == "goal":
-        machine = await door.machine(row) if row.seq else None
-        if not isinstance(machine, GoalMachine) or machine.plan is None:
-            return None
-        return picture_of_plan(machine.plan, machine.state, title=row.workflow)
-    state = await door.state(row) if row.seq and row.style == "graph" else None
-    program = await door.program(row)
-    if program is None:
-        return None
-    taken: set[str] = set()
-    async for stored in door.events(row):
-        if NODE_ROUTED in stored.body:
-            taken |= edges_taken([e.decode(stored.body)])
-    return picture_of_graph(program.graph, state if isinstance(state, GraphState) else None, taken)
-
-
 async def print_run(run: str, *, children: bool, url: str | None, app: str | None, json: bool) -> None:
     """Header, recorded operations as a tree (a graph as a picture), and the end if there is one."""
     async with found(run, url, app) as (door, row):
-        history = await history_of(door, row)
+        history = await read_history(door, row)
         if json:
             print_json(
                 {"store": door.store.url, **await _run_document(door, row, history, DEPTH_MAX if children else 0)}
@@ -116,7 +82,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
         problem = await problem_of(door, row)
         is_whole = problem is None and not children
-        picture = await picture_of(door, row) if is_whole and row.style == "graph" else None
+        picture = await read_picture(door, row) if is_whole and row.style == "graph" else None
         if row.style == "goal" and row.seq and is_whole:
             await _print_goal(out, door, row, history)
         elif picture is not None:
@@ -258,7 +224,7 @@ async def _children(door: Door, history: History, depth: int) -> dict[str, Histo
     for operation in history.current():
         row = await door.store.directory.find(RunId(operation.child)) if operation.child and depth else None
         if row is not None and operation.child not in result:
-            inner = await history_of(door, row)
+            inner = await read_history(door, row)
             result[operation.child] = inner
             result |= await _children(door, inner, depth - 1)
     return result
@@ -272,7 +238,7 @@ async def _run_document(door: Door, row: RunRow, history: History, depth: int) -
         for entry in entries:
             child = await door.store.directory.find(RunId(entry["child"])) if entry["child"] else None
             if child is not None:
-                entry["run"] = await _run_document(door, child, await history_of(door, child), depth - 1)
+                entry["run"] = await _run_document(door, child, await read_history(door, child), depth - 1)
     is_done = history.status == "completed"
     return run_document(row) | {
         "started_at": iso(history.started),

@@ -1,29 +1,46 @@
-"""The log of a run as a person reads it: a operation per recorded operation, with its place, its attempts and its time.
+"""The history of a run, from its log: every recorded operation with its place, its attempts and its times.
 
-The state of a run forgets what it does not need again (rounds of loops, losers of races); the log does not, and neither
-does this.
+The state of a run forgets what it does not need again (rounds of loops, losers of races). The log does not, and neither
+does its history.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 import msgspec
 
 from weft.core import events as e
 from weft.core.code.locations import readable
-from weft.errors import Failure
-from weft.observe.history_goal import GoalOperations
+from weft.errors import Failure, RunUnreadable
+from weft.observe.goal_operations import GoalOperations
 from weft.observe.operations import Operation, end, new_operation
-from weft.ports.store import StoredEvent
+from weft.ports.store import RunRow, StoredEvent
+from weft.runtime.door import Door
 
 __all__ = ["OVER", "History", "Operation"]
 
 OVER = ("completed", "failed", "cancelled")
 
 
+EVENTS_PER_TURN = 500
+
+
+async def read_history(door: Door, row: RunRow) -> History:
+    """Read the log of a run, as far as it can be read."""
+    history = History()
+    with contextlib.suppress(RunUnreadable):
+        async for stored in door.events(row):
+            history.add(stored)
+            if not stored.seq % EVENTS_PER_TURN:
+                await asyncio.sleep(0)  # a long log must not keep everybody else waiting
+    return history
+
+
 class History:
-    """Grows by one event at a time."""
+    """The history of one run. It grows by one event at a time."""
 
     def __init__(self) -> None:
         self.operations: dict[int, Operation] = {}
@@ -40,19 +57,20 @@ class History:
         self.not_undone: list[str] = []
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
-        self._letters: dict[str, bytes] = {}
+        self._messages: dict[str, bytes] = {}
         self._visits: dict[str, int] = {}
         self._goal: GoalOperations | None = None
 
     def current(self) -> list[Operation]:
-        """The newest operation of every place, in order of their beginning."""
+        """Return the newest operation of every place, in the order in which they began."""
         return [self.operations[number] for number in sorted(self._newest.values())]
 
     def open(self) -> list[Operation]:
+        """Return the operations that have not ended."""
         return [operation for operation in self.current() if operation.status == "open"]
 
     def add(self, stored: StoredEvent) -> Operation | None:
-        """Take in the next event; the operation that it made or changed."""
+        """Take in the next event. Returns the operation that it began or changed."""
         event = e.decode(stored.body)
         self.seq = stored.seq
         if isinstance(event, e.RunStarted) and event.style == "goal":
@@ -67,9 +85,9 @@ class History:
             return None  # nobody in the run did this: a message was taken that nobody answers, or refused
         if at is not None:
             return self._begin(event, at, stored)
-        operation = self._subject(event, stored)
+        operation = self._operation_of(event, stored)
         if operation is None:
-            self._live(event, stored.at)
+            self._change_run(event, stored.at)
         else:
             self._change(operation, event, stored.at)
         return operation
@@ -77,7 +95,7 @@ class History:
     # --- graphs ---------------------------------------------------------------------------------------------------
 
     def _at_node(self, event: Any, stored: StoredEvent) -> Operation | None:
-        """What happens at a node of a graph: work that begins, or a token that leaves without any."""
+        """Take in what happens at a node of a graph: work that begins, or a token that leaves without any."""
         if isinstance(event, e.NodeRouted) and event.output:
             operation = Operation(stored.seq, self._visit(event.node), "pass", "", stored.at)
             end(operation, "done", stored.at, bytes(event.output))
@@ -91,7 +109,7 @@ class History:
         return None
 
     def _visit(self, node: str) -> str:
-        """A node that is entered again, by another token or in another round, is told apart by a number."""
+        """Name a visit of a node. From the second on it has a number."""
         self._visits[node] = count = self._visits.get(node, 0) + 1
         return node if count == 1 else f"{node}#{count}"
 
@@ -127,8 +145,8 @@ class History:
             operation.rounds = event.round
         return operation
 
-    def _subject(self, event: e.AnyEvent, stored: StoredEvent) -> Operation | None:
-        """The operation that an event is about."""
+    def _operation_of(self, event: e.AnyEvent, stored: StoredEvent) -> Operation | None:
+        """Return the operation that an event is about."""
         match event:
             case e.TaskSucceeded(task=number) | e.TaskFailed(task=number) | e.TaskLost(task=number):
                 return self.operations.get(number)
@@ -161,8 +179,8 @@ class History:
             case e.TimerFired() if operation.kind == "sleep":
                 end(operation, "done", at)
             case e.MessagesTaken(ids=ids):
-                letters = [self._letters.pop(letter, b"null") for letter in ids]
-                end(operation, "done", at, letters[0] if len(letters) == 1 else b"[" + b",".join(letters) + b"]")
+                bodies = [self._messages.pop(message, b"null") for message in ids]
+                end(operation, "done", at, bodies[0] if len(bodies) == 1 else b"[" + b",".join(bodies) + b"]")
             case e.WaitTimedOut():
                 operation.failure = Failure("TimedOut", "nothing came in time")
                 end(operation, "failed", at)
@@ -174,13 +192,13 @@ class History:
             case e.EntryCancelled():
                 end(operation, "cancelled", at)
 
-    def _live(self, event: e.AnyEvent, at: int) -> None:
-        """What happens to the run as a whole."""
+    def _change_run(self, event: e.AnyEvent, at: int) -> None:
+        """Take in what happens to the run as a whole."""
         match event:
             case e.RunStarted(input=input):
                 self.started, self.input = at, bytes(input)
             case e.MessageReceived(id=id, body=body):
-                self._letters[id] = bytes(body)
+                self._messages[id] = bytes(body)
             case e.RunCompleted(output=output, not_undone=places):
                 self.output, self.not_undone = bytes(output), list(places)
                 self._over("completed", at)
@@ -201,14 +219,14 @@ class History:
             case e.RunHeld(message=message):
                 self.status, self.held = "held", message
             case e.RunRetried(dropped=dropped, steps=steps):
-                self._again(dropped if self._goal is None else self._goal.reopen(steps))
+                self._reopen(dropped if self._goal is None else self._goal.reopen(steps))
 
     def _over(self, status: str, at: int) -> None:
         self.status, self.ended, self.held = status, at, ""
         for operation in self.open():
             end(operation, "cancelled", at)
 
-    def _again(self, dropped: list[int]) -> None:
+    def _reopen(self, dropped: list[int]) -> None:
         self.status, self.ended, self.failure, self.held = "running", None, None, ""
         self.retries += 1
         for number in dropped:

@@ -1,4 +1,4 @@
-"""Operations: one recorded operation of a run each, as a person reads it."""
+"""What a run did, operation by operation, as people read it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.ports.store import StoredEvent
 
 
 class Operation(msgspec.Struct):
-    """One operation. ``what`` says more than its place: the step, the names waited for, the question, the child."""
+    """One recorded operation. ``what``: its step, the messages it waits for, its question, or its child workflow."""
 
     number: int
     location: str
@@ -29,13 +29,13 @@ class Operation(msgspec.Struct):
     failure: Failure | None = None
     child: str = ""
     idle: str = ""
-    """Why nobody performs it, if it is open and somebody has looked."""
+    """Why nobody performs it, if it is open and that was looked up."""
     why: str = ""
     """Why it did not happen, or where its answer comes from."""
 
 
 def new_operation(event: Any, location: str, stored: StoredEvent) -> Operation:
-    """The operation of what begins with an event."""
+    """Return the operation that begins with an event."""
     kind, what = _title(event)
     operation = Operation(stored.seq, location, kind, what, stored.at, due=getattr(event, "due", 0))
     if isinstance(event, e.TaskScheduled):
@@ -46,7 +46,7 @@ def new_operation(event: Any, location: str, stored: StoredEvent) -> Operation:
 
 
 def end(operation: Operation, status: str, at: int, output: bytes = b"null") -> None:
-    """It is over."""
+    """Note that an operation is over."""
     operation.status, operation.ended, operation.output = status, at, output
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-
 from msgspec import Raw
 
 from weft.core.ids import RunId
-from weft.errors import NotFound, RunUnreadable
-from weft.observe.history import History, Operation
+from weft.errors import NotFound
+from weft.observe.history import Operation, read_history
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.server import views
@@ -17,7 +14,6 @@ from weft.server.endpoints.runs import found
 from weft.server.request import Call
 
 RUNS_MAX = 200
-EVENTS_PER_TURN = 500
 
 
 async def show_tree(call: Call) -> views.Tree:
@@ -29,7 +25,7 @@ async def show_tree(call: Call) -> views.Tree:
 async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]) -> views.Tree:
     """``room``: how many runs may still be shown; counted down by all branches together."""
     room[0] -= 1
-    operations = (await _history(door, row)).current()
+    operations = (await read_history(door, row)).current()
     shown = operations[-limit:]
     left_out = len(operations) - len(shown)
     children: list[views.Tree] = []
@@ -46,17 +42,6 @@ async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]
         children.append(await _tree(door, child, depth - 1, limit, room))
     places = [_place(operation) for operation in shown]
     return views.Tree(run=views.run_view(row), places=places, children=children, left_out=left_out)
-
-
-async def _history(door: Door, row: RunRow) -> History:
-    history = History()
-    with contextlib.suppress(RunUnreadable):  # as far as it can be read
-        async for stored in door.events(row):
-            history.add(stored)
-            if not stored.seq % EVENTS_PER_TURN:
-                # A long log must not keep everybody else waiting.
-                await asyncio.sleep(0)
-    return history
 
 
 def _place(operation: Operation) -> views.Place:

@@ -1,4 +1,4 @@
-"""What happens in a goal run, as operations: one per planned step, and below it one per work item of a fan-out."""
+"""The operations of a goal run: one per planned step, and below it one per work item of a fan-out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPENING = (e.TaskScheduled, e.AskOpened, e.ChildStarted)
 
 
 class GoalOperations:
-    """Grows with the history that it belongs to. ``keep`` makes a operation the newest of its place."""
+    """The operations of one goal run. ``keep`` makes an operation the newest of its place."""
 
     def __init__(self, operations: dict[int, Operation], keep: Callable[[Operation], Operation]) -> None:
         self._operations = operations
@@ -26,7 +26,7 @@ class GoalOperations:
         self._started: set[str] = set()
 
     def take(self, event: Any, stored: StoredEvent) -> Operation | None:
-        """The operation that an event of a goal run made or changed; None: it is like any other run's event."""
+        """Take in an event. Returns the operation that it began or changed; None: it is no event of a goal."""
         match event:
             case e.StepStarted():
                 return self._start(event, stored)
@@ -63,13 +63,13 @@ class GoalOperations:
         return operation
 
     def _step(self, step: str, stored: StoredEvent) -> Operation:
-        """The operation of a step, also of one that never started."""
+        """Return the operation of a step, also of one that never started."""
         if step not in self._steps:
             self._steps[step] = self._keep(Operation(stored.seq, step, "step", step, stored.at))
         return self._steps[step]
 
     def reopen(self, steps: Sequence[str]) -> list[int]:
-        """A retry: steps that had started go on; of those that had not there is nothing to tell any more."""
+        """Reopen steps for a retry. Returns the operations to forget: those of steps that had not started."""
         forgotten = []
         for step in steps:
             operation = self._steps.get(step)
@@ -99,7 +99,7 @@ class GoalOperations:
         return operation
 
     def _item(self, event: Any, step: str, index: int, stored: StoredEvent) -> Operation:
-        """Work begins: of a step without fan-out it is the step itself."""
+        """Note that work begins. The work of a step without fan-out is the step itself."""
         items = self._items.get(step)
         if items is not None:
             item = self._keep(new_operation(event, f"{step}/{index}", stored))
