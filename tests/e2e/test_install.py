@@ -28,7 +28,7 @@ NEED_AN_EXTRA = {
     "postgres": "weft.stores.postgres",
     "s3": "weft.stores.blobs.s3",
     "server": "weft.server.api weft.server.corked weft.server.metrics weft.server.running weft.server.services "
-    "weft.server.table weft.server.tallies",
+    "weft.server.table weft.server.counters",
 }
 
 

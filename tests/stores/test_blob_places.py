@@ -170,7 +170,7 @@ def test_a_put_waits_for_a_deletion_that_is_under_way(place: str, monkeypatch: p
 
     async def scenario(store: PostgresStore, content: Content) -> None:
         await store.blobs.put(b"hello")
-        index = PostgresIndex(store.directory._lines)
+        index = PostgresIndex(store.directory._pool)
         assert await index.doom(now=Millis(0), untouched_ms=0, abandoned_seconds=60) == [HELLO]
         again = asyncio.create_task(store.blobs.put(b"hello"))
         for _ in range(20):
@@ -192,7 +192,7 @@ def test_a_deletion_whose_sweeper_died_is_finished_by_others(
 ) -> None:
     async def scenario(store: PostgresStore, content: Content) -> None:
         await store.blobs.put(b"hello")
-        index = PostgresIndex(store.directory._lines)
+        index = PostgresIndex(store.directory._pool)
         await index.doom(now=Millis(0), untouched_ms=0, abandoned_seconds=60)
         monkeypatch.setattr(indexed, "ABANDONED_SECONDS", 0.0)
         if who == "a put":

@@ -18,7 +18,7 @@ from weft.core.ids import Epoch, HostId, RunUid
 from weft.errors import BadValue, StoreError, Unavailable
 from weft.ports.store import Outcome
 from weft.stores.postgres import PostgresStore
-from weft.stores.postgres.lines import fetch_value
+from weft.stores.postgres.pool import fetch_value
 
 ACCEPTED = [Outcome.ACCEPTED]
 
@@ -118,15 +118,15 @@ def test_whatever_the_driver_raises_is_unavailable_and_its_session_is_thrown_awa
     async def scenario() -> None:
         async with opened(url, "fast") as store:
             assert store._parts is not None
-            line = store._parts[2]
-            first = await fetch_value(line, "SELECT pg_backend_pid()")
+            connection = store._parts[2]
+            first = await fetch_value(connection, "SELECT pg_backend_pid()")
 
-            async def fail(_connection: object) -> None:
+            async def fail(_session: object) -> None:
                 raise error
 
             with pytest.raises(Unavailable):
-                await line.ask(fail)
-            assert await fetch_value(line, "SELECT pg_backend_pid()") != first
+                await connection.run(fail)
+            assert await fetch_value(connection, "SELECT pg_backend_pid()") != first
 
     asyncio.run(scenario())
 

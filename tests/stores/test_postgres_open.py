@@ -15,8 +15,8 @@ from tests.servers import Cluster
 from weft.errors import BadValue, Corrupt, Full, NewerSchema, Unavailable, UsageError, WeftError
 from weft.stores import open_store
 from weft.stores.postgres import PostgresStore, migrate, pending
-from weft.stores.postgres.connection import LEASE_MS, address_of, connect, meaning, session_limits
 from weft.stores.postgres.schema import MIGRATIONS, NEWEST, bring_up
+from weft.stores.postgres.session import LEASE_MS, address_of, connect, session_limits, translate_error
 
 SCHEMA = Path(__file__).parent / "postgres_schema.txt"
 """What all migrations together make. A migration that was released never changes; a new one changes this."""
@@ -201,7 +201,7 @@ def test_sessions_give_up_their_locks_before_a_lease_ends(url: str) -> None:
         await store.hosts.join("here", lease_ms=lease_ms)  # type: ignore[arg-type]
         found = {}
         for name in ("lock_timeout", "idle_in_transaction_session_timeout"):
-            found[name] = await store.directory._lines.ask(
+            found[name] = await store.directory._pool.run(
                 lambda connection, name=name: connection.fetchval(
                     "SELECT setting FROM pg_settings WHERE name = $1", name
                 )
@@ -281,7 +281,7 @@ def test_durability_is_full_or_fast() -> None:
     ],
 )
 def test_every_error_of_the_server_has_a_meaning(error: type[Exception], kind: type[WeftError]) -> None:
-    meant = meaning(error("said so"), address_of("postgresql://anna:secret@localhost/weft", "full"))
+    meant = translate_error(error("said so"), address_of("postgresql://anna:secret@localhost/weft", "full"))
 
     assert type(meant) is kind
     assert "secret" not in str(meant)

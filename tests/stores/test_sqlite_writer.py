@@ -179,7 +179,7 @@ def test_numbers_of_a_transaction_that_failed_are_not_used(store: SqliteStore) -
     ],
 )
 def test_every_error_of_sqlite_has_a_meaning(path: Path, error: type[apsw.Error], kind: type[StoreError]) -> None:
-    meaning = connection.meaning(error("the words of SQLite"), path)
+    meaning = connection.translate_error(error("the words of SQLite"), path)
 
     assert type(meaning) is kind
     assert str(path) in str(meaning)

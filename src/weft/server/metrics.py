@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
-from weft.server.tallies import Spread, Tallies, Tally
+from weft.server.counters import Counter, CounterCollector, Histogram
 
 if TYPE_CHECKING:
     from weft.runtime.actor import Actor
@@ -29,18 +29,18 @@ class Metrics:
 
     def __init__(self) -> None:
         registry = self.registry = CollectorRegistry()
-        self._transitions = Tally("weft_transitions", "Events committed here.", ["kind"])
-        self._tasks = Tally("weft_tasks", "Attempts that ended, by how.", ["outcome"])
-        self._retries = Tally("weft_retries", "Attempts that will be made again.")
-        self._letters = Tally("weft_dead_letters", "Failures that nothing took.")
-        self._hop = Spread("weft_hop_seconds", "From a decision to its being durable.", SECONDS)
-        self._commit = Spread("weft_commit_seconds", "Commits.", SECONDS)
-        self._commit_runs = Spread("weft_commit_runs", "Runs in one commit.", APPENDS)
-        self._commit_bytes = Spread("weft_commit_bytes", "Bytes of events in one commit.", BYTES)
-        self._requests = Tally("weft_requests", "Answers of the API.", ["route", "status"])
-        self._took = Spread("weft_request_seconds", "Requests that are answered at once.", SECONDS)
+        self._transitions = Counter("weft_transitions", "Events committed here.", ["kind"])
+        self._tasks = Counter("weft_tasks", "Attempts that ended, by how.", ["outcome"])
+        self._retries = Counter("weft_retries", "Attempts that will be made again.")
+        self._letters = Counter("weft_dead_letters", "Failures that nothing took.")
+        self._hop = Histogram("weft_hop_seconds", "From a decision to its being durable.", SECONDS)
+        self._commit = Histogram("weft_commit_seconds", "Commits.", SECONDS)
+        self._commit_runs = Histogram("weft_commit_runs", "Runs in one commit.", APPENDS)
+        self._commit_bytes = Histogram("weft_commit_bytes", "Bytes of events in one commit.", BYTES)
+        self._requests = Counter("weft_requests", "Answers of the API.", ["route", "status"])
+        self._took = Histogram("weft_request_seconds", "Requests that are answered at once.", SECONDS)
         registry.register(
-            Tallies(
+            CounterCollector(
                 self._transitions,
                 self._tasks,
                 self._retries,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from weft.core.ids import Millis
 from weft.errors import Conflict
 from weft.ports.access import ApiKey
-from weft.stores.postgres.connection import Record
-from weft.stores.postgres.lines import Lines, fetch, fetch_row, fetch_value
+from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
+from weft.stores.postgres.session import Record
 
 _SELECT = "SELECT id, digest, name, tenant, scopes, groups, created_at, expires_at, revoked_at FROM api_keys"
 _ADD = (
@@ -23,34 +23,34 @@ _SEED = "INSERT INTO seeds (name, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 class PostgresAccess:
     """The keys of a Postgres store."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def add(self, key: ApiKey) -> None:
         values = (key.id, key.digest, key.name, key.tenant, list(key.scopes), list(key.groups))
         times = (key.created_at, key.expires_at, key.revoked_at)
-        if not await fetch_value(self._lines, _ADD, *values, *times):
+        if not await fetch_value(self._pool, _ADD, *values, *times):
             raise Conflict(f"There is a key {key.id} already.")
 
     async def find(self, digest: str) -> ApiKey | None:
-        row = await fetch_row(self._lines, f"{_SELECT} WHERE digest = $1", digest)
+        row = await fetch_row(self._pool, f"{_SELECT} WHERE digest = $1", digest)
         return None if row is None else _key(row)
 
     async def keys(self) -> Sequence[ApiKey]:
-        return [_key(row) for row in await fetch(self._lines, f"{_SELECT} ORDER BY created_at, id")]
+        return [_key(row) for row in await fetch(self._pool, f"{_SELECT} ORDER BY created_at, id")]
 
     async def revoke(self, id: str, *, now: Millis) -> bool:
-        return bool(await fetch_value(self._lines, _REVOKE, id, now))
+        return bool(await fetch_value(self._pool, _REVOKE, id, now))
 
     async def is_open(self) -> bool:
-        return not await fetch_value(self._lines, "SELECT 1 FROM api_keys LIMIT 1")
+        return not await fetch_value(self._pool, "SELECT 1 FROM api_keys LIMIT 1")
 
     async def seed(self, name: str, fresh: bytes) -> bytes:
-        known = await fetch_value(self._lines, _SEEDED, name)
+        known = await fetch_value(self._pool, _SEEDED, name)
         if known is None:
             # Read by another statement: the one that inserts would miss what another host has just put there.
-            await fetch(self._lines, _SEED, name, bytes(fresh))
-            known = await fetch_value(self._lines, _SEEDED, name)
+            await fetch(self._pool, _SEED, name, bytes(fresh))
+            known = await fetch_value(self._pool, _SEEDED, name)
         return bytes(known)
 
 

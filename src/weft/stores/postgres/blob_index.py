@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weft.core.ids import Millis
 from weft.stores.postgres.blobs import COUNT
-from weft.stores.postgres.lines import Lines, fetch, fetch_value
+from weft.stores.postgres.pool import Pool, fetch, fetch_value
 
 _TOUCH = (
     "INSERT INTO blobs (hash) VALUES ($1) "
@@ -23,25 +23,25 @@ _DOOM = (
 class PostgresIndex:
     """The rows of blobs in Postgres."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def touch(self, digest: str) -> float | None:
-        while not await fetch_value(self._lines, _TOUCH, digest):
-            seconds = await fetch_value(self._lines, _DOOMED, digest)
+        while not await fetch_value(self._pool, _TOUCH, digest):
+            seconds = await fetch_value(self._pool, _DOOMED, digest)
             if seconds is not None:
                 return float(seconds)
             # It was struck between the two looks.
         return None
 
     async def data(self, digest: str) -> bytes | None:
-        data: bytes | None = await fetch_value(self._lines, "SELECT data FROM blobs WHERE hash = $1", digest)
+        data: bytes | None = await fetch_value(self._pool, "SELECT data FROM blobs WHERE hash = $1", digest)
         return data
 
     async def doom(self, *, now: Millis, untouched_ms: int, abandoned_seconds: float) -> Sequence[str]:
-        await fetch(self._lines, COUNT, now)
-        rows = await fetch(self._lines, _DOOM, now - untouched_ms, abandoned_seconds)
+        await fetch(self._pool, COUNT, now)
+        rows = await fetch(self._pool, _DOOM, now - untouched_ms, abandoned_seconds)
         return [str(digest) for (digest,) in rows]
 
     async def strike(self, digest: str) -> None:
-        await fetch(self._lines, "DELETE FROM blobs WHERE hash = $1 AND doomed IS NOT NULL", digest)
+        await fetch(self._pool, "DELETE FROM blobs WHERE hash = $1 AND doomed IS NOT NULL", digest)

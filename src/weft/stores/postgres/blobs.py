@@ -7,7 +7,7 @@ import hashlib
 
 from weft.core.ids import Millis
 from weft.errors import Corrupt, NotFound
-from weft.stores.postgres.lines import Lines, fetch, fetch_value
+from weft.stores.postgres.pool import Pool, fetch, fetch_value
 
 NEAR_BYTES_MAX = 64 * 1024
 """Larger ones are hashed on another thread."""
@@ -24,18 +24,18 @@ _SWEEP = (
 class PostgresBlobs:
     """The blobs of a Postgres store."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def put(self, data: bytes) -> str:
         digest = await digest_of(data)
         # Known content is not sent again.
-        if not await fetch_value(self._lines, _TOUCH, digest):
-            await fetch(self._lines, _PUT, digest, data)
+        if not await fetch_value(self._pool, _TOUCH, digest):
+            await fetch(self._pool, _PUT, digest, data)
         return digest
 
     async def get(self, digest: str) -> bytes:
-        data: bytes | None = await fetch_value(self._lines, "SELECT data FROM blobs WHERE hash = $1", digest)
+        data: bytes | None = await fetch_value(self._pool, "SELECT data FROM blobs WHERE hash = $1", digest)
         if data is None:
             raise NotFound(f"No blob has the digest {digest}.", digest=digest)
         if await digest_of(data) != digest:
@@ -44,8 +44,8 @@ class PostgresBlobs:
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
         """A put knows no time, so the first sweep after it starts the count: kept rather too long than too short."""
-        await fetch(self._lines, COUNT, now)
-        return int(await fetch_value(self._lines, _SWEEP, now - untouched_ms))
+        await fetch(self._pool, COUNT, now)
+        return int(await fetch_value(self._pool, _SWEEP, now - untouched_ms))
 
 
 async def digest_of(data: bytes) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from weft.errors import Conflict, NotFound
 from weft.ports.store import Definition
-from weft.stores.postgres.connection import Record
-from weft.stores.postgres.lines import Lines, fetch, fetch_row, fetch_value
+from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
+from weft.stores.postgres.session import Record
 
 _SELECT = "SELECT name, version, style, body, created_at FROM definitions"
 _PUT = (
@@ -24,13 +24,13 @@ _TAG = (
 class PostgresDefinitions:
     """The definitions of a Postgres store."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def put(self, definition: Definition) -> bool:
         one = definition
         values = (one.name, one.version, one.style, one.body.decode(), one.created_at)
-        if await fetch_value(self._lines, _PUT, *values):
+        if await fetch_value(self._pool, _PUT, *values):
             return True
         known = await self._one(f"{_SELECT} WHERE name = $1 AND version = $2", one.name, one.version)
         if known is not None and (known.body, known.style) != (one.body, one.style):
@@ -46,22 +46,22 @@ class PostgresDefinitions:
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE $1::text IS NULL OR name = $1 ORDER BY name, created_at, num"
-        return [_definition(row) for row in await fetch(self._lines, text, name)]
+        return [_definition(row) for row in await fetch(self._pool, text, name)]
 
     async def names(self, style: str) -> Sequence[tuple[str, str]]:
         text = 'SELECT name, version FROM definitions WHERE style = $1 ORDER BY name COLLATE "C", version COLLATE "C"'
-        return [(name, version) for name, version in await fetch(self._lines, text, style)]
+        return [(name, version) for name, version in await fetch(self._pool, text, style)]
 
     async def tag(self, name: str, tag: str, version: str) -> None:
-        if not await fetch_value(self._lines, _TAG, name, tag, version):
+        if not await fetch_value(self._pool, _TAG, name, tag, version):
             raise NotFound(f"{name} has no version {version}.", name=name, version=version)
 
     async def tags(self, name: str) -> Mapping[str, str]:
-        rows = await fetch(self._lines, "SELECT tag, version FROM tags WHERE name = $1 ORDER BY tag", name)
+        rows = await fetch(self._pool, "SELECT tag, version FROM tags WHERE name = $1 ORDER BY tag", name)
         return {str(tag): str(version) for tag, version in rows}
 
     async def _one(self, text: str, *values: str) -> Definition | None:
-        row = await fetch_row(self._lines, text, *values)
+        row = await fetch_row(self._pool, text, *values)
         return None if row is None else _definition(row)
 
 

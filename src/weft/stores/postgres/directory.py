@@ -8,7 +8,7 @@ from typing import Any
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
-from weft.stores.postgres.lines import Lines, fetch, fetch_row, fetch_value
+from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, json_text, run_row
 from weft.stores.rules import cursor_of, plain, position
 
@@ -85,8 +85,8 @@ BELOW = (
 class PostgresDirectory:
     """The directory of a Postgres store."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def find(self, id: RunId) -> RunRow | None:
         return await self._one("id", id)
@@ -102,40 +102,40 @@ class PostgresDirectory:
             f"SELECT {RUN_COLUMNS} FROM runs WHERE {conditions.text} "
             f"ORDER BY created_at DESC, uid DESC LIMIT {limit}::bigint"
         )
-        rows = [run_row(row) for row in await fetch(self._lines, text, *conditions.values)]
+        rows = [run_row(row) for row in await fetch(self._pool, text, *conditions.values)]
         page = rows[: query.limit]
         return Page(page, cursor_of(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         text = "SELECT k.key, k.digest, k.seq FROM runs r JOIN keys k ON k.run = r.num WHERE r.uid = $1 AND k.key = $2"
-        row = await fetch_row(self._lines, text, uid, key)
+        row = await fetch_row(self._pool, text, uid, key)
         return None if row is None else KeyRow(*row)
 
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
         names, versions = _columns(workflows)
-        rows = await fetch(self._lines, CLAIMABLE, names, versions, list(dead), now, limit)
+        rows = await fetch(self._pool, CLAIMABLE, names, versions, list(dead), now, limit)
         return [run_row(row) for row in rows]
 
     async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
-        rows = await fetch(self._lines, OWNED, host)
+        rows = await fetch(self._pool, OWNED, host)
         return {RunUid(uid): Epoch(epoch) for uid, epoch in rows}
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        return [RunUid(uid) for (uid,) in await fetch(self._lines, OWN_MAIL, host, limit)]
+        return [RunUid(uid) for (uid,) in await fetch(self._pool, OWN_MAIL, host, limit)]
 
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
-        found = await fetch_value(self._lines, NEXT_WAKE, *_columns(workflows), list(dead))
+        found = await fetch_value(self._pool, NEXT_WAKE, *_columns(workflows), list(dead))
         return None if found is None else Millis(found)
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
         text, values = (COUNTS, ()) if below is None else (BELOW, (below, limit))
-        rows = await fetch(self._lines, text, *values)
+        rows = await fetch(self._pool, text, *values)
         return {str(status): int(count) for status, count in rows}
 
     async def _one(self, column: str, value: str) -> RunRow | None:
-        row = await fetch_row(self._lines, f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = $1", value)
+        row = await fetch_row(self._pool, f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = $1", value)
         return None if row is None else run_row(row)
 
 

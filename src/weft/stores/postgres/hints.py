@@ -1,7 +1,7 @@
-"""Wake-ups between hosts: LISTEN and NOTIFY. Hints only: one that is lost costs a moment, and polling is the truth.
+"""Hints: hosts wake each other with LISTEN and NOTIFY. A lost hint only costs time, because hosts also poll.
 
-A hint is given after the commit that it speaks of, in a session of its own: inside, it would make all commits that give
-one wait for each other, whole and with their flush to disk.
+A hint is sent after its commit, in another session. A NOTIFY inside the transaction would take a lock that serializes
+all such commits, including their flush to disk.
 """
 
 from __future__ import annotations
@@ -12,47 +12,47 @@ import secrets
 import time
 
 from weft.errors import StoreError
-from weft.stores.postgres.connection import Connection
-from weft.stores.postgres.lines import Line, fetch
+from weft.stores.postgres.pool import Connection, fetch
+from weft.stores.postgres.session import Session
 
 log = logging.getLogger("weft")
 
 CHANNEL = "weft"
 SILENCE_SECONDS_MAX = 1.0
-"""Without any hint, something may have changed after this long."""
+"""After this long without a hint, assume that something has changed."""
 
 
 class Hints:
-    """Gives hints to other processes, and hears theirs."""
+    """Sends hints to other processes and receives theirs."""
 
     def __init__(self) -> None:
         self._me = secrets.token_hex(8)
-        self._line: Line | None = None
+        self._connection: Connection | None = None
         self._giving: asyncio.Task[None] | None = None
         self._again = False
         self._heard = True
         self._changed_at = 0.0
 
-    def bind(self, line: Line) -> None:
-        """Use this line, which was made with ``listen``."""
-        self._line = line
+    def bind(self, connection: Connection) -> None:
+        """Use this connection, whose sessions are opened with ``listen``."""
+        self._connection = connection
 
-    async def listen(self, connection: Connection) -> None:
-        """Hear hints in a session that was just opened. What was said before is not known, so something was."""
-        await without_flush(connection)
-        await connection.add_listener(CHANNEL, self._hear)
+    async def listen(self, session: Session) -> None:
+        """Receive hints in a new session. Earlier ones may have been missed, so this counts as one."""
+        await without_flush(session)
+        await session.add_listener(CHANNEL, self._hear)
         self._heard = True
 
-    def _hear(self, _connection: object, _pid: int, _channel: str, sender: str) -> None:
+    def _hear(self, _session: object, _pid: int, _channel: str, sender: str) -> None:
         if sender != self._me:
             self._heard = True
 
     async def heard(self) -> bool:
-        """Whether another process gave a hint since the last call, or may have. Raises Unavailable."""
-        assert self._line is not None
+        """Return whether another process has sent a hint since the last call, or may have. Raises Unavailable."""
+        assert self._connection is not None
         if not self._heard and time.monotonic() - self._changed_at < SILENCE_SECONDS_MAX:
-            # A session hands out what it has heard when it answers.
-            await fetch(self._line, "SELECT 1")
+            # A session delivers notifications together with the answer to a query.
+            await fetch(self._connection, "SELECT 1")
             if not self._heard:
                 return False
         self._heard = False
@@ -60,28 +60,28 @@ class Hints:
         return True
 
     def give(self) -> None:
-        """Tell others soon; several at once are one."""
+        """Send a hint soon. Several calls may become one hint."""
         self._again = True
         if self._giving is None:
             self._giving = asyncio.get_running_loop().create_task(self._give())
 
     async def _give(self) -> None:
-        assert self._line is not None
+        assert self._connection is not None
         try:
             while self._again:
                 self._again = False
-                await fetch(self._line, "SELECT pg_notify($1, $2)", CHANNEL, self._me)
+                await fetch(self._connection, "SELECT pg_notify($1, $2)", CHANNEL, self._me)
         except StoreError as error:
             log.debug("weft: a hint was lost (%s)", error)
         finally:
             self._giving = None
 
     async def close(self) -> None:
-        """What was to be said is said."""
+        """Wait until pending hints are sent."""
         while self._giving is not None:
             await asyncio.gather(self._giving, return_exceptions=True)
 
 
-async def without_flush(connection: Connection) -> None:
-    """Neither a hint nor a heartbeat is worth a flush to disk."""
-    await connection.execute("SET synchronous_commit = off")
+async def without_flush(session: Session) -> None:
+    """Let commits of the session return before they are flushed: hints and heartbeats may be lost."""
+    await session.execute("SET synchronous_commit = off")

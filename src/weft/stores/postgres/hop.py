@@ -1,6 +1,6 @@
-"""The plain append of one run, in one statement: the hop that decides how fast a single run goes.
+"""Commit the plain append of one run in one statement. This decides how fast a single run goes.
 
-Whatever is not plain, or is refused, goes the long way (``commit.py``), which judges it by the same guard.
+An append that is not plain, or that the guard refuses, is committed by ``commit.py``, which judges it again.
 """
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
@@ -13,11 +13,11 @@ from msgspec import UNSET
 from weft.core.ids import HostId
 from weft.ports.store import Append
 from weft.stores.checksums import event_crc, uid_crc
-from weft.stores.postgres.connection import Connection
+from weft.stores.postgres.session import Session
 from weft.stores.rules import is_plain
 
 EVENTS_MAX = 4
-"""More are rare in a hop, and cost more than the long way."""
+"""More events are rare, and then ``commit.py`` is faster."""
 
 
 def _text(events: int, *more: str) -> str:
@@ -34,12 +34,12 @@ def _text(events: int, *more: str) -> str:
 
 
 _TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
-# Named only when it changes: its index would cost every append.
+# idle_until is set only when it changes: every append would pay for its index.
 _IDLE_TEXTS = [_text(events, "idle_until = $7") for events in range(1, EVENTS_MAX + 1)]
 
 
 def hop_of(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
-    """The statement and its values. None: not plain, or numbered wrongly."""
+    """Return the statement and its values. None: the append is not plain, or its events are numbered wrongly."""
     events = append.events
     count = len(events)
     if not 0 < count <= EVENTS_MAX or not is_plain(append):
@@ -59,7 +59,7 @@ def hop_of(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
     return texts[count - 1], values
 
 
-async def try_hop(connection: Connection, text: str, values: list[Any]) -> bool:
-    """Commit a plain append. False: nothing was written; take the long way."""
-    done: str = await connection.execute(text, *values)
+async def try_hop(session: Session, text: str, values: list[Any]) -> bool:
+    """Commit a plain append. False: the guard refused it and nothing was written."""
+    done: str = await session.execute(text, *values)
     return done != "INSERT 0 0"

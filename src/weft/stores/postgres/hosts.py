@@ -1,4 +1,4 @@
-"""Hosts in Postgres: a row with a counter. Whoever looks on judges it by a clock of its own."""
+"""Hosts in Postgres: a row with a counter per host. Observers judge a standstill by their own clocks."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import msgspec
 
 from weft.core.ids import HostId
 from weft.ports.hosts import Heart, HostRow
-from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
-from weft.stores.postgres.lines import Line, fetch, fetch_value
+from weft.stores.postgres.pool import Connection, fetch, fetch_value
 from weft.stores.postgres.rows import json_text
+from weft.stores.postgres.session import Record
 from weft.stores.suspicion import Suspicion
 
-# Who works on something: owners of runs, and those who took tasks. A host that left has no row, and may be among them.
-# Looked up name by name in the index, because a host may own a hundred thousand runs.
+# Hosts with work: owners of runs and of tasks, including hosts that have left and have no row. The query jumps from
+# name to name in the index, because a host may own a hundred thousand runs.
 _BUSY = """
     WITH RECURSIVE owners AS (
         (SELECT owner AS name FROM runs WHERE owner IS NOT NULL ORDER BY owner LIMIT 1)
@@ -33,7 +33,7 @@ _BUSY = """
     )
     SELECT name FROM owners WHERE name IS NOT NULL UNION SELECT name FROM workers WHERE name IS NOT NULL
 """
-# A name that comes back counts on from the time of day: nobody takes its new life for the standstill of an old one.
+# The counter starts at the time of day, so that a host that comes back under its name never repeats an old value.
 _BEAT = """
     INSERT INTO hosts AS h (host, beats, lease_ms, about, session)
     VALUES ($1, extract(epoch FROM clock_timestamp()), $2, $3, CASE WHEN $4 THEN pg_backend_pid() END)
@@ -42,13 +42,14 @@ _BEAT = """
         session = coalesce(excluded.session, h.session)
     RETURNING extract(epoch FROM clock_timestamp()) * 1000
 """
-# For how long the server says that a host is silent is a hint: it says when to tell others, and never who is dead.
+# silent_ms is measured by the clock of the server. It decides when to tell others, never who is dead.
 _COUNTERS = """
     SELECT host, beats, lease_ms, stood_ms, extract(epoch FROM clock_timestamp() - beat_at) * 1000 AS silent_ms
     FROM hosts
 """
-# A session ends with its process, and the server knows at once. Its number may be another's by then: that says nothing.
-_HUNG_UP = """
+# A session ends with its process, and the server knows at once. If its pid was given to another session, the host only
+# seems to live a little longer.
+_SESSION_ENDED = """
     SELECT EXISTS (
         SELECT FROM hosts h WHERE h.host = $1 AND h.beats = $2 AND h.session IS NOT NULL
         AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = h.session)
@@ -64,33 +65,39 @@ _LISTED = """
 """
 
 FORGOTTEN_LEASES = 10
-"""A host that stood still for so many leases and has nothing is struck off the list."""
+"""A host without work is deleted after it has stood still for this many leases."""
 
 NOTABLE_OF_LEASE = 0.4
-"""A host that is well beats three times per lease: its silence is worth no note before this part of it."""
-HUNG_UP_OF_LEASE = 0.6
-"""A host whose session has ended, and that has not opened another for this part of its lease, is as good as dead."""
+"""A healthy host beats three times per lease: a shorter silence than this part of it is not recorded."""
+SESSION_ENDED_OF_LEASE = 0.6
+"""A host whose session has ended is dead if it has opened no other for this part of its lease."""
 
 FORGETTING = 1.05
 NOTED_SECONDS_MAX = 60.0
-"""The time of day is taken from the quickest of the last beats, and none counts for longer than this."""
+"""The server's clock is read from the fastest of the recent beats; a reading counts for at most this long."""
 
 
 class PostgresHosts:
     """The hosts of a Postgres store, as this process sees them."""
 
-    def __init__(self, line: Line, hints: Hints, limit: Callable[[int], None], new_line: Callable[[], Line]) -> None:
-        self._line = line
+    def __init__(
+        self,
+        connection: Connection,
+        hints: Hints,
+        limit: Callable[[int], None],
+        new_connection: Callable[[], Connection],
+    ) -> None:
+        self._connection = connection
         self._hints = hints
         self._limit = limit
-        self._new_line = new_line
+        self._new_connection = new_connection
         self._suspicion = Suspicion()
         self._leases: dict[HostId, tuple[int, str]] = {}
         self._living: Sequence[HostId] = ()
         self._way_ms = 0.0
         self._noted_at = 0.0
         self.offset_ms = 0
-        """How far the server's clock is ahead of this machine's, as of the last beat."""
+        """How far the server's clock is ahead of this machine's."""
 
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
         self._leases[host] = (lease_ms, json_text(about or {}))
@@ -98,70 +105,72 @@ class PostgresHosts:
         await self.beat(host)
 
     async def beat(self, host: HostId) -> None:
-        await self.beat_on(self._line, host, lasting=False)
+        await self.beat_on(self._connection, host, lasting=False)
 
     def heart(self) -> Heart:
-        return PostgresHeart(self, self._new_line())
+        return PostgresHeart(self, self._new_connection())
 
-    async def beat_on(self, line: Line, host: HostId, *, lasting: bool) -> None:
-        """Also lists a host again that joined here and was taken for dead.
+    async def beat_on(self, connection: Connection, host: HostId, *, lasting: bool) -> None:
+        """Raise the counter of a host, and insert its row again if others have deleted it.
 
-        ``lasting``: the session stays open for as long as the host lives.
+        ``lasting``: the session stays open as long as the host lives.
         """
         joined = self._leases.get(host)
         if joined is None:
             return
         before = time.time()
-        there_ms = await fetch_value(line, _BEAT, host, *joined, lasting)
+        there_ms = await fetch_value(connection, _BEAT, host, *joined, lasting)
         self.note_time(before, float(there_ms))
 
     def note_time(self, before: float, there_ms: float) -> None:
-        """What the server's clock said to a question that was put at ``before`` and has just been answered."""
+        """Note the server's time ``there_ms``, asked for at ``before`` and received just now."""
         after = time.time()
         way_ms = (after - before) * 1000
-        # Read somewhere between the two; the middle is wrong by half the way at most. So a short way tells more than a
-        # long one, but not for ever: clocks drift.
+        # The server read its clock between the two, so taking the middle errs by half the round trip at most. A short
+        # round trip is more exact, but its reading ages: clocks drift.
         self._way_ms *= FORGETTING
         if way_ms <= self._way_ms or not 0 <= after - self._noted_at < NOTED_SECONDS_MAX:
             self._way_ms, self._noted_at = way_ms, after
             self.offset_ms = round(there_ms - (before + after) * 500)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        # Owners first: one that joins and claims between the two looks is then listed.
-        busy = {HostId(name) for (name,) in await fetch(self._line, _BUSY)}
-        rows = await fetch(self._line, _COUNTERS)
+        # Owners are read first: a host that joins and claims between the two queries has a row in the second.
+        busy = {HostId(name) for (name,) in await fetch(self._connection, _BUSY)}
+        rows = await fetch(self._connection, _COUNTERS)
         gone = busy - {HostId(row["host"]) for row in rows}
         living = []
         for row in rows:
             stood_ms = await self._stood_ms(row, monotonic)
-            if stood_ms < row["lease_ms"] and not await self._has_hung_up(row, stood_ms):
+            if stood_ms < row["lease_ms"] and not await self._has_session_ended(row, stood_ms):
                 living.append(HostId(row["host"]))
                 continue
             gone.add(row["host"])
             if row["host"] not in busy and stood_ms >= FORGOTTEN_LEASES * row["lease_ms"]:
-                # Unless it came back under its name and beats again.
-                await fetch(self._line, "DELETE FROM hosts WHERE host = $1 AND beats = $2", row["host"], row["beats"])
+                # The counter is compared: the host may have come back under its name.
+                await fetch(
+                    self._connection, "DELETE FROM hosts WHERE host = $1 AND beats = $2", row["host"], row["beats"]
+                )
                 self._suspicion.forget(row["host"])
         self._living = living
         return sorted(gone)
 
     async def _stood_ms(self, row: Record, monotonic: float) -> float:
-        """How long a host has stood still; what others do not know of that yet, they are told."""
+        """Return how long a host has stood still, and record it for other observers."""
         host, beats, known_ms = row["host"], row["beats"], row["stood_ms"]
         stood_ms = self._suspicion.stood_ms(host, beats=beats, monotonic=monotonic, known_ms=known_ms)
-        # At once, however little was seen here: where hosts come and go, none may live long enough to see all of it.
+        # Recorded early: where hosts come and go, none of them may live long enough to see a whole lease pass.
         silent = max(stood_ms, row["silent_ms"]) >= row["lease_ms"] * NOTABLE_OF_LEASE
         if silent and stood_ms > known_ms and known_ms < row["lease_ms"]:
-            await fetch(self._line, _STOOD, host, beats, int(stood_ms))
+            await fetch(self._connection, _STOOD, host, beats, int(stood_ms))
         return stood_ms
 
-    async def _has_hung_up(self, row: Record, stood_ms: float) -> bool:
-        if stood_ms < row["lease_ms"] * HUNG_UP_OF_LEASE:
+    async def _has_session_ended(self, row: Record, stood_ms: float) -> bool:
+        if stood_ms < row["lease_ms"] * SESSION_ENDED_OF_LEASE:
             return False
-        return bool(await fetch_value(self._line, _HUNG_UP, row["host"], row["beats"]))
+        return bool(await fetch_value(self._connection, _SESSION_ENDED, row["host"], row["beats"]))
 
     def lost_sight(self) -> None:
-        """The server was away, and with it every beat: that time does not count."""
+        """Start measuring again: while the server was away, no host could beat."""
         self._suspicion.lost_sight()
 
     async def living(self) -> Sequence[HostId]:
@@ -178,13 +187,13 @@ class PostgresHosts:
                 runs=row["runs"],
                 tasks=row["tasks"],
             )
-            for row in await fetch(self._line, _LISTED)
+            for row in await fetch(self._connection, _LISTED)
         ]
 
     async def leave(self, host: HostId) -> None:
-        # Before the row goes: a beat that is under way must not list it again.
+        # Before the row is deleted: a beat in flight must not insert it again.
         self._leases.pop(host, None)
-        await fetch(self._line, "DELETE FROM hosts WHERE host = $1", host)
+        await fetch(self._connection, "DELETE FROM hosts WHERE host = $1", host)
         self._suspicion.forget(host)
         self._hints.give()
 
@@ -193,14 +202,14 @@ class PostgresHosts:
 
 
 class PostgresHeart:
-    """The beat on a line of its own."""
+    """Sends the heartbeat of a host on its own connection."""
 
-    def __init__(self, hosts: PostgresHosts, line: Line) -> None:
+    def __init__(self, hosts: PostgresHosts, connection: Connection) -> None:
         self._hosts = hosts
-        self._line = line
+        self._connection = connection
 
     async def beat(self, host: HostId) -> None:
-        await self._hosts.beat_on(self._line, host, lasting=True)
+        await self._hosts.beat_on(self._connection, host, lasting=True)
 
     async def close(self) -> None:
-        await self._line.close()
+        await self._connection.close()

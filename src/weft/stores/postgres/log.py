@@ -23,10 +23,9 @@ from weft.ports.store import (
 from weft.stores.checksums import check_end, checked_events, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create
 from weft.stores.postgres.commit import COMMIT, outcomes_of, rounds, values_of
-from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.hop import hop_of, try_hop
-from weft.stores.postgres.lines import Line, Lines, fetch, fetch_row, fetch_value
+from weft.stores.postgres.pool import Connection, Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import (
     OF_RUNS,
     RUN_COLUMNS,
@@ -37,6 +36,7 @@ from weft.stores.postgres.rows import (
     run_row,
     snapshot_columns,
 )
+from weft.stores.postgres.session import Record
 
 EVENTS_PER_READ = 5_000
 """A longer tail is read in several answers; events do not change, so it is one log all the same."""
@@ -88,15 +88,15 @@ _FORWARD = (
 class PostgresLog:
     """The run log of a Postgres store."""
 
-    def __init__(self, writer: Line, lines: Lines, hints: Hints) -> None:
+    def __init__(self, writer: Connection, pool: Pool, hints: Hints) -> None:
         self._writer = writer
-        self._lines = lines
+        self._pool = pool
         self._hints = hints
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         if len(batch) == 1:
             hop = hop_of(batch[0], host)
-            if hop is not None and await self._writer.ask(lambda connection: try_hop(connection, *hop)):
+            if hop is not None and await self._writer.run(lambda session: try_hop(session, *hop)):
                 return [Outcome.ACCEPTED]
         check_numbering(batch)
         outcomes = [Outcome.STALE_EPOCH] * len(batch)
@@ -110,13 +110,13 @@ class PostgresLog:
         return outcomes
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
-        found = await fetch_row(self._lines, _LOAD_AFTER_SNAPSHOT, uid, fold, 0, EVENTS_PER_READ)
+        found = await fetch_row(self._pool, _LOAD_AFTER_SNAPSHOT, uid, fold, 0, EVENTS_PER_READ)
         if found is None:
             return None
         snapshot = _snapshot(uid, fold, found)
         if snapshot is None and found["s_seq"] is not None:
             # A snapshot is a cache: a damaged one is no damage, the log has everything.
-            found = await fetch_row(self._lines, _LOAD, uid, fold, 0, EVENTS_PER_READ)
+            found = await fetch_row(self._pool, _LOAD, uid, fold, 0, EVENTS_PER_READ)
             if found is None:
                 return None
         row = run_row(found)
@@ -133,7 +133,7 @@ class PostgresLog:
         return Loaded(row=row, snapshot=snapshot, events=events, inbox=inbox)
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
-        rows = await fetch(self._lines, _EVENTS, uid, after, limit)
+        rows = await fetch(self._pool, _EVENTS, uid, after, limit)
         return checked_events(uid, after, ((seq, at, body.encode(), crc) for seq, at, body, crc in rows))
 
     async def claim(
@@ -142,9 +142,9 @@ class PostgresLog:
         wanted = [uid for uid in uids if uid in expected]
         if len(wanted) == 1:
             # Waits for a commit that is on its way, which is then in the log: a lost one is fenced by this.
-            rows = await fetch(self._lines, _CLAIM_ONE, wanted[0], expected[wanted[0]], host)
+            rows = await fetch(self._pool, _CLAIM_ONE, wanted[0], expected[wanted[0]], host)
         elif wanted:
-            rows = await fetch(self._lines, _CLAIM_MANY, wanted, [expected[uid] for uid in wanted], host)
+            rows = await fetch(self._pool, _CLAIM_MANY, wanted, [expected[uid] for uid in wanted], host)
         else:
             rows = []
         claimed = {row["uid"]: run_row(row) for row in rows}
@@ -161,22 +161,22 @@ class PostgresLog:
             [release.wake_at for release in releases],
         ]
         snapshots = snapshot_columns([(release.uid, release.snapshot) for release in releases])
-        return outcomes_of(await fetch_value(self._lines, _RELEASE, *values, *snapshots))
+        return outcomes_of(await fetch_value(self._pool, _RELEASE, *values, *snapshots))
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
         if not mail:
             return []
         if len(mail) == 1:
             values = mail_values(mail[0])
-            answers = [await fetch_value(self._lines, "SELECT deliver($1, $2, $3, $4, $5, $6, $7)", *values)]
+            answers = [await fetch_value(self._pool, "SELECT deliver($1, $2, $3, $4, $5, $6, $7)", *values)]
         else:
             columns = zip(*(mail_values(piece) for piece in mail), strict=True)
-            answers = await fetch_value(self._lines, _SEND, *map(list, columns))
+            answers = await fetch_value(self._pool, _SEND, *map(list, columns))
         sent = [Sent(answer) for answer in answers]
         urgent = [piece.to for piece in mail if piece.urgent]
         if urgent:
             # After the mail: who is told that this failed sends again, and until then the run waits as it did.
-            await fetch(self._lines, _FORWARD, urgent)
+            await fetch(self._pool, _FORWARD, urgent)
         if Sent.ACCEPTED in sent:
             self._hints.give()
         return sent
@@ -184,7 +184,7 @@ class PostgresLog:
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
         if not runs:
             return []
-        rows = await fetch(self._lines, "SELECT made FROM make_runs($1)", json_text([new_fields(new) for new in runs]))
+        rows = await fetch(self._pool, "SELECT made FROM make_runs($1)", json_text([new_fields(new) for new in runs]))
         made = {made for (made,) in rows}
         if made:
             self._hints.give()
@@ -196,10 +196,10 @@ class PostgresLog:
         return outcomes
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
-        return mail_of(uid, await fetch(self._lines, _INBOX, uid))
+        return mail_of(uid, await fetch(self._pool, _INBOX, uid))
 
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
-        await fetch(self._lines, _MARK, uid, fault, status)
+        await fetch(self._pool, _MARK, uid, fault, status)
 
 
 def _concerns_others(append: Append) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.core.ids import Millis, RunId
 from weft.ports.memos import Memo
-from weft.stores.postgres.lines import Lines, fetch, fetch_row
+from weft.stores.postgres.pool import Pool, fetch, fetch_row
 
 _GET = "SELECT output, run, at, until FROM memos WHERE key = $1 AND (until IS NULL OR until > $2)"
 _PUT = (
@@ -16,15 +16,15 @@ _PUT = (
 class PostgresMemos:
     """The memos of a Postgres store."""
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
 
     async def get(self, key: str, *, now: Millis) -> Memo | None:
-        row = await fetch_row(self._lines, _GET, key, now)
+        row = await fetch_row(self._pool, _GET, key, now)
         if row is None:
             return None
         output, run, at, until = row
         return Memo(key=key, output=output.encode(), run=RunId(run), at=at, until=until)
 
     async def put(self, memo: Memo) -> None:
-        await fetch(self._lines, _PUT, memo.key, memo.output.decode(), memo.run, memo.at, memo.until)
+        await fetch(self._pool, _PUT, memo.key, memo.output.decode(), memo.run, memo.at, memo.until)

@@ -10,7 +10,7 @@ import msgspec
 from weft.core.ids import RunUid
 from weft.ports.store import Mail, NewRun, RunRow, Snapshot
 from weft.stores.checksums import checked_mail, mail_crc, snapshot_crc, uid_crc
-from weft.stores.postgres.connection import Record
+from weft.stores.postgres.session import Record
 from weft.stores.rules import start_mail, status_of
 
 RUN_COLUMNS = (

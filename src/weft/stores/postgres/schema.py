@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from weft.errors import Corrupt, NewerSchema
-from weft.stores.postgres.connection import SCHEMA, Address, Connection, address_of, connect, speaking_of
-from weft.stores.postgres.lines import hang_up
+from weft.stores.postgres.pool import close_session
+from weft.stores.postgres.session import SCHEMA, Address, Session, address_of, connect, translate_errors
 
 LOCK = 0x57454654
 """Held by whoever changes the schema ("WEFT")."""
@@ -40,41 +40,41 @@ _LEDGER = (
 async def pending(url: str) -> Sequence[Migration]:
     """What ``migrate`` would apply to the database, without changing it. Raises NewerSchema, Corrupt, Unavailable."""
     address = address_of(url, "fast")
-    connection = await connect(address)
+    session = await connect(address)
     try:
-        with speaking_of(address):
-            return _after(await _version(connection, address), address)
+        with translate_errors(address):
+            return _after(await _version(session, address), address)
     finally:
-        await hang_up(connection)
+        await close_session(session)
 
 
 async def migrate(url: str) -> Sequence[Migration]:
     """Bring the database to this version's schema; what was applied. Raises as ``pending`` does."""
     address = address_of(url, "full")
-    connection = await connect(address)
+    session = await connect(address)
     try:
-        return await bring_up(connection, address)
+        return await bring_up(session, address)
     finally:
-        await hang_up(connection)
+        await close_session(session)
 
 
-async def bring_up(connection: Connection, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
+async def bring_up(session: Session, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
     """As ``migrate``, in a session that is open, and no further than ``upto``."""
-    with speaking_of(address):
-        if not _after(await _version(connection, address), address):
+    with translate_errors(address):
+        if not _after(await _version(session, address), address):
             return []
-        async with connection.transaction():
+        async with session.transaction():
             # Hosts that start together wait for the first of them, however long its migration takes.
-            await connection.execute("SET LOCAL lock_timeout = 0")
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=None)
+            await session.execute("SET LOCAL lock_timeout = 0")
+            await session.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=None)
             # Another host may have done it meanwhile: what was read without the lock says nothing yet.
-            version = await _version(connection, address)
+            version = await _version(session, address)
             wanted = [one for one in _after(version, address) if one.number <= upto]
             if version == 0 and wanted:
-                await connection.execute(_LEDGER)
+                await session.execute(_LEDGER)
             for one in wanted:
-                await connection.execute(one.sql)
-                await connection.execute("INSERT INTO migrations VALUES ($1, $2, now())", one.number, one.name)
+                await session.execute(one.sql)
+                await session.execute("INSERT INTO migrations VALUES ($1, $2, now())", one.number, one.name)
         return wanted
 
 
@@ -87,11 +87,11 @@ def _after(version: int, address: Address) -> list[Migration]:
     return [one for one in MIGRATIONS if one.number > version]
 
 
-async def _version(connection: Connection, address: Address) -> int:
+async def _version(session: Session, address: Address) -> int:
     """The number of the last migration; 0: there is nothing. Raises Corrupt if another program has tables here."""
-    if await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migrations") is not None:
-        return int(await connection.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
-    foreign = await connection.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)
+    if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migrations") is not None:
+        return int(await session.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
+    foreign = await session.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)
     if foreign:
         raise Corrupt(
             f'{address.shown} has a schema "{SCHEMA}" that is not Weft\'s.',

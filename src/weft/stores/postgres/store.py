@@ -2,7 +2,7 @@
 
 What was committed survives loss of power (``durability="full"``); with ``"fast"`` it survives the process, and after a
 loss of power or a crash of the server the last commits may be missing, but never one from the middle. A pooler between
-must give every client a session of its own. To be used on the event loop that opened it.
+must give every client its own session. A store belongs to the event loop that opened it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from weft.stores.blobs import Content, IndexedBlobs
 from weft.stores.postgres.access import PostgresAccess
 from weft.stores.postgres.blob_index import PostgresIndex
 from weft.stores.postgres.blobs import PostgresBlobs
-from weft.stores.postgres.connection import Connection, address_of, connect, speaking_of
 from weft.stores.postgres.definitions import PostgresDefinitions
 from weft.stores.postgres.directory import PostgresDirectory
 from weft.stores.postgres.hints import Hints, without_flush
 from weft.stores.postgres.hosts import PostgresHosts
-from weft.stores.postgres.lines import Line, Lines, hang_up
 from weft.stores.postgres.log import PostgresLog
 from weft.stores.postgres.memos import PostgresMemos
+from weft.stores.postgres.pool import Connection, Pool, close_session
 from weft.stores.postgres.schema import bring_up
+from weft.stores.postgres.session import Session, address_of, connect, translate_errors
 from weft.stores.postgres.streams import PostgresStreams
 from weft.stores.postgres.tasks import PostgresTasks
 
-LINES = 4
-"""For everything but commits and hosts, which have a line each."""
+POOL_SIZE = 4
+"""Connections for everything except commits and hosts, which have one each."""
 
 
 class PostgresStore:
@@ -47,26 +47,26 @@ class PostgresStore:
         self._address = address_of(url, durability)
         self.url = self._address.shown
         self._content = content
-        self._parts: tuple[Hints, Line, Line, Lines] | None = None
+        self._parts: tuple[Hints, Connection, Connection, Pool] | None = None
 
     async def open(self) -> None:
         if self._parts is not None:
             return
-        connection = await connect(self._address)
+        session = await connect(self._address)
         try:
-            await bring_up(connection, self._address)
+            await bring_up(session, self._address)
             before = time.time()
-            with speaking_of(self._address):
-                there_ms = await connection.fetchval("SELECT extract(epoch FROM clock_timestamp()) * 1000")
+            with translate_errors(self._address):
+                there_ms = await session.fetchval("SELECT extract(epoch FROM clock_timestamp()) * 1000")
         except BaseException:
-            await hang_up(connection)
+            await close_session(session)
             raise
         hints = Hints()
-        pulse = Line(self._address, opened=self._listen)
+        pulse = Connection(self._address, on_open=self._listen)
         hints.bind(pulse)
-        lines = Lines(self._address, LINES)
-        await lines.adopt(connection)
-        self._parts = (hints, pulse, Line(self._address), lines)
+        pool = Pool(self._address, POOL_SIZE)
+        await pool.adopt(session)
+        self._parts = (hints, pulse, Connection(self._address), pool)
         self._bind()
         self.hosts.note_time(before, float(there_ms))
 
@@ -77,37 +77,37 @@ class PostgresStore:
     async def close(self) -> None:
         if self._parts is None:
             return
-        hints, pulse, writer, lines = self._parts
+        hints, pulse, writer, pool = self._parts
         self._parts = None
         await hints.close()
-        for line in (writer, pulse, lines):
-            await line.close()
+        for connection in (writer, pulse, pool):
+            await connection.close()
 
-    async def _listen(self, connection: Connection) -> None:
+    async def _listen(self, session: Session) -> None:
         assert self._parts is not None
-        await self._parts[0].listen(connection)
+        await self._parts[0].listen(session)
         self.hosts.lost_sight()
 
     def _bind(self) -> None:
         assert self._parts is not None
-        hints, pulse, writer, lines = self._parts
+        hints, pulse, writer, pool = self._parts
 
         def limit(lease_ms: int) -> None:
             pulse.lease_ms = writer.lease_ms = lease_ms
-            lines.limit(lease_ms)
+            pool.limit(lease_ms)
 
-        def new_line() -> Line:
-            line = Line(self._address, opened=without_flush)
-            line.lease_ms = pulse.lease_ms
-            return line
+        def new_connection() -> Connection:
+            connection = Connection(self._address, on_open=without_flush)
+            connection.lease_ms = pulse.lease_ms
+            return connection
 
-        self.log = PostgresLog(writer, lines, hints)
-        self.directory = PostgresDirectory(lines)
-        self.hosts = PostgresHosts(pulse, hints, limit, new_line)
+        self.log = PostgresLog(writer, pool, hints)
+        self.directory = PostgresDirectory(pool)
+        self.hosts = PostgresHosts(pulse, hints, limit, new_connection)
         content = self._content
-        self.blobs = PostgresBlobs(lines) if content is None else IndexedBlobs(PostgresIndex(lines), content)
-        self.tasks = PostgresTasks(lines, hints)
-        self.definitions = PostgresDefinitions(lines)
-        self.streams = PostgresStreams(lines)
-        self.access = PostgresAccess(lines)
-        self.memos = PostgresMemos(lines)
+        self.blobs = PostgresBlobs(pool) if content is None else IndexedBlobs(PostgresIndex(pool), content)
+        self.tasks = PostgresTasks(pool, hints)
+        self.definitions = PostgresDefinitions(pool)
+        self.streams = PostgresStreams(pool)
+        self.access = PostgresAccess(pool)
+        self.memos = PostgresMemos(pool)

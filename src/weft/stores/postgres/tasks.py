@@ -8,10 +8,10 @@ from typing import Any
 
 from weft.core.ids import HostId, Millis, RunUid
 from weft.ports.store import Limits, Mail, QueueRow, TaskOffer
-from weft.stores.postgres.connection import Record
 from weft.stores.postgres.hints import Hints
-from weft.stores.postgres.lines import Lines, fetch, fetch_value
+from weft.stores.postgres.pool import Pool, fetch, fetch_value
 from weft.stores.postgres.rows import mail_values
+from weft.stores.postgres.session import Record
 
 _COLUMNS = "t.num, t.host, t.task, t.attempt, t.delivery, t.step, t.queue, t.body, t.epoch, t.not_before, r.uid"
 _OFFER = "SELECT offer_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9)"
@@ -44,57 +44,57 @@ _WITHDRAW = "DELETE FROM tasks t USING runs r WHERE r.uid = $1 AND t.run = r.num
 class PostgresTasks:
     """The task queue of a Postgres store."""
 
-    def __init__(self, lines: Lines, hints: Hints) -> None:
-        self._lines = lines
+    def __init__(self, pool: Pool, hints: Hints) -> None:
+        self._pool = pool
         self._hints = hints
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         if tasks:
             columns = zip(*(_values(task) for task in tasks), strict=True)
-            await fetch_value(self._lines, _OFFER, *map(list, columns))
+            await fetch_value(self._pool, _OFFER, *map(list, columns))
             self._hints.give()
 
     async def take(
         self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
         names = list(queues) if queues is not None else None
-        rows = await fetch(self._lines, _TAKE, host, names, list(steps), now, limit)
+        rows = await fetch(self._pool, _TAKE, host, names, list(steps), now, limit)
         return [_offer(row) for row in rows]
 
     async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
-        rows = await fetch(self._lines, _HELD, list(hosts), limit)
+        rows = await fetch(self._pool, _HELD, list(hosts), limit)
         return [(HostId(row["host"]), _offer(row)) for row in rows]
 
     async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
-        return [_offer(row) for row in await fetch(self._lines, _OF_RUN, uid)]
+        return [_offer(row) for row in await fetch(self._pool, _OF_RUN, uid)]
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         identity = (host, task.uid, task.task, task.attempt, task.delivery)
-        settled = bool(await fetch_value(self._lines, _SETTLE, *identity, *mail_values(report)))
+        settled = bool(await fetch_value(self._pool, _SETTLE, *identity, *mail_values(report)))
         if settled:
             self._hints.give()
         return settled
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
-        await fetch(self._lines, _WITHDRAW, uid, list(tasks))
+        await fetch(self._pool, _WITHDRAW, uid, list(tasks))
         # It may have made room in a queue that others wait for.
         self._hints.give()
 
     async def limit(self, queue: str, limits: Limits | None) -> None:
         if limits is None:
-            await fetch(self._lines, "DELETE FROM queues WHERE queue = $1", queue)
+            await fetch(self._pool, "DELETE FROM queues WHERE queue = $1", queue)
         else:
             values = (limits.priority, limits.concurrency, limits.rate, limits.per_ms)
-            await fetch(self._lines, _LIMIT, queue, *values)
+            await fetch(self._pool, _LIMIT, queue, *values)
         self._hints.give()
 
     async def limits(self) -> Mapping[str, Limits]:
-        return {str(row["queue"]): _limits(row) for row in await fetch(self._lines, _LIMITS)}
+        return {str(row["queue"]): _limits(row) for row in await fetch(self._pool, _LIMITS)}
 
     async def queues(self) -> Sequence[QueueRow]:
         return [
             QueueRow(queue=row["queue"], waiting=row["waiting"], running=row["running"], limits=_limits(row))
-            for row in await fetch(self._lines, _QUEUES)
+            for row in await fetch(self._pool, _QUEUES)
         ]
 
 

@@ -93,12 +93,12 @@ def speaking_of(path: Path, connection: apsw.Connection | None = None) -> Iterat
     try:
         yield
     except apsw.Error as error:
-        raise meaning(error, path, connection) from error
+        raise translate_error(error, path, connection) from error
     except UnicodeDecodeError as error:
         raise Corrupt(f"{path} holds a text that is none ({error}).", hint="Restore it from a backup.") from error
 
 
-def meaning(error: apsw.Error, path: Path, connection: apsw.Connection | None = None) -> StoreError:
+def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection | None = None) -> StoreError:
     """What an error of SQLite tells the one who catches it."""
     number = connection.system_errno if connection is not None else 0
     match error:

@@ -1,8 +1,8 @@
-"""The plain append of one run, where it is asked for, in one call of SQLite.
+"""Commit the plain append of one run in one call of SQLite, on the caller's thread.
 
-This is the hop that decides how fast a single run goes. After a commit the processor's caches are cold, so every line
-of Python costs several times what it seems to; here are as few as the rules allow. Whatever is not plain, or is
-refused, goes the long way (``commit.py``), which judges it by the same guard.
+This decides how fast a single run goes. After a commit the processor's caches are cold, so every line of Python costs
+several times as much as elsewhere; this module has as few as possible. An append that is not plain, or that the guard
+refuses, is committed by ``commit.py``, which judges it again.
 """
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
@@ -20,7 +20,7 @@ from weft.stores.sqlite.commit import GUARD
 from weft.stores.sqlite.writer import Writer
 
 EVENTS_MAX = 4
-"""More are rare in a hop, and cost more than the long way."""
+"""More events are rare, and then ``commit.py`` is faster."""
 
 
 def _text(events: int, more: str = "") -> str:
@@ -38,7 +38,7 @@ _IDLE_TEXTS = [_text(events, ", idle_until = ?") for events in range(1, EVENTS_M
 
 
 def try_hop(writer: Writer, append: Append, host: HostId) -> bool:
-    """Commit a plain append now. False: nothing was written; take the long way."""
+    """Commit a plain append now. False: the guard refused it, or it cannot be done here; nothing was written."""
     events = append.events
     count = len(events)
     if not 0 < count <= EVENTS_MAX or not is_plain(append) or not writer.try_acquire():

@@ -14,8 +14,8 @@ from typing import TypeVar
 import apsw
 
 from weft.stores.sqlite.connection import speaking_of
-from weft.stores.sqlite.lane import Lane
 from weft.stores.sqlite.same_file import SameFile
+from weft.stores.sqlite.serial_thread import SerialThread
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
@@ -29,7 +29,7 @@ class Reader:
         self._file = file
         self._near, self._near_lock = near, threading.Lock()
         self._far, self._far_lock = far, threading.Lock()
-        self._lane = Lane("weft-sqlite-reader")
+        self._thread = SerialThread("weft-sqlite-reader")
         for connection in (near, far):
             connection.execute("PRAGMA query_only = on")
 
@@ -40,10 +40,10 @@ class Reader:
 
     async def aside(self, work: Work[T]) -> T:
         """A read of any length, on another thread."""
-        return await self._lane.run(lambda: self._read_far(work))
+        return await self._thread.run(lambda: self._read_far(work))
 
     def close(self) -> None:
-        self._lane.stop()
+        self._thread.stop()
         with self._near_lock, self._far_lock:
             self._near.close()
             self._far.close()

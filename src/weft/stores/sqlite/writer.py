@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from weft.stores.sqlite.connection import BUSY_MS, meaning
-from weft.stores.sqlite.lane import Lane
+from weft.stores.sqlite.connection import BUSY_MS, translate_error
 from weft.stores.sqlite.same_file import SameFile
+from weft.stores.sqlite.serial_thread import SerialThread
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
@@ -36,7 +36,7 @@ class Writer:
         self._path = path
         self._file = file
         self._connection = connection
-        self._lane = Lane("weft-sqlite-writer")
+        self._thread = SerialThread("weft-sqlite-writer")
         self.lock = threading.Lock()
         """Held by whoever uses the connection."""
         self.numbers: dict[str, tuple[int, int]] = {}
@@ -54,7 +54,7 @@ class Writer:
                 pass
             finally:
                 self.lock.release()
-        return await self._lane.run(lambda: self._locked(self._timed, work))
+        return await self._thread.run(lambda: self._locked(self._timed, work))
 
     def try_acquire(self) -> bool:
         """Take the lock to write on this thread, if commits are quick and nobody has it. The caller releases it."""
@@ -84,7 +84,7 @@ class Writer:
 
     async def large(self, work: Work[T]) -> T:
         """A transaction of any length."""
-        return await self._lane.run(lambda: self._locked(self._transact, work))
+        return await self._thread.run(lambda: self._locked(self._transact, work))
 
     async def look(self, work: Work[T]) -> T:
         """Read what only this connection can tell, outside of a transaction."""
@@ -94,10 +94,10 @@ class Writer:
                 return self._translated(work)
             finally:
                 self.lock.release()
-        return await self._lane.run(lambda: self._locked(self._translated, work))
+        return await self._thread.run(lambda: self._locked(self._translated, work))
 
     def close(self) -> None:
-        self._lane.stop()
+        self._thread.stop()
         with self.lock:
             self._connection.close()
 
@@ -109,7 +109,7 @@ class Writer:
             try:
                 return how(work)
             except apsw.BusyError as error:
-                raise meaning(error, self._path) from error
+                raise translate_error(error, self._path) from error
 
     def _wait_ms(self, busy_ms: int) -> None:
         if self._busy_ms != busy_ms:
@@ -134,7 +134,7 @@ class Writer:
         except apsw.BusyError:
             raise
         except apsw.Error as error:
-            raise meaning(error, self._path, connection) from error
+            raise translate_error(error, self._path, connection) from error
         try:
             result = work(connection)
             execute("COMMIT")
@@ -147,7 +147,7 @@ class Writer:
     def _undone(self, error: BaseException) -> BaseException:
         """Leave the connection as if the transaction had not been; what its end means."""
         # Said before the ROLLBACK, which overwrites the number of the operating system's error.
-        failure = meaning(error, self._path, self._connection) if isinstance(error, apsw.Error) else error
+        failure = translate_error(error, self._path, self._connection) if isinstance(error, apsw.Error) else error
         # Numbers that this transaction gave out are void, and which they were is not worth knowing.
         self.numbers.clear()
         # After some errors SQLite has rolled back already.
@@ -159,4 +159,4 @@ class Writer:
         try:
             return work(self._connection)
         except apsw.Error as error:
-            raise meaning(error, self._path, self._connection) from error
+            raise translate_error(error, self._path, self._connection) from error

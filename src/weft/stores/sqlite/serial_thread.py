@@ -1,4 +1,4 @@
-"""A thread of its own for work that would hold up the event loop. One at a time, in the order of asking."""
+"""A thread for work that would block the event loop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ T = TypeVar("T")
 Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
-class Lane:
-    """Runs callables on one thread, which starts with the first of them."""
+class SerialThread:
+    """Runs callables on one thread, one at a time and in order. The thread starts with the first of them."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -22,7 +22,7 @@ class Lane:
         self._starting = threading.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Whatever ``work`` returns or raises. Cancelling the wait does not stop the work."""
+        """Run ``work`` on the thread and return its result. Cancelling the wait does not stop the work."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._jobs.put((work, loop, future))
@@ -31,15 +31,15 @@ class Lane:
         return await future
 
     def _start(self) -> None:
-        # Two threads may ask for the first time at once, each with a loop of its own.
+        # Two event loops on different threads may get here at once.
         with self._starting:
             if self._thread is None:
-                # A daemon: a store that nobody closed must not keep a process from ending.
+                # A daemon thread: a store that was not closed must not keep the process alive.
                 self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
                 self._thread.start()
 
     def stop(self) -> None:
-        """End the thread after the work that is waiting. Blocks until then."""
+        """Stop the thread after the work in the queue. Blocks until then."""
         if self._thread is not None:
             self._jobs.put(None)
             self._thread.join()
@@ -50,7 +50,7 @@ class Lane:
             work, loop, future = job
             try:
                 result = work()
-            except BaseException as error:  # noqa: BLE001  # whoever waits must hear of it, whatever it is
+            except BaseException as error:  # noqa: BLE001  # the caller gets every error
                 _report(loop, _fail, future, error)
             else:
                 _report(loop, _finish, future, result)
@@ -60,7 +60,7 @@ def _report(loop: asyncio.AbstractEventLoop, how: Callable[..., None], *argument
     try:
         loop.call_soon_threadsafe(how, *arguments)
     except RuntimeError:
-        # The loop was closed meanwhile: nobody waits any more.
+        # The loop was closed meanwhile, so nobody waits.
         return
 
 

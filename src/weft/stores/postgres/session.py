@@ -1,8 +1,7 @@
-"""Connections to one Postgres database, and what its errors mean.
+"""Sessions with a Postgres database, and the translation of its errors.
 
-A connection is only handed out when the server keeps what it acknowledges: the settings are read back, and anything
-less than what was asked for is refused. Its time limits are below the lease of a host, so that whoever was cut off
-holds no lock when others take over.
+``connect`` reads the settings back and refuses a server that does not keep what it acknowledges. The time limits of a
+session are shorter than the lease of its host, so that a host that was cut off holds no locks when others take over.
 """
 
 from __future__ import annotations
@@ -19,36 +18,36 @@ import msgspec
 from weft.errors import BadValue, Corrupt, Full, Unavailable, UsageError, WeftError
 from weft.stores.urls import shown_url
 
-# asyncpg says nothing of its types.
-Connection: TypeAlias = Any
+# asyncpg has no type annotations.
+Session: TypeAlias = Any
 Record: TypeAlias = Any
 
 SCHEMA = "weft"
 CONNECT_SECONDS = 5.0
 LEASE_MS = 10_000
-"""Of hosts that say nothing else."""
+"""The lease that limits a session until its host sets another."""
 ANSWER_LEASES = 3
-"""How many leases an answer may take. Without locks a slow server is no danger, only slow."""
+"""How many leases an answer may take: a query that holds no locks may be slow."""
 
 _SYNCHRONOUS = ("on", "local", "remote_write", "remote_apply")
 _NAMING_DATA = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
-"""The server names a value as the reason: waiting does not help, and no other value is concerned."""
+"""Errors that blame a value: trying again does not help, and other values are not affected."""
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a database is, and how durable a commit to it must be."""
+    """The URL of a database, and how durable its commits must be."""
 
     url: str
     durability: str = "full"
 
     @property
     def shown(self) -> str:
-        """The URL without its password."""
+        """The URL without the password."""
         return shown_url(self.url)
 
 
 def address_of(url: str, durability: str) -> Address:
-    """What a URL means. Raises UsageError."""
+    """Parse a URL. Raises UsageError."""
     if durability not in {"full", "fast"}:
         raise UsageError(f"durability is {durability!r}.", hint='Use "full" (the default) or "fast".')
     try:
@@ -64,8 +63,8 @@ def address_of(url: str, durability: str) -> Address:
 _EXAMPLE = 'Write "postgresql://user:password@host:5432/database".'
 
 
-async def connect(address: Address) -> Connection:
-    """A session that is as durable as asked. Raises Unavailable, UsageError."""
+async def connect(address: Address) -> Session:
+    """Open a session whose commits are as durable as asked. Raises Unavailable, UsageError."""
     settings = {
         "search_path": SCHEMA,
         "application_name": "weft",
@@ -75,24 +74,24 @@ async def connect(address: Address) -> Connection:
     }
     if address.durability == "fast":
         settings["synchronous_commit"] = "off"
-    with speaking_of(address):
-        connection: Connection = await asyncpg.connect(
+    with translate_errors(address):
+        session: Session = await asyncpg.connect(
             address.url,
             timeout=CONNECT_SECONDS,
             command_timeout=ANSWER_LEASES * LEASE_MS / 1000,
             server_settings=settings,
         )
         try:
-            await _check_settings(connection, address)
+            await _check_settings(session, address)
         except BaseException:
-            connection.terminate()
+            session.terminate()
             raise
-    _notice_silence(connection)
-    return connection
+    _notice_silence(session)
+    return session
 
 
 def session_limits(lease_ms: int) -> dict[str, str]:
-    """Time limits of a session whose host has this lease, in Postgres' own words."""
+    """Return the Postgres settings that limit a session whose host has this lease."""
     third = max(100, lease_ms // 3)
     return {
         "lock_timeout": f"{third}ms",
@@ -104,16 +103,16 @@ def session_limits(lease_ms: int) -> dict[str, str]:
     }
 
 
-def _notice_silence(connection: Connection) -> None:
-    """Let a server that is gone without a word be noticed, as the server's settings do for a client."""
-    transport = connection._transport  # noqa: SLF001  # asyncpg shows its socket nowhere else
+def _notice_silence(session: Session) -> None:
+    """Let the socket notice a server that vanished, as the session settings do on the server's side."""
+    transport = session._transport  # noqa: SLF001  # asyncpg has no public way to the socket
     sock: socket.socket | None = transport.get_extra_info("socket")
     if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_USER_TIMEOUT"):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, LEASE_MS // 2)
 
 
-async def _check_settings(connection: Connection, address: Address) -> None:
-    found = await connection.fetchrow(
+async def _check_settings(session: Session, address: Address) -> None:
+    found = await session.fetchrow(
         "SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous, "
         "current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS standby"
     )
@@ -132,23 +131,23 @@ async def _check_settings(connection: Connection, address: Address) -> None:
             hint='Set fsync = on, or choose durability="fast".',
         )
     if found["synchronous"] not in _SYNCHRONOUS:
-        # The server's default is a matter of taste, ours is not: a commit that is acknowledged is on disk.
-        await connection.execute("SET synchronous_commit = on")
+        # The default of this server is weaker: an acknowledged commit must be on disk.
+        await session.execute("SET synchronous_commit = on")
 
 
 @contextmanager
-def speaking_of(address: Address) -> Iterator[None]:
-    """Turn Postgres' errors into Weft's, naming the database."""
+def translate_errors(address: Address) -> Iterator[None]:
+    """Translate errors of Postgres into those of Weft."""
     try:
         yield
     except WeftError:
         raise
     except Exception as error:
-        raise meaning(error, address) from error
+        raise translate_error(error, address) from error
 
 
-def meaning(error: Exception, address: Address) -> WeftError:
-    """What an error tells the one who catches it. Whatever the driver raises, the answer is unknown: Unavailable."""
+def translate_error(error: Exception, address: Address) -> WeftError:
+    """Return the Weft error for an error of the driver. Unavailable, unless more is known."""
     where = address.shown
     match error:
         case _ if isinstance(error, _NAMING_DATA):

@@ -1,6 +1,6 @@
-"""Counters and histograms that cost next to nothing to add to: only the server's own loop does, so they need no locks.
+"""Counters and histograms without locks: only the event loop of the server adds to them.
 
-They are put into the form that Prometheus reads when it asks for them.
+They become Prometheus metrics when Prometheus asks for them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from prometheus_client.registry import Collector
 
 
-class Tally:
-    """How often something happened, by the values of its labels."""
+class Counter:
+    """Counts how often something happened, by the values of its labels."""
 
     def __init__(self, name: str, about: str, labels: Sequence[str] = ()) -> None:
         self._about = (name, about)
@@ -22,18 +22,19 @@ class Tally:
         self.counts: dict[tuple[str, ...], int] = {} if labels else {(): 0}
 
     def add(self, *values: str) -> None:
-        """Once more."""
+        """Count one more with these values of the labels."""
         self.counts[values] = self.counts.get(values, 0) + 1
 
     def metric(self) -> Metric:
+        """Return what was counted as a Prometheus metric."""
         family = CounterMetricFamily(*self._about, labels=self._labels)
         for values, count in self.counts.items():
             family.add_metric(values, count)
         return family
 
 
-class Spread:
-    """How large something was, in buckets."""
+class Histogram:
+    """Counts how large something was, in buckets."""
 
     def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
         self._about = (name, about)
@@ -42,21 +43,22 @@ class Spread:
         self._sum = 0.0
 
     def add(self, value: float) -> None:
-        """One of this size."""
+        """Count one of this size."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
     def metric(self) -> Metric:
+        """Return what was counted as a Prometheus metric."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         family = HistogramMetricFamily(*self._about)
         family.add_metric([], list(zip(names, accumulate(self._counts), strict=True)), sum_value=self._sum)
         return family
 
 
-class Tallies(Collector):
-    """All of them, for a registry."""
+class CounterCollector(Collector):
+    """Hands counters and histograms to a Prometheus registry."""
 
-    def __init__(self, *parts: Tally | Spread) -> None:
+    def __init__(self, *parts: Counter | Histogram) -> None:
         self._parts = parts
 
     def collect(self) -> Iterable[Metric]:
