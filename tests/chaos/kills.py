@@ -27,7 +27,7 @@ from tests.chaos.verdict import Findings, judge
 
 PAUSE_SECONDS = 0.4
 """Of each of the starters, between the end of a run and the next one."""
-LIFE_SECONDS_MAX = 0.8
+LIFE_SECONDS_MAX = 3.0
 PATIENCE_SECONDS = 300.0
 
 
