@@ -6,6 +6,8 @@ import asyncio
 import sqlite3
 from pathlib import Path
 
+import pytest
+
 import weft
 
 
@@ -29,8 +31,9 @@ def test_a_run_of_an_unknown_style_is_set_aside(tmp_path: Path) -> None:
     async def go_on() -> int:
         app = app_at(tmp_path)
         async with weft.Client(app.url) as client:
-            for run in ("odd", "sound"):
-                await client.get(run).send("go", 5)
+            await client.get("sound").send("go", 5)
+            with pytest.raises(weft.RunUnreadable, match="martian"):
+                await client.get("odd").send("go", 5)
         async with app:
             return int(await app.get("sound").result(timeout=120))
 

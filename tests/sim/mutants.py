@@ -85,27 +85,27 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
 
 @mutant
 def missing_epoch_check_in_the_store() -> Iterator[None]:
-    judge = log._judge
+    judge = log.judge_append
 
-    def careless(run: Any, append: Any, host: Any) -> Outcome:
+    def careless(run: Any, append: Any, host: Any, keys: Any) -> Outcome:
         if run is not None and append.reopen is None:
             append = msgspec.structs.replace(append, epoch=run.epoch)
             host = run.owner
-        return judge(run, append, host)
+        return judge(run, append, host, keys)
 
-    with swap(log, "_judge", careless):
+    with swap(log, "judge_append", careless):
         yield
 
 
 @mutant
 def terminal_append_without_the_mail_count() -> Iterator[None]:
-    judge = log._judge
+    judge = log.judge_append
 
-    def careless(run: Any, append: Any, host: Any) -> Outcome:
-        outcome = judge(run, append, host)
+    def careless(run: Any, append: Any, host: Any, keys: Any) -> Outcome:
+        outcome = judge(run, append, host, keys)
         return Outcome.ACCEPTED if outcome is Outcome.MAIL_WAITING else outcome
 
-    with swap(log, "_judge", careless):
+    with swap(log, "judge_append", careless):
         yield
 
 
