@@ -316,13 +316,13 @@ def test_a_host_whose_loop_stands_still_stops_its_heart_and_loses_its_runs(url: 
         async with hosting(stuck):
             engine = stuck.door.engine
             assert engine is not None
-            assert engine.heart.is_turning()
+            assert engine.heartbeat.is_turning()
             await stuck.start("order", {"n": 1}, id="o-1")
             await _until(lambda: owners["stuck"] == 1)
             watcher = asyncio.get_running_loop().run_in_executor(None, asyncio.run, _taken_over(other, "o-1"))
             await asyncio.sleep(0.2)
             time.sleep(3.0)  # the loop stands still, which is what this is about
-            assert not engine.heart.is_turning()
+            assert not engine.heartbeat.is_turning()
             assert await watcher == 1
         assert owners == {"stuck": 1, "other": 1}
 

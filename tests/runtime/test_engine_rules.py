@@ -56,7 +56,7 @@ RULES: dict[int, list[str]] = {
     6: [
         "tests/contract/test_hosts.py::test_a_host_that_stands_still_for_its_lease_is_dead",
         "tests/contract/test_hosts.py::test_each_observer_has_a_clock_of_its_own",
-        "tests/runtime/test_keeper.py::test_a_host_beats_while_it_lives",
+        "tests/runtime/test_duties.py::test_a_host_beats_while_it_lives",
     ],
     7: [
         f"{MACHINE}::test_only_the_live_attempt_and_delivery_count",
@@ -70,12 +70,12 @@ RULES: dict[int, list[str]] = {
         f"{CODE}/test_step.py::test_a_step_that_is_not_registered_here_waits_for_a_process_that_has_it",
     ],
     9: [
-        "tests/runtime/test_keeper.py::test_a_run_with_nothing_to_do_leaves_memory_after_a_while_and_not_before",
-        "tests/runtime/test_keeper.py::test_a_run_is_not_released_while_mail_waits_for_it",
-        "tests/runtime/test_keeper.py::test_a_run_with_a_step_under_way_is_not_released",
-        "tests/runtime/test_keeper.py::test_above_the_limit_those_idle_longest_leave_at_once",
-        "tests/runtime/test_keeper.py::test_a_run_at_rest_comes_back_when_it_is_due_also_when_many_are_due_at_once",
-        "tests/runtime/test_keeper.py::test_a_run_at_rest_comes_back_for_mail_of_another_process",
+        "tests/runtime/test_duties.py::test_a_run_with_nothing_to_do_leaves_memory_after_a_while_and_not_before",
+        "tests/runtime/test_duties.py::test_a_run_is_not_released_while_mail_waits_for_it",
+        "tests/runtime/test_duties.py::test_a_run_with_a_step_under_way_is_not_released",
+        "tests/runtime/test_duties.py::test_above_the_limit_those_idle_longest_leave_at_once",
+        "tests/runtime/test_duties.py::test_a_run_at_rest_comes_back_when_it_is_due_also_when_many_are_due_at_once",
+        "tests/runtime/test_duties.py::test_a_run_at_rest_comes_back_for_mail_of_another_process",
     ],
     10: [
         f"{LAWS}::test_effects_issued_less_those_answered_are_what_is_outstanding",
@@ -119,7 +119,7 @@ RULES: dict[int, list[str]] = {
         f"{LAWS}::test_a_snapshot_and_the_tail_give_the_same_state_as_the_whole_log",
         f"{CODE}/test_loop.py::test_a_long_loop_has_a_small_state_and_a_small_snapshot_at_every_moment",
         f"{CODE}/test_loop.py::test_a_long_loop_does_not_grow_the_tables_beside_the_state_either",
-        "tests/runtime/test_keeper.py::test_a_run_released_with_a_long_tail_leaves_a_snapshot_and_comes_back_from_it",
+        "tests/runtime/test_duties.py::test_a_run_released_with_a_long_tail_leaves_a_snapshot_and_comes_back_from_it",
         "tests/contract/test_runs.py::test_a_snapshot_of_another_fold_is_ignored",
     ],
     19: [

@@ -81,8 +81,6 @@ class Actor:
         "mail_seen",
         "mail_taken",
         "mailbox",
-        "naps",
-        "naps_asked",
         "now_ms",
         "pending",
         "ports",
@@ -90,6 +88,8 @@ class Actor:
         "ready",
         "reloading",
         "snapshot_bytes",
+        "stalls",
+        "stalls_asked",
         "tail_bytes",
         "tolerant",
         "uid",
@@ -109,7 +109,7 @@ class Actor:
         self.mail_seen: dict[str, None] = {}
         self.committed_seq = Seq(0)
         # Asked before the log is read or written: the answer may have lain there while this host stood still.
-        self.naps = self.naps_asked = ports.stalls.naps
+        self.stalls = self.stalls_asked = ports.heartbeat.stalls
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.ready = False
@@ -482,7 +482,7 @@ class Actor:
                 if self.idle_until is not None or not self.machine.state.tasks:
                     note_idle(self, draft)
                 self.flying = draft
-                self.naps_asked = self.ports.stalls.naps
+                self.stalls_asked = self.ports.heartbeat.stalls
                 return draft
         except Exception as error:  # noqa: BLE001 - see give_up
             self.give_up(error)
@@ -498,7 +498,7 @@ class Actor:
             self.ports.on_refused(self, draft, outcome)
             return
         self.flying = None
-        self.naps = self.naps_asked
+        self.stalls = self.stalls_asked
         try:
             self.landed(draft)
         except Exception as error:  # noqa: BLE001 - see give_up

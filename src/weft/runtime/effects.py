@@ -17,7 +17,7 @@ from weft.runtime.draft import Posted
 from weft.runtime.inline import InlineStep
 from weft.runtime.memo_lookup import MemoLookup
 from weft.runtime.runs import Ending, RunTable
-from weft.runtime.shared import SharedWork
+from weft.runtime.shared import SharedTasks
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.worker import Flight, Report, Worker
@@ -40,7 +40,7 @@ class Dispatcher:
         clock: Clock,
         timers: Timers,
         worker: Worker,
-        shared: SharedWork,
+        shared: SharedTasks,
         memos: MemoLookup,
         trees: Trees,
         delivery: Delivery,
@@ -100,7 +100,7 @@ class Dispatcher:
             if body is None or (known and self._shared.needs_rows(effect.policy.queue)):
                 self._shared.offer(actor, effect, known=known)
                 return
-        self._worker.perform(Flight(actor.uid, actor.id, effect, body, naps=actor.naps))
+        self._worker.perform(Flight(actor.uid, actor.id, effect, body, stalls=actor.stalls))
 
     def _end(self, actor: Actor) -> None:
         self._worker.stop_all(actor.uid)

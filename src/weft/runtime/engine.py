@@ -29,6 +29,7 @@ from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import GroupWriter
 from weft.runtime.commit_feed import CommitFeed
@@ -36,6 +37,7 @@ from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import Delivery
 from weft.runtime.draft import Draft, Posted
 from weft.runtime.duties.ends import EndsDuty
+from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.duties.mail import MailDuty
 from weft.runtime.duties.release import ReleaseDuty
 from weft.runtime.duties.scheduler import MAIL, RUNS, Scheduler, Wakeups
@@ -43,9 +45,9 @@ from weft.runtime.duties.table import Parts, duties
 from weft.runtime.duties.tasks import TasksDuty
 from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher
-from weft.runtime.heart import Heartbeat
 from weft.runtime.library import Library
 from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.ownership.confirm import TaskGuard
 from weft.runtime.ownership.release import Releaser
 from weft.runtime.programs import new_machine
 from weft.runtime.recovery import Recovery
@@ -54,7 +56,7 @@ from weft.runtime.retries import StoreRetries
 from weft.runtime.run_ports import RunPorts
 from weft.runtime.runs import RunTable
 from weft.runtime.settings import Settings
-from weft.runtime.shared import SharedWork
+from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
 from weft.runtime.step_keeper import StepKeeper
 from weft.runtime.streams import StreamWriter
@@ -121,35 +123,56 @@ class Engine:
         )
         self.worker.failed = self.status.fail
         self.built_in = BuiltIn(catalogue, self.clock, self.values.put)
-        self.steps = StepKeeper(self)
-        self.library = Library(self)
+        self.steps = self._step_keeper()
+        self.library = self._library()
         self.memos = MemoLookup(world.store.memos, self.values, self.clock, self.background, self.runs.is_current)
-        self.shared = SharedWork(self)
+        self.wakeups = Wakeups()
+        self.heartbeat = Heartbeat(
+            world.store.hosts, self.host, self.clock, self.worker, settings=world.settings, failed=self.status.fail
+        )
+        self.shared = self._shared_tasks()
         self.recovery = Recovery(self)
         self.trees = Trees(
             self.runs, world.store.directory, self.background, self.retry_until_available, world.settings
         )
-        self.turns = Turns(self)
-        self.newborn = Newborn(self)
-        self.wakeups = Wakeups()
-        self.heart = Heartbeat(self)
+        self.turns = Turns(self.clock, self.background)
+        self.newborn = self._newborn()
         self._about = world.about
         self.commits = CommitFeed()
-        self.delivery = Delivery(
-            self.runs,
-            world.store.log,
-            self.clock,
-            self.ids,
-            retry=self.retry_until_available,
-            answered=self.worker.answered,
-            wake=partial(self.wakeups.wake, MAIL, RUNS),
-        )
+        self.delivery = self._delivery()
         self.effects = self._dispatcher()
         self.releaser = self._releaser()
         self.mail_duty = self._mail_duty()
         self.duties = self._scheduler()
         self.fetcher = Fetcher(self.values, world.executor, self.background, self.runs, self.recovery.set_aside)
         self.ports = self._run_ports()
+
+    def _library(self) -> Library:
+        return Library(
+            self.catalogue,
+            self.store.definitions,
+            self.clock,
+            self.retry_until_available,
+            scan_seconds=self.settings.scan_seconds,
+            steps_learned=lambda: self.steps.learned,
+        )
+
+    def _shared_tasks(self) -> SharedTasks:
+        return SharedTasks(
+            self.store,
+            self.host,
+            self.clock,
+            self.ids,
+            catalogue=self.catalogue,
+            runs=self.runs,
+            worker=self.worker,
+            heartbeat=self.heartbeat,
+            wakeups=self.wakeups,
+            background=self.background,
+            retry=self.retry_until_available,
+            reload=lambda actor: self.recovery.reload(actor, actor.flying, None),
+            spill_seconds=self.settings.spill_seconds,
+        )
 
     def _dispatcher(self) -> Dispatcher:
         return Dispatcher(
@@ -195,6 +218,39 @@ class Engine:
             read_mail=self.recovery.read_mail,
         )
 
+    def _newborn(self) -> Newborn:
+        return Newborn(
+            self.runs,
+            self.status,
+            self.background,
+            self.wakeups,
+            turns=self.turns,
+            uncommitted=lambda: self.committer.waiting,
+            load=self.take_up,
+        )
+
+    def _delivery(self) -> Delivery:
+        return Delivery(
+            self.runs,
+            self.store.log,
+            self.clock,
+            self.ids,
+            retry=self.retry_until_available,
+            answered=self.worker.answered,
+            wake=partial(self.wakeups.wake, MAIL, RUNS),
+        )
+
+    def _step_keeper(self) -> StepKeeper:
+        stored = StoredCatalogue(self.store.definitions, self.clock, self._executor.in_thread)
+        return StepKeeper(
+            self.catalogue,
+            stored,
+            self._executor,
+            self.background,
+            built_in=self.built_in,
+            retry=self.retry_until_available,
+        )
+
     def _scheduler(self) -> Scheduler:
         release = ReleaseDuty(
             self.runs,
@@ -238,7 +294,7 @@ class Engine:
             host=self.host,
             tolerant=self.settings.tolerant,
             clock=self.clock,
-            stalls=self.heart,
+            heartbeat=self.heartbeat,
             new_id=self.ids.new,
             values=self.values,
             opened=self.opened,
@@ -285,7 +341,17 @@ class Engine:
         self.background.start()
         self.streams.start()
         self.status.running = True
-        self.heart.start()
+        self.heartbeat.start()
+        if self.settings.heart_apart:
+            self.worker.guard = TaskGuard(
+                self.heartbeat,
+                self.runs,
+                self.store.directory,
+                self.host,
+                worker=self.worker,
+                shared=self.shared,
+                retry=self.retry_until_available,
+            )
         self.committer.start()
         await self.library.publish()
         await self.steps.start()
@@ -329,7 +395,7 @@ class Engine:
         self.timers.close()
         self.worker.abandon()
         await self.duties.stop()
-        await self.heart.stop()
+        await self.heartbeat.stop()
         self.background.cancel()
         await self.committer.stop()
         await self.built_in.close()

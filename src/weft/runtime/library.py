@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING
 
 from weft.errors import Conflict, WeftError
-from weft.ports.store import Definition
-
-if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
+from weft.ports.clock import Clock
+from weft.ports.store import Definition, Definitions
+from weft.runtime.catalogue import Catalogue
+from weft.runtime.retries import RetryUntilAvailable
 
 log = logging.getLogger("weft")
 
@@ -24,10 +23,25 @@ STYLE = "graph"
 
 
 class Library:
-    """See the module."""
+    """Publishes and learns workflows that are data."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        definitions: Definitions,
+        clock: Clock,
+        retry: RetryUntilAvailable,
+        *,
+        scan_seconds: float,
+        steps_learned: Callable[[], int],
+    ) -> None:
+        """``steps_learned``: the number of the last change of the store's steps that is known here."""
+        self._catalogue = catalogue
+        self._definitions = definitions
+        self._clock = clock
+        self._retry_until_available = retry
+        self._scan_seconds = scan_seconds
+        self._steps_learned = steps_learned
         self._published: set[tuple[str, str]] = set()
         self._seen: set[tuple[str, str]] = set()
         self._look_at = 0.0
@@ -37,49 +51,46 @@ class Library:
 
     async def publish(self) -> None:
         """Keep in the store what is data of the workflows here, and learn their other versions."""
-        engine = self._engine
-        for definition in engine.catalogue.definitions(engine.clock.now_ms()):
+        for definition in self._catalogue.definitions(self._clock.now_ms()):
             if (definition.name, definition.version) in self._published:
                 continue
             if definition.version not in await self._learn_versions(definition.name):
-                await engine.retry_until_available(partial(self._keep, definition))
+                await self._retry_until_available(partial(self._keep, definition))
                 await self._learn_versions(definition.name)
             self._published.add((definition.name, definition.version))
 
     async def refresh(self) -> None:
         """Learn what others published since the last look; now and then."""
-        engine = self._engine
-        now = engine.clock.monotonic()
+        now = self._clock.monotonic()
         if now < self._look_at:
             return
-        self._look_at = now + engine.settings.scan_seconds
+        self._look_at = now + self._scan_seconds
         own = {name for name, _ in self._published}
-        if engine.steps.learned != self._steps_known:
-            self._steps_known = engine.steps.learned
+        if self._steps_learned() != self._steps_known:
+            self._steps_known = self._steps_learned()
             self._seen -= self._left_out
             self._left_out.clear()
-        for key in await engine.store.definitions.names(STYLE):
+        for key in await self._definitions.names(STYLE):
             if key in self._seen:
                 continue
-            definition = await engine.store.definitions.get(*key)
+            definition = await self._definitions.get(*key)
             self._seen.add(key)
             if definition is not None:
                 self._learn(definition, own)
 
     async def newest(self, name: str) -> str | None:
         """The newest graph of this name in the store that this host can run."""
-        engine = self._engine
-        found = await engine.retry_until_available(partial(engine.store.definitions.versions, name))
+        found = await self._retry_until_available(partial(self._definitions.versions, name))
         graphs = [definition for definition in found if definition.style == STYLE]
         for definition in graphs:
             if (definition.name, definition.version) not in self._seen:
                 self._seen.add((definition.name, definition.version))
                 self._learn(definition, ())
-        known = [one.version for one in graphs if engine.catalogue.program(name, one.version) is not None]
+        known = [one.version for one in graphs if self._catalogue.program(name, one.version) is not None]
         return known[-1] if known else None
 
     def _learn(self, definition: Definition, own: Collection[str]) -> None:
-        catalogue = self._engine.catalogue
+        catalogue = self._catalogue
         try:
             if definition.name in own:
                 catalogue.learn(definition)
@@ -91,14 +102,13 @@ class Library:
 
     async def _learn_versions(self, name: str) -> set[str]:
         """The versions of a workflow that are in the store, known here from now on."""
-        engine = self._engine
-        found = await engine.retry_until_available(partial(engine.store.definitions.versions, name))
+        found = await self._retry_until_available(partial(self._definitions.versions, name))
         for definition in found:
-            engine.catalogue.learn(definition)
+            self._catalogue.learn(definition)
             self._seen.add((definition.name, definition.version))
         return {definition.version for definition in found}
 
     async def _keep(self, definition: Definition) -> None:
         """Its version names its content: of two documents that say the same in other words, the first one stays."""
         with contextlib.suppress(Conflict):
-            await self._engine.store.definitions.put(definition)
+            await self._definitions.put(definition)

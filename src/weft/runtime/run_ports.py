@@ -20,10 +20,10 @@ from weft.runtime.values import OpenedValues, ValueStore
 from weft.runtime.worker import Flight
 
 
-class Stalls(Protocol):
+class CountsStalls(Protocol):
     """Counts how often the loop of this host stood still."""
 
-    naps: int
+    stalls: int
 
 
 class Fetching(Protocol):
@@ -42,7 +42,7 @@ class RunPorts:
     tolerant: bool
     """Divergence in arguments is only reported."""
     clock: Clock
-    stalls: Stalls
+    heartbeat: CountsStalls
     new_id: Callable[[], str]
     values: ValueStore
     opened: OpenedValues

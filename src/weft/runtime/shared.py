@@ -11,8 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
@@ -20,13 +19,16 @@ from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, Millis, RunUid
 from weft.errors import StoreError
-from weft.ports.store import Limits, Mail, TaskOffer
-from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS
-from weft.runtime.worker import Flight, Report
-
-if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
-    from weft.runtime.engine import Engine
+from weft.ports.clock import Clock, Ids
+from weft.ports.store import Limits, Mail, Store, TaskOffer
+from weft.runtime.actor import Actor
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.catalogue import Catalogue
+from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Wakeups
+from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run_ports import CountsStalls
+from weft.runtime.runs import RunTable
+from weft.runtime.worker import Flight, Report, Worker
 
 log = logging.getLogger("weft")
 
@@ -45,11 +47,41 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Offered).decode
 
 
-class SharedWork:
-    """See the module."""
+class SharedTasks:
+    """Offers tasks to other hosts, and performs what others offer."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        store: Store,
+        host: HostId,
+        clock: Clock,
+        ids: Ids,
+        *,
+        catalogue: Catalogue,
+        runs: RunTable,
+        worker: Worker,
+        heartbeat: CountsStalls,
+        wakeups: Wakeups,
+        background: BackgroundTasks,
+        retry: RetryUntilAvailable,
+        reload: Callable[[Actor], Awaitable[None]],
+        spill_seconds: float,
+    ) -> None:
+        """``reload`` is for a run whose task may have been offered, or not."""
+        self._tasks = store.tasks
+        self._hosts = store.hosts
+        self._host = host
+        self._clock = clock
+        self._ids = ids
+        self._catalogue = catalogue
+        self._runs = runs
+        self._worker = worker
+        self._heartbeat = heartbeat
+        self._wakeups = wakeups
+        self._background = background
+        self._retry_until_available = retry
+        self._reload = reload
+        self._spill_seconds = spill_seconds
         self._unknown: set[str] = set()
         self._offered: dict[RunUid, dict[int, tuple[int, int]]] = {}
         """Tasks that have a row, or are about to have one: attempt and delivery."""
@@ -65,16 +97,15 @@ class SharedWork:
 
     async def refresh(self) -> None:
         """Read again what the queues allow, and whether others are there."""
-        engine = self._engine
-        self._limits = await engine.store.tasks.limits()
-        self._others = any(host != engine.host for host in await engine.store.hosts.living())
+        self._limits = await self._tasks.limits()
+        self._others = any(host != self._host for host in await self._hosts.living())
 
     def needs_rows(self, queue: str) -> bool:
         """Whether tasks of this queue have rows: all hosts count them, or this one does not perform them."""
         limits = self._limits.get(queue)
         if limits is not None and limits.bound:
             return True
-        queues = self._engine.catalogue.queues()
+        queues = self._catalogue.queues()
         return queues is not None and queue not in queues
 
     def waits_for_time(self) -> bool:
@@ -101,28 +132,26 @@ class SharedWork:
         )
         self.know(task)
         self._under_way[actor.uid] += 1
-        self._engine.background.spawn(self._offer(actor, task), actor)
+        self._background.spawn(self._offer(actor, task), actor)
 
     async def _offer(self, actor: Actor, task: TaskOffer) -> None:
-        engine = self._engine
         try:
             async with self._turn:
-                await engine.store.tasks.offer([task])
-            engine.wakeups.wake(TASKS)
+                await self._tasks.offer([task])
+            self._wakeups.wake(TASKS)
         except StoreError:
             # It may yet come, after the task is done. A claim ends the epoch under which it could, and offers it anew.
-            if engine.runs.actors.get(actor.uid) is actor:
-                await engine.recovery.reload(actor, actor.flying, None)
+            if self._runs.is_current(actor):
+                await self._reload(actor)
         finally:
             self._under_way[actor.uid] -= 1
 
     def spill(self) -> None:
         """Give away what has waited too long for a slot here, if there is anybody to take it."""
-        engine = self._engine
         if not self._others:
             return
-        for flight in engine.worker.give_up_waiting(engine.clock.monotonic() - engine.settings.spill_seconds):
-            actor = engine.runs.actors.get(flight.uid)
+        for flight in self._worker.give_up_waiting(self._clock.monotonic() - self._spill_seconds):
+            actor = self._runs.actors.get(flight.uid)
             if actor is not None and actor.ready and actor.is_open(flight.effect):
                 self.offer(actor, flight.effect, known=True)
 
@@ -149,76 +178,70 @@ class SharedWork:
         if known:
             for task in known:
                 del offered[task]
-            self._engine.background.spawn(self._withdraw(uid, known))
+            self._background.spawn(self._withdraw(uid, known))
 
     async def _withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         async with self._turn:
-            await self._engine.retry_until_available(lambda: self._engine.store.tasks.withdraw(uid, tasks))
+            await self._retry_until_available(lambda: self._tasks.withdraw(uid, tasks))
 
     # --- as a worker ----------------------------------------------------------------------------------------------
 
     async def take(self) -> int:
         """Perform what others offer and this host can do; how many were taken."""
-        engine = self._engine
-        free = min(engine.worker.free_slots(), TAKEN_PER_ROUND)
-        steps = engine.catalogue.steps()
+        free = min(self._worker.free_slots(), TAKEN_PER_ROUND)
+        steps = self._catalogue.steps()
         if not free or not steps:
             return 0
-        naps = engine.heart.naps
-        offers = await engine.store.tasks.take(
-            engine.host, queues=engine.catalogue.queues(), steps=steps, now=engine.clock.now_ms(), limit=free
+        stalls = self._heartbeat.stalls
+        offers = await self._tasks.take(
+            self._host, queues=self._catalogue.queues(), steps=steps, now=self._clock.now_ms(), limit=free
         )
         for offer in offers:
-            self._perform(offer, naps)
+            self._perform(offer, stalls)
         return len(offers)
 
-    def _perform(self, offer: TaskOffer, naps: int) -> None:
-        engine = self._engine
+    def _perform(self, offer: TaskOffer, stalls: int) -> None:
         known = _decode(offer.body)
         self._taken[offer.uid, offer.task] = offer
-        body = engine.catalogue.step(known.effect.step)
-        engine.worker.perform(Flight(offer.uid, known.run_id, known.effect, body, offer, naps=naps))
+        body = self._catalogue.step(known.effect.step)
+        self._worker.perform(Flight(offer.uid, known.run_id, known.effect, body, offer, stalls=stalls))
 
     async def renew(self) -> None:
         """Stop what is no longer ours; begin what was taken by a call whose answer never came."""
-        engine = self._engine
         known = dict(self._taken)
-        naps = engine.heart.naps
+        stalls = self._heartbeat.stalls
         ours = {
-            (offer.uid, offer.task): offer
-            for _, offer in await engine.store.tasks.held([engine.host], limit=HELD_PER_LOOK)
+            (offer.uid, offer.task): offer for _, offer in await self._tasks.held([self._host], limit=HELD_PER_LOOK)
         }
         for place, offer in known.items():
             if place not in ours and self._taken.get(place) is offer:
                 del self._taken[place]
-                engine.worker.stop(offer.uid, EntryId(offer.task))
+                self._worker.stop(offer.uid, EntryId(offer.task))
         for place, offer in ours.items():
             if place not in self._taken and place not in known:
-                self._perform(offer, naps)
+                self._perform(offer, stalls)
 
     async def settle(self, flight: Flight, report: Report) -> None:
         """The result goes into the inbox of the run, together with the removal of the row."""
-        engine = self._engine
         offer = flight.offer
         assert offer is not None
-        mail = Mail(id=engine.ids.new(), to=offer.uid, body=c.encode(report), at=engine.clock.now_ms())
-        await engine.retry_until_available(lambda: engine.store.tasks.settle(engine.host, offer, mail))
+        mail = Mail(id=self._ids.new(), to=offer.uid, body=c.encode(report), at=self._clock.now_ms())
+        await self._retry_until_available(lambda: self._tasks.settle(self._host, offer, mail))
         if self._taken.get((offer.uid, offer.task)) is offer:
             del self._taken[offer.uid, offer.task]
-        engine.worker.answered(flight)
-        engine.wakeups.wake(MAIL, RUNS, TASKS)
+        self._worker.answered(flight)
+        self._wakeups.wake(MAIL, RUNS, TASKS)
 
     async def expire(self, dead: Sequence[HostId]) -> None:
         """Rows of workers that are gone: each is settled in the name of the dead, and its run hears of the loss."""
-        engine = self._engine
         if not dead:
             return
-        for host, offer in await engine.store.tasks.held(dead, limit=TAKEN_PER_ROUND):
+        for host, offer in await self._tasks.held(dead, limit=TAKEN_PER_ROUND):
             lost = c.ReportTaskLost(EntryId(offer.task), offer.attempt, offer.delivery)
             mail = Mail(
                 id=f"lost/{offer.task}/{offer.attempt}/{offer.delivery}",
                 to=offer.uid,
                 body=c.encode(lost),
-                at=engine.clock.now_ms(),
+                at=self._clock.now_ms(),
             )
-            await engine.store.tasks.settle(host, offer, mail)
+            await self._tasks.settle(host, offer, mail)

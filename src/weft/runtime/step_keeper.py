@@ -10,18 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import HttpWay, StepDef
 from weft.errors import StoreError, WeftError
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.built_in import BuiltIn
+from weft.runtime.catalogue import Catalogue
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.plan_health import PlanHealth, runs_others
+from weft.runtime.retries import RetryUntilAvailable
+from weft.steps.base import Executor
 from weft.steps.http.health import probe
-
-if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
 
 log = logging.getLogger("weft")
 
@@ -46,19 +47,31 @@ def compiled(step: StepDef) -> Checkup:
 
 
 class StepKeeper:
-    """See the module."""
+    """Learns the steps of the store and looks after the health of all."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.stored = StoredCatalogue(engine.store.definitions, engine.clock, engine.in_thread)
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        stored: StoredCatalogue,
+        executor: Executor,
+        background: BackgroundTasks,
+        *,
+        built_in: BuiltIn,
+        retry: RetryUntilAvailable,
+    ) -> None:
+        self._catalogue = catalogue
+        self.stored = stored
+        self._executor = executor
+        self._background = background
+        self._built_in = built_in
+        self._retry_until_available = retry
         self.learned = 0
         """The last change of the store's steps that is known here."""
         self._busy = False
 
     async def start(self) -> None:
         """Plan with what the store has. Raises NameTaken, BadStep: the host and the store contradict each other."""
-        engine = self._engine
-        await engine.retry_until_available(self.stored.refresh)
+        await self._retry_until_available(self.stored.refresh)
         for fault in self._learn():
             raise fault
 
@@ -73,14 +86,14 @@ class StepKeeper:
 
     def _learn(self) -> Sequence[WeftError]:
         self.learned = self.stored.number
-        return self._engine.catalogue.learn_steps(self.stored.steps)
+        return self._catalogue.learn_steps(self.stored.steps)
 
     async def begin_round(self) -> None:
         """Look at every step that can be looked at, beside everything else; one round at a time."""
-        steps = [step for step in self._engine.catalogue.planned() if can_be_checked(step)]
+        steps = [step for step in self._catalogue.planned() if can_be_checked(step)]
         if steps and not self._busy:
             self._busy = True
-            self._engine.background.spawn(self._round(steps))
+            self._background.spawn(self._round(steps))
 
     async def _round(self, steps: Sequence[StepDef]) -> None:
         try:
@@ -100,15 +113,17 @@ class StepKeeper:
 
         looked = await asyncio.gather(*(one(step) for step in steps))
         found = dict(zip((step.id for step in steps), looked, strict=True))
-        health = PlanHealth(self._engine.catalogue, {**(await self.stored.catalogue()).health, **found})
+        health = PlanHealth(self._catalogue, {**(await self.stored.catalogue()).health, **found})
         for step in steps:
             if runs_others(step) and found[step.id].status != "unhealthy":
                 found[step.id] = health.of(step)
         await self.stored.report_health(found)
 
     async def _look_at(self, step: StepDef) -> Checkup:
-        found = await self._engine.in_thread(lambda: compiled(step)) if any(True for _ in step.scripts()) else Checkup()
+        found = (
+            await self._executor.in_thread(lambda: compiled(step)) if any(True for _ in step.scripts()) else Checkup()
+        )
         if found.status == "unhealthy" or not isinstance(step.way, HttpWay) or not step.way.health:
             return found
-        status, error = await probe(self._engine.built_in.client, step.way.health)
+        status, error = await probe(self._built_in.client, step.way.health)
         return Checkup(status, error)

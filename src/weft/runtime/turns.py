@@ -6,13 +6,14 @@ A store may answer at once: a task that asks it a thousand times then keeps the 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from weft.core.ids import RunUid
-from weft.runtime.duties.scheduler import MEMORY
-
-if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
+from weft.ports.clock import Clock
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.duties.scheduler import MEMORY, Wakeups
+from weft.runtime.runs import RunTable
+from weft.runtime.status import HostStatus
 
 SHARE_SECONDS = 0.002
 TAKEN_UP_AT_ONCE = 32
@@ -26,8 +27,9 @@ BEHIND_SECONDS = 0.005
 class Turns:
     """One share per turn of the loop, for all that such work does."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, clock: Clock, background: BackgroundTasks) -> None:
+        self._clock = clock
+        self._background = background
         self._ends: float | None = None
 
     async def share(self) -> None:
@@ -36,10 +38,10 @@ class Turns:
             await asyncio.sleep(0)
 
     def _is_used_up(self) -> bool:
-        now = self._engine.clock.monotonic()
+        now = self._clock.monotonic()
         if self._ends is None:
             self._ends = now + SHARE_SECONDS
-            self._engine.background.call_soon(self._over)
+            self._background.call_soon(self._over)
         return now >= self._ends
 
     def _over(self) -> None:
@@ -53,8 +55,25 @@ class Newborn:
     memory may be waiting for just these.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        runs: RunTable,
+        status: HostStatus,
+        background: BackgroundTasks,
+        wakeups: Wakeups,
+        *,
+        turns: Turns,
+        uncommitted: Callable[[], int],
+        load: Callable[[RunUid], Awaitable[None]],
+    ) -> None:
+        """``uncommitted``: how many runs wait for a commit. ``load`` takes a run that is ours into memory."""
+        self._runs = runs
+        self._status = status
+        self._background = background
+        self._wakeups = wakeups
+        self._turns = turns
+        self._uncommitted = uncommitted
+        self._load = load
         self.waiting: dict[RunUid, None] = {}
         self._at_work = 0
 
@@ -66,23 +85,22 @@ class Newborn:
         if self._at_work < TAKEN_UP_AT_ONCE:
             self._at_work += 1
             # A child that cannot be taken up now is found by ``reconcile``.
-            self._engine.background.spawn(self._take_up(), may_fail=True)
+            self._background.spawn(self._take_up(), may_fail=True)
 
     async def _take_up(self) -> None:
-        engine = self._engine
         try:
-            while self.waiting and engine.status.running:
-                if len(engine.runs.actors) >= engine.settings.resident_max:
-                    engine.wakeups.wake(MEMORY)
+            while self.waiting and self._status.running:
+                if not self._runs.room():
+                    self._wakeups.wake(MEMORY)
                     await asyncio.sleep(FULL_SECONDS)
-                while engine.committer.waiting > UNCOMMITTED_MAX:  # noqa: ASYNC110 - it is told of no single commit
+                while self._uncommitted() > UNCOMMITTED_MAX:  # noqa: ASYNC110 - it is told of no single commit
                     await asyncio.sleep(BEHIND_SECONDS)
-                await engine.turns.share()
+                await self._turns.share()
                 if self.waiting:
                     uid = next(iter(self.waiting))
                     del self.waiting[uid]
-                    await engine.take_up(uid)
+                    await self._load(uid)
         finally:
             self._at_work -= 1
-            if self.waiting and engine.status.running:
+            if self.waiting and self._status.running:
                 self._begin()

@@ -67,7 +67,7 @@ class Flight(msgspec.Struct, eq=False):
     offer: TaskOffer | None = None
     """Set if it was taken from the shared queue: its report goes to another host's run."""
     running: asyncio.Task[None] | None = None
-    naps: int = 0
+    stalls: int = 0
     """How often this host had stood still when the store last said that this is its own."""
     since: float = 0.0
     """When it was handed out, on the monotonic clock."""
@@ -84,7 +84,7 @@ class Flight(msgspec.Struct, eq=False):
 class Guard(Protocol):
     """Asked before a body begins: its host may have been away so long that others perform it by now."""
 
-    def is_doubtful(self, naps: int) -> bool:
+    def is_doubtful(self, stalls: int) -> bool:
         """Whether what was its own after so many standstills may be in other hands by now."""
         ...
 
@@ -308,7 +308,7 @@ class Worker:
             if body is None:
                 return self._failed(effect, None, _unknown(effect.step))
             given = await self._given(effect)
-            if self.guard is not None and self.guard.is_doubtful(flight.naps):
+            if self.guard is not None and self.guard.is_doubtful(flight.stalls):
                 await self.guard.confirm(flight)
             boundary("step.before")
             if effect.policy.timeout_ms:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.runtime.shared import SharedWork
+from weft.runtime.shared import SharedTasks
 
 PACED_SECONDS = 0.2
 """How often to ask for tasks of queues with a rate: nobody announces that time has passed."""
@@ -11,7 +11,7 @@ PACED_SECONDS = 0.2
 class TasksDuty:
     """Takes tasks from the shared queue and gives some to it."""
 
-    def __init__(self, shared: SharedWork) -> None:
+    def __init__(self, shared: SharedTasks) -> None:
         self._shared = shared
 
     async def run(self) -> None:

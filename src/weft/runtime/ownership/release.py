@@ -16,7 +16,7 @@ from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.delivery import Delivery
 from weft.runtime.runs import RunTable
-from weft.runtime.shared import SharedWork
+from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
 from weft.runtime.timers import Timers
 from weft.runtime.worker import Worker
@@ -34,7 +34,7 @@ class Releaser:
         *,
         status: HostStatus,
         worker: Worker,
-        shared: SharedWork,
+        shared: SharedTasks,
         timers: Timers,
         delivery: Delivery,
         background: BackgroundTasks,

@@ -17,17 +17,16 @@ import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 from weft.core.ids import HostId
 from weft.errors import StoreError
-from weft.runtime.background import BackgroundLoop
+from weft.ports.clock import Clock
+from weft.ports.hosts import Hosts
+from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.code_driver import CodeDriver
-from weft.runtime.worker import Flight
+from weft.runtime.settings import Settings
+from weft.runtime.worker import Worker
 from weft.steps.frames import is_users
-
-if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
 
 log = logging.getLogger("weft")
 
@@ -40,16 +39,23 @@ TURNS_PER_LEASE = 8
 
 
 class Heartbeat:
-    """See the module."""
+    """Tells the store again and again that this host lives."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._lease_seconds = engine.settings.lease_seconds
+    def __init__(
+        self, hosts: Hosts, host: HostId, clock: Clock, worker: Worker, *, settings: Settings, failed: Failed
+    ) -> None:
+        self._hosts = hosts
+        self._host = host
+        self._clock = clock
+        self._worker = worker
+        self._has_own_thread = settings.heart_apart
+        self._failed = failed
+        self._lease_seconds = settings.lease_seconds
         self._turned_at = 0.0
-        self.naps = 0
-        """How often the loop stood still for half a lease. What was known before the last time may have changed."""
+        self.stalls = 0
+        """How often the loop stood still for half a lease. What was known before may have changed since."""
         self._turning: asyncio.TimerHandle | None = None
-        self._loop = BackgroundLoop("the heartbeat", self._run, engine.status.fail)
+        self._loop = BackgroundLoop("the heartbeat", self._run, failed)
         self._apart: _Apart | None = None
         self._loop_here: asyncio.AbstractEventLoop | None = None
         self._thread = 0
@@ -57,14 +63,13 @@ class Heartbeat:
         self._warn_after = 0.0
 
     def start(self) -> None:
-        if not self._engine.settings.heart_apart:
+        if not self._has_own_thread:
             self._loop.start()
             return
         self._turn()
         self._thread = threading.get_ident()
-        self._engine.worker.guard = self
         loop = self._loop_here = asyncio.get_running_loop()
-        self._apart = _Apart(self._beat_apart, partial(_report, loop, self._engine))
+        self._apart = _Apart(self._beat_apart, partial(_report, loop, self._failed))
 
     async def stop(self) -> None:
         """The last beat was."""
@@ -78,40 +83,27 @@ class Heartbeat:
 
     def is_turning(self) -> bool:
         """Whether the loop has turned within half a lease."""
-        return self._engine.clock.monotonic() - self._turned_at < self._lease_seconds / 2
+        return self._clock.monotonic() - self._turned_at < self._lease_seconds / 2
 
-    def is_doubtful(self, naps: int) -> bool:
-        """See :class:`weft.runtime.worker.Guard`."""
-        return self._apart is not None and (naps != self.naps or not self.is_turning())
-
-    async def confirm(self, flight: Flight) -> None:
-        """See :class:`weft.runtime.worker.Guard`. A host that was frozen begins nothing that is others' by now."""
-        engine = self._engine
-        if flight.offer is not None:
-            await engine.retry_until_available(engine.shared.renew)
-        else:
-            row = await engine.retry_until_available(lambda: engine.store.directory.row(flight.uid))
-            actor = engine.runs.actors.get(flight.uid)
-            if row is None or row.owner != engine.host or (actor is not None and actor.epoch != row.epoch):
-                engine.worker.stop(flight.uid, flight.effect.task)
-        # A flight that was stopped is cancelled at its next wait, which is this one.
-        await asyncio.sleep(0)
+    def is_doubtful(self, stalls: int) -> bool:
+        """Whether the loop has stood still since there were so many stalls, so that others may have taken over."""
+        return self._apart is not None and (stalls != self.stalls or not self.is_turning())
 
     def _turn(self) -> None:
-        now = self._engine.clock.monotonic()
+        now = self._clock.monotonic()
         if self._turning is not None and now - self._turned_at >= self._lease_seconds / 2:
             log.warning("weft: this host stood still for %.1f s; others may have taken over", now - self._turned_at)
-            self.naps += 1
+            self.stalls += 1
         self._turned_at = now
         self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
 
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
-            await self._beat(self._engine.store.hosts.beat)
+            await self._beat(self._hosts.beat)
 
     async def _beat_apart(self) -> None:
-        heart = self._engine.store.hosts.heart()
+        heart = self._hosts.heart()
         try:
             while True:
                 turning = self.is_turning()
@@ -124,7 +116,7 @@ class Heartbeat:
 
     def _warn_of_blocking(self) -> None:
         """Name the code that keeps the loop from turning, again with growing gaps. Called on the heart's thread."""
-        seconds = self._engine.clock.monotonic() - self._turned_at
+        seconds = self._clock.monotonic() - self._turned_at
         if self._warned_for != self._turned_at:
             self._warned_for, self._warn_after = self._turned_at, 0.0
         if seconds < self._warn_after or self._loop_here is None:
@@ -132,7 +124,7 @@ class Heartbeat:
         self._warn_after = 2 * seconds
         run, line = _where_it_stands(self._thread)
         running = asyncio.current_task(self._loop_here)
-        flight = next((one for one in self._engine.worker.begun() if one.running is running), None)
+        flight = next((one for one in self._worker.begun() if one.running is running), None)
         if run:
             log.warning(
                 "weft: the workflow code of %s has blocked the event loop for %.1f s%s: nothing else goes on in this "
@@ -158,7 +150,7 @@ class Heartbeat:
     async def _beat(self, beat: Beat) -> bool:
         """Whether the store has it."""
         try:
-            await beat(self._engine.host)
+            await beat(self._host)
         except StoreError as error:
             log.debug("weft: a heartbeat got no answer (%s)", error)
         except Exception:
@@ -182,9 +174,9 @@ def _where_it_stands(thread: int) -> tuple[str, str]:
     return "", line
 
 
-def _report(loop: asyncio.AbstractEventLoop, engine: Engine, error: BaseException) -> None:
+def _report(loop: asyncio.AbstractEventLoop, failed: Failed, error: BaseException) -> None:
     with contextlib.suppress(RuntimeError):  # the loop has ended, and the host with it
-        loop.call_soon_threadsafe(engine.status.fail, "the heartbeat", error)
+        loop.call_soon_threadsafe(failed, "the heartbeat", error)
 
 
 class _Apart:

@@ -1,0 +1,50 @@
+"""Confirm that a task is still ours before its body begins, after this host has stood still."""
+
+from __future__ import annotations
+
+import asyncio
+
+from weft.core.ids import HostId
+from weft.ports.store import Directory
+from weft.runtime.duties.heartbeat import Heartbeat
+from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.runs import RunTable
+from weft.runtime.shared import SharedTasks
+from weft.runtime.worker import Flight, Worker
+
+
+class TaskGuard:
+    """Stops tasks that other hosts have taken over; see :class:`weft.runtime.worker.Guard`."""
+
+    def __init__(
+        self,
+        heartbeat: Heartbeat,
+        runs: RunTable,
+        directory: Directory,
+        host: HostId,
+        *,
+        worker: Worker,
+        shared: SharedTasks,
+        retry: RetryUntilAvailable,
+    ) -> None:
+        self._heartbeat = heartbeat
+        self._runs = runs
+        self._directory = directory
+        self._host = host
+        self._worker = worker
+        self._shared = shared
+        self._retry_until_available = retry
+
+    def is_doubtful(self, stalls: int) -> bool:
+        return self._heartbeat.is_doubtful(stalls)
+
+    async def confirm(self, flight: Flight) -> None:
+        if flight.offer is not None:
+            await self._retry_until_available(self._shared.renew)
+        else:
+            row = await self._retry_until_available(lambda: self._directory.row(flight.uid))
+            actor = self._runs.actors.get(flight.uid)
+            if row is None or row.owner != self._host or (actor is not None and actor.epoch != row.epoch):
+                self._worker.stop(flight.uid, flight.effect.task)
+        # A flight that was stopped is cancelled at its next wait, which is this one.
+        await asyncio.sleep(0)
