@@ -14,7 +14,8 @@ from weft.core import events as e
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan, make_plan
+from weft.core.goal.plan import Plan
+from weft.core.goal.planner import make_plan
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
 

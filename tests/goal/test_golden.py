@@ -15,7 +15,8 @@ import pytest
 from tests.goal.documents import catalogue_of, steps_of
 from tests.goal.table import Table
 from weft.core.goal.checks import BadStep
-from weft.core.goal.plan import Plan, make_plan
+from weft.core.goal.plan import Plan
+from weft.core.goal.planner import make_plan
 from weft.errors import UsageError
 
 CASES = sorted((Path(__file__).parents[1] / "golden" / "goals").glob("*.json"))

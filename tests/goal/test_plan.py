@@ -12,7 +12,8 @@ from tests.goal.test_golden import plan_shown
 from tests.goal.worlds import ALL, Traits, random_steps
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, GoalWay, Need, StepDef, StepWay
-from weft.core.goal.plan import decode_plan, encode_plan, make_plan, refuse_incomplete
+from weft.core.goal.plan import decode_plan, encode_plan, refuse_incomplete
+from weft.core.goal.planner import make_plan
 from weft.errors import BadPlan, LimitExceeded, UnknownStep
 
 CATALOGUES = 1_500

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.goal.documents import catalogue_of, steps_of
 from weft.core.goal.catalogue import Catalogue
-from weft.core.goal.plan import make_plan
 from weft.core.goal.plan_text import render
+from weft.core.goal.planner import make_plan
 
 SHOP = {
     "load_customer": {"needs": {"order_id": "string"}, "gives": {"email": "string", "country": "string"}},

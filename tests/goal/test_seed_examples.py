@@ -11,7 +11,8 @@ import weft
 from tests.goal.seed_kit import FETCH, MAIL, achieve, app_with, gives, log_of, needs, register, step, told
 from weft.core import events as e
 from weft.core.goal.catalogue import Catalogue
-from weft.core.goal.plan import FactUse, make_plan
+from weft.core.goal.plan import FactUse
+from weft.core.goal.planner import make_plan
 from weft.errors import BadPlan, Refused, RunFailed
 from weft.goals import load_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES

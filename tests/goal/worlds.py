@@ -11,7 +11,8 @@ import msgspec
 from weft.core.events import Policy, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, HttpWay, Need, Script, StepDef, StepWay
-from weft.core.goal.plan import Plan, make_plan
+from weft.core.goal.plan import Plan
+from weft.core.goal.planner import make_plan
 
 VALUES: list[Any] = ["go", "no", 1, [1, "no", 2], ["no", "go"], [], None]
 

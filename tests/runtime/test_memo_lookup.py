@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import weft
-from weft.core.goal.plan import make_plan
+from weft.core.goal.planner import make_plan
 from weft.core.ids import Millis, RunId
 from weft.errors import RunFailed
 from weft.ports.memos import Memo

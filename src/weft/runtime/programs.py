@@ -19,7 +19,8 @@ from weft.core.events import DEFAULT_POLICY, Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan, encode_plan, make_plan, refuse_incomplete
+from weft.core.goal.plan import Plan, encode_plan, refuse_incomplete
+from weft.core.goal.planner import make_plan
 from weft.core.goal.reading import Reader as GoalReader
 from weft.core.goal.state import GoalState
 from weft.core.goal.state import restore_state as goal_state

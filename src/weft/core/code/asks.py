@@ -23,7 +23,7 @@ class Indexed(Protocol):
     def index(self) -> CodeIndex: ...
 
 
-class Code(Protocol):
+class CodeRun(Protocol):
     """A code run, as its commands see it."""
 
     @property
@@ -33,7 +33,7 @@ class Code(Protocol):
     def style(self) -> Indexed: ...
 
 
-def decide(code: Code, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
+def decide(code: CodeRun, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
     """The events of an ask. Names that the registry lacks come with its first event."""
     state, index = code.state, code.style.index
     add: list[str] = []

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code.asks import Code
+from weft.core.code.asks import CodeRun
 from weft.core.run import lifecycle, messages, undo
 from weft.core.run.env import Env
 
 
-def complete(code: Code, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
+def complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
     """The code has returned. What was dropped is undone before the run completes."""
     state = code.state
     if state.reversals or state.undoing:
@@ -19,7 +19,7 @@ def complete(code: Code, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]
     return (e.RunCompleted(output=command.output, not_undone=list(state.not_undone)),)
 
 
-def fail(code: Code, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
+def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     """The code has raised. If nothing is open and nothing must be undone, the run is over at once."""
     state = code.state
     left = state.tasks or state.children or state.timers or state.waits or state.asks
@@ -28,18 +28,18 @@ def fail(code: Code, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     return lifecycle.end_of_run(state, command.failure)
 
 
-def end_cancelled(code: Code, _: c.EndCancelled, __: Env) -> Sequence[e.AnyEvent]:
+def end_cancelled(code: CodeRun, _: c.EndCancelled, __: Env) -> Sequence[e.AnyEvent]:
     """The code has ended after it was told to stop."""
     return lifecycle.end_of_run(code.state, None)
 
 
-def refuse_message(code: Code, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
+def refuse_message(code: CodeRun, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
     """A message does not fit the type awaited; its sender is told, if it waits for an answer."""
     refused = e.MessageRefused(wait=command.wait, id=command.id, error=command.error)
     return (refused, *messages.refusal(code.state, command.id, command.error))
 
 
-def cancel_entry(code: Code, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:
+def cancel_entry(code: CodeRun, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:
     """The code no longer waits for an entry."""
     state = code.state
     entry = state.entries.get(command.entry)

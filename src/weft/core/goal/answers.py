@@ -20,7 +20,7 @@ from weft.core.goal.reading import GoalProgram
 from weft.core.goal.state import Place
 from weft.core.run import lifecycle, tasks
 from weft.core.run.env import Env
-from weft.core.run.style import Run
+from weft.core.run.style import AnyRun
 from weft.errors import Failure
 
 RETRY_AFTER = "retry_after_ms"
@@ -48,7 +48,7 @@ def consequences(items: Items, program: GoalProgram, events: Sequence[e.AnyEvent
     return events
 
 
-def decide_recalled(run: Run, recall: c.RecallWork, _: Env) -> Sequence[e.AnyEvent]:
+def decide_recalled(run: AnyRun, recall: c.RecallWork, _: Env) -> Sequence[e.AnyEvent]:
     """An answer out of an earlier run, with where it comes from."""
     report = c.ReportTaskSucceeded(recall.task, recall.attempt, recall.delivery, recall.output)
     success = tasks.decide_succeeded(run.state, report)

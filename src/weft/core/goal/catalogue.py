@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from weft.core.findings import Finding, did_you_mean
 from weft.core.goal.checks import BadStep, Languages, findings, refusal
 from weft.core.goal.definitions import GoalWay, ScriptWay, StepDef, declared_types
+from weft.core.goal.plan import Plan
 from weft.core.goal.types import Type, agree, narrower, shown
 from weft.errors import NameTaken, UnknownStep
-
-if TYPE_CHECKING:
-    from weft.core.goal.plan import Plan
 
 Health = Literal["unknown", "healthy", "unhealthy"]
 

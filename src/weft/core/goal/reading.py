@@ -8,18 +8,16 @@ A `Reader` evaluates CEL on the spot. What may not run inside a decision (Lua, A
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
 from weft.core.events import Style
 from weft.core.goal.definitions import Script, StepDef
+from weft.core.goal.plan import Plan
 from weft.core.run.env import Env, MissingInputs, Predicate
 from weft.core.values import is_ref, parse_ref, unseal
-
-if TYPE_CHECKING:
-    from weft.core.goal.plan import Plan
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
 decode_json = msgspec.json.Decoder().decode

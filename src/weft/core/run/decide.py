@@ -10,16 +10,16 @@ from weft.core import events as e
 from weft.core.run import answers, lifecycle, messages, questions, tasks, timers
 from weft.core.run.env import Env
 from weft.core.run.statuses import permits
-from weft.core.run.style import Run
+from weft.core.run.style import AnyRun
 from weft.errors import Failure, Refused
 
 
-def _start(run: Run, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+def _start(run: AnyRun, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
     """A second start decides nothing."""
     return () if run.state.started else run.style.begin(command, env)
 
 
-def _cancel(run: Run, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
+def _cancel(run: AnyRun, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
     """The code is told, once. Without code, for a held run and by ``force`` the run's end begins at once."""
     state = run.state
     if not permits(state, command) or state.ended:
@@ -30,22 +30,22 @@ def _cancel(run: Run, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
     return (*requested, *run.style.let_go(), e.RunEnding())
 
 
-def _pause(run: Run, command: c.PauseRun, _: Env) -> Sequence[e.AnyEvent]:
+def _pause(run: AnyRun, command: c.PauseRun, _: Env) -> Sequence[e.AnyEvent]:
     """No new work from here on; facts are still recorded."""
     return (e.RunPaused(),) if permits(run.state, command) else ()
 
 
-def _resume(run: Run, command: c.ResumeRun, _: Env) -> Sequence[e.AnyEvent]:
+def _resume(run: AnyRun, command: c.ResumeRun, _: Env) -> Sequence[e.AnyEvent]:
     return (e.RunResumed(),) if permits(run.state, command) else ()
 
 
-def _hold(run: Run, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
+def _hold(run: AnyRun, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
     if not permits(run.state, command):
         return ()
     return (e.RunHeld(code=command.code, message=command.message, location=command.location),)
 
 
-def _retry(run: Run, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
+def _retry(run: AnyRun, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
     state, style = run.state, run.style
     if command.start and not style.has_code:
         message = f"{state.run_id} is a {style.name} run; it is tried again where it failed."
@@ -56,7 +56,7 @@ def _retry(run: Run, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
     return style.retry(command)
 
 
-def _timer(run: Run, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
+def _timer(run: AnyRun, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
     """A time has come. The deadline of a run without code ends it at once."""
     state = run.state
     if command.entry in state.accepted:
@@ -68,21 +68,21 @@ def _timer(run: Run, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
     return (*decided, *run.style.let_go(), e.RunEnding(failure=late))
 
 
-def _message(run: Run, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEvent]:
+def _message(run: AnyRun, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEvent]:
     return messages.decide_message(run.state, command)
 
 
-def _ask(run: Run, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
+def _ask(run: AnyRun, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
     return questions.decide_ask(run.state, command, run.style.question(command.ask), env)
 
 
-def _child_ended(run: Run, command: c.ReportChildEnded, _: Env) -> Sequence[e.AnyEvent]:
+def _child_ended(run: AnyRun, command: c.ReportChildEnded, _: Env) -> Sequence[e.AnyEvent]:
     if command.child not in run.state.children:
         return ()
     return (e.ChildEnded(child=command.child, status=command.status, output=command.output, failure=command.failure),)
 
 
-Decide = Callable[[Run, Any, Env], Sequence[e.AnyEvent]]
+Decide = Callable[[AnyRun, Any, Env], Sequence[e.AnyEvent]]
 DECIDE: dict[type, Decide] = {
     c.StartRun: _start,
     c.ReportTaskSucceeded: lambda run, report, _: tasks.decide_succeeded(run.state, report),

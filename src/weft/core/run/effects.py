@@ -10,15 +10,15 @@ from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformT
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import questions, tasks, timers
 from weft.core.run.state import State
-from weft.core.run.style import Run
+from weft.core.run.style import AnyRun
 
 
-def perform(run: Run, number: int) -> PerformTask:
+def perform(run: AnyRun, number: int) -> PerformTask:
     """The hand-out of an open task."""
     return tasks.perform(run.state, number, run.state.tasks[number], run.location(number))
 
 
-def outstanding(run: Run) -> Sequence[AnyEffect]:
+def outstanding(run: AnyRun) -> Sequence[AnyEffect]:
     """The effects of everything that is open."""
     state = run.state
     if state.over:
@@ -49,7 +49,7 @@ def stopped(state: State) -> list[AnyEffect]:
     return found
 
 
-def _scheduled(run: Run, _: e.TaskScheduled | e.UndoScheduled) -> Sequence[AnyEffect]:
+def _scheduled(run: AnyRun, _: e.TaskScheduled | e.UndoScheduled) -> Sequence[AnyEffect]:
     number = run.state.seq
     task = run.state.tasks[number]
     effect = tasks.perform(run.state, number, task, run.location(number))
@@ -58,12 +58,12 @@ def _scheduled(run: Run, _: e.TaskScheduled | e.UndoScheduled) -> Sequence[AnyEf
     return (effect, ArmTimer(EntryId(-number), timers.task_due(task)))
 
 
-def _succeeded(_: Run, event: e.TaskSucceeded) -> Sequence[AnyEffect]:
+def _succeeded(_: AnyRun, event: e.TaskSucceeded) -> Sequence[AnyEffect]:
     """Nobody waits any more for the hand-out that is under way, if an earlier one has succeeded."""
     return (StopTask(event.task),) if event.earlier else ()
 
 
-def _again(run: Run, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
+def _again(run: AnyRun, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
     """The next hand-out, or the time at which a parked task is looked at again."""
     state = run.state
     if event.task in state.parked:
@@ -73,7 +73,7 @@ def _again(run: Run, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
     return (perform(run, event.task),)
 
 
-def armed(run: Run, event: Any) -> Sequence[AnyEffect]:
+def armed(run: AnyRun, event: Any) -> Sequence[AnyEffect]:
     """The timer of what the event has opened, if it has one."""
     if not event.due:
         return ()
@@ -81,26 +81,26 @@ def armed(run: Run, event: Any) -> Sequence[AnyEffect]:
     return (ArmTimer(EntryId(run.state.seq), event.due, mailed=mailed),)
 
 
-def _entry_cancelled(run: Run, event: e.EntryCancelled) -> Sequence[AnyEffect]:
+def _entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> Sequence[AnyEffect]:
     if event.entry in run.state.tasks or event.entry in run.state.parked:
         return ()
     return (StopTask(event.entry), DisarmTimer(event.entry))
 
 
-def _armed_again(run: Run, event: e.AskAnswered | e.AskEscalated | e.AskReminded) -> Sequence[AnyEffect]:
+def _armed_again(run: AnyRun, event: e.AskAnswered | e.AskEscalated | e.AskReminded) -> Sequence[AnyEffect]:
     return questions.armed_again(run.state, event)
 
 
-def _all(run: Run, _: e.AnyEvent) -> Sequence[AnyEffect]:
+def _all(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
     """A pause may end like this too: what came due meanwhile is handed out."""
     return run.outstanding()
 
 
-def _over(_: Run, __: e.AnyEvent) -> Sequence[AnyEffect]:
+def _over(_: AnyRun, __: e.AnyEvent) -> Sequence[AnyEffect]:
     return (EndRun(),)
 
 
-EFFECTS: dict[type, Callable[[Run, Any], Sequence[AnyEffect]]] = {
+EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
     e.TaskScheduled: _scheduled,
     e.UndoScheduled: _scheduled,

@@ -11,16 +11,16 @@ from typing import Any
 from weft.core import events as e
 from weft.core.run import answers, lifecycle, messages, questions, tasks, undo
 from weft.core.run.state import Child, Held, Task, Wait
-from weft.core.run.style import Ended, Evolve, EvolveRows, Run
+from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 
 # --- life --------------------------------------------------------------------------------------------------------
 
 
-def _started(run: Run, event: e.RunStarted) -> None:
+def _started(run: AnyRun, event: e.RunStarted) -> None:
     lifecycle.evolve_started(run.state, event)
 
 
-def _cancel_requested(run: Run, event: e.CancelRequested) -> None:
+def _cancel_requested(run: AnyRun, event: e.CancelRequested) -> None:
     state = run.state
     state.cancelled = event.reason
     state.cancelled_at = state.at
@@ -28,11 +28,11 @@ def _cancel_requested(run: Run, event: e.CancelRequested) -> None:
     state.status = "cancelling"
 
 
-def _run_timed_out(run: Run, event: e.RunTimedOut) -> None:
+def _run_timed_out(run: AnyRun, event: e.RunTimedOut) -> None:
     run.state.timed_out = True
 
 
-def _ending(run: Run, event: e.RunEnding) -> None:
+def _ending(run: AnyRun, event: e.RunEnding) -> None:
     state = run.state
     if event.output:
         lifecycle.evolve_returned(state, event)
@@ -42,46 +42,46 @@ def _ending(run: Run, event: e.RunEnding) -> None:
     run.style.join_undo(dropped)
 
 
-def _completed(run: Run, event: e.RunCompleted) -> None:
+def _completed(run: AnyRun, event: e.RunCompleted) -> None:
     run.state.output = event.output
     run.state.status = "completed"
     lifecycle.evolve_over(run.state)
 
 
-def _failed(run: Run, event: e.RunFailed) -> None:
+def _failed(run: AnyRun, event: e.RunFailed) -> None:
     run.state.failure = event.failure
     run.state.status = "failed"
     run.state.ended = True
     lifecycle.evolve_over(run.state)
 
 
-def _cancelled(run: Run, event: e.RunCancelled) -> None:
+def _cancelled(run: AnyRun, event: e.RunCancelled) -> None:
     run.state.status = "cancelled"
     run.state.ended = True
     lifecycle.evolve_over(run.state)
 
 
-def _paused(run: Run, event: e.RunPaused) -> None:
+def _paused(run: AnyRun, event: e.RunPaused) -> None:
     run.state.status = "paused"
 
 
-def _resumed(run: Run, event: e.RunResumed) -> None:
+def _resumed(run: AnyRun, event: e.RunResumed) -> None:
     lifecycle.evolve_resumed(run.state)
 
 
-def _held(run: Run, event: e.RunHeld) -> None:
+def _held(run: AnyRun, event: e.RunHeld) -> None:
     run.state.status = "held"
     run.state.held = Held(code=event.code, message=event.message, location=event.location, since=run.state.at)
 
 
-def _retried(run: Run, event: e.RunRetried) -> None:
+def _retried(run: AnyRun, event: e.RunRetried) -> None:
     lifecycle.evolve_retried(run.state)
 
 
 # --- tasks -------------------------------------------------------------------------------------------------------
 
 
-def _task_scheduled(run: Run, event: e.TaskScheduled) -> None:
+def _task_scheduled(run: AnyRun, event: e.TaskScheduled) -> None:
     state = run.state
     state.tasks[state.seq] = Task(
         step=event.step,
@@ -95,7 +95,7 @@ def _task_scheduled(run: Run, event: e.TaskScheduled) -> None:
     run.style.opened(event)
 
 
-def _task_succeeded(run: Run, event: e.TaskSucceeded) -> None:
+def _task_succeeded(run: AnyRun, event: e.TaskSucceeded) -> None:
     state = run.state
     waited = event.task in state.parked and answers.unpark(state, event.task)
     task = tasks.evolve_succeeded(run, event)
@@ -103,7 +103,7 @@ def _task_succeeded(run: Run, event: e.TaskSucceeded) -> None:
         run.style.settled(Ended(event.task, "task", event.output, None, task, waited))
 
 
-def _task_failed(run: Run, event: e.TaskFailed) -> None:
+def _task_failed(run: AnyRun, event: e.TaskFailed) -> None:
     state = run.state
     waited = event.task in state.parked and answers.unpark(state, event.task)
     task = tasks.evolve_failed(run, event)
@@ -113,19 +113,19 @@ def _task_failed(run: Run, event: e.TaskFailed) -> None:
         run.style.settled(Ended(event.task, "task", failure=event.failure, task=task, waited=waited))
 
 
-def _task_lost(run: Run, event: e.TaskLost) -> None:
+def _task_lost(run: AnyRun, event: e.TaskLost) -> None:
     tasks.evolve_lost(run.state, event)
 
 
-def _work_accepted(run: Run, event: e.WorkAccepted) -> None:
+def _work_accepted(run: AnyRun, event: e.WorkAccepted) -> None:
     answers.evolve_accepted(run.state, event)
 
 
-def _undo_scheduled(run: Run, event: e.UndoScheduled) -> None:
+def _undo_scheduled(run: AnyRun, event: e.UndoScheduled) -> None:
     tasks.evolve_undo(run.state, event)
 
 
-def _entry_cancelled(run: Run, event: e.EntryCancelled) -> None:
+def _entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> None:
     state = run.state
     if event.entry in state.parked:
         answers.give_up(state, event.entry)
@@ -137,21 +137,21 @@ def _entry_cancelled(run: Run, event: e.EntryCancelled) -> None:
 # --- timers, messages, questions ---------------------------------------------------------------------------------
 
 
-def _timer_set(run: Run, event: e.TimerSet) -> None:
+def _timer_set(run: AnyRun, event: e.TimerSet) -> None:
     run.state.timers[run.state.seq] = event.due
     run.style.opened(event)
 
 
-def _timer_fired(run: Run, event: e.TimerFired) -> None:
+def _timer_fired(run: AnyRun, event: e.TimerFired) -> None:
     run.state.timers.pop(event.timer, None)
     run.style.settled(Ended(event.timer, "timer"))
 
 
-def _message_received(run: Run, event: e.MessageReceived) -> None:
+def _message_received(run: AnyRun, event: e.MessageReceived) -> None:
     messages.evolve_message(run.state, event)
 
 
-def _message_awaited(run: Run, event: e.MessageAwaited) -> None:
+def _message_awaited(run: AnyRun, event: e.MessageAwaited) -> None:
     state = run.state
     state.waits[state.seq] = Wait(
         names=event.names, since=state.at, most=event.most, due=event.due, answer=event.answer
@@ -159,17 +159,17 @@ def _message_awaited(run: Run, event: e.MessageAwaited) -> None:
     run.style.opened(event)
 
 
-def _messages_taken(run: Run, event: e.MessagesTaken) -> None:
+def _messages_taken(run: AnyRun, event: e.MessagesTaken) -> None:
     wait = run.state.waits.pop(event.wait)
     taken = messages.take_messages(run.state, event.ids, wait.names)
     run.style.settled(Ended(event.wait, "messages", messages=taken))
 
 
-def _message_answered(run: Run, event: e.MessageAnswered) -> None:
+def _message_answered(run: AnyRun, event: e.MessageAnswered) -> None:
     run.state.requests.pop(event.message, None)
 
 
-def _wait_timed_out(run: Run, event: e.WaitTimedOut) -> None:
+def _wait_timed_out(run: AnyRun, event: e.WaitTimedOut) -> None:
     state = run.state
     state.waits.pop(event.wait, None)
     state.asks.pop(event.wait, None)
@@ -179,33 +179,33 @@ def _wait_timed_out(run: Run, event: e.WaitTimedOut) -> None:
     run.style.settled(Ended(event.wait, "late"))
 
 
-def _ask_opened(run: Run, event: e.AskOpened) -> None:
+def _ask_opened(run: AnyRun, event: e.AskOpened) -> None:
     run.state.asks[run.state.seq] = questions.opened(event, run.state.at)
     run.style.opened(event)
 
 
-def _ask_answered(run: Run, event: e.AskAnswered) -> None:
+def _ask_answered(run: AnyRun, event: e.AskAnswered) -> None:
     answer = questions.evolve_answer(run.state, event)
     if answer is not None:
         run.style.settled(Ended(event.ask, "answer", answer))
 
 
-def _ask_escalated(run: Run, event: e.AskEscalated) -> None:
+def _ask_escalated(run: AnyRun, event: e.AskEscalated) -> None:
     questions.evolve_escalated(run.state, event)
 
 
-def _ask_reminded(run: Run, event: e.AskReminded) -> None:
+def _ask_reminded(run: AnyRun, event: e.AskReminded) -> None:
     questions.evolve_reminded(run.state, event)
 
 
-def _ask_told(run: Run, event: e.AskTold) -> None:
+def _ask_told(run: AnyRun, event: e.AskTold) -> None:
     questions.evolve_told(run.state, event)
 
 
 # --- children ----------------------------------------------------------------------------------------------------
 
 
-def _child_started(run: Run, event: e.ChildStarted) -> None:
+def _child_started(run: AnyRun, event: e.ChildStarted) -> None:
     state = run.state
     if event.refused is None:
         state.children[state.seq] = Child(
@@ -219,7 +219,7 @@ def _child_started(run: Run, event: e.ChildStarted) -> None:
     run.style.opened(event)
 
 
-def _child_ended(run: Run, event: e.ChildEnded) -> None:
+def _child_ended(run: AnyRun, event: e.ChildEnded) -> None:
     child = run.state.children.pop(event.child)
     failure = None
     if event.status != "completed":
@@ -227,7 +227,7 @@ def _child_ended(run: Run, event: e.ChildEnded) -> None:
     run.style.settled(Ended(event.child, "child", event.output, failure, child=child, status=event.status))
 
 
-EVOLVE: dict[type, Callable[[Run, Any], None]] = {
+EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
     e.RunStarted: _started,
     e.CancelRequested: _cancel_requested,
     e.RunTimedOut: _run_timed_out,

@@ -13,7 +13,7 @@ from weft.core.run.env import Env
 from weft.core.run.mail import MAIL, stop_child
 from weft.core.run.state import State
 from weft.core.run.statuses import RESTING, unknown_command
-from weft.core.run.style import Style
+from weft.core.run.style import RunStyle
 
 
 class Kernel:
@@ -21,7 +21,7 @@ class Kernel:
 
     __slots__ = ("_consequences", "_decide", "_effects", "_evolve", "_follow", "state", "style")
 
-    def __init__(self, state: State, style: Style) -> None:
+    def __init__(self, state: State, style: RunStyle) -> None:
         self.state = state
         self.style: Any = style
         self._decide = style.decide

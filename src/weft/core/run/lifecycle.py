@@ -30,7 +30,7 @@ from weft.core.run.env import Env
 from weft.core.run.questions import STARTED_BY
 from weft.core.run.state import Child, State
 from weft.core.run.statuses import ALLOWED, RETRY_FROM, refused
-from weft.core.run.style import Run
+from weft.core.run.style import AnyRun
 from weft.core.run.tasks import must_end, remember_undo
 from weft.core.run.tree import depth_of, root_of
 from weft.errors import Failure, Refused, RunUndone
@@ -88,7 +88,7 @@ def end_of_run(state: State, failure: Failure | None) -> list[AnyEvent]:
     return [*let_go(state), RunEnding(failure=failure)]
 
 
-def follow(run: Run, env: Env) -> Sequence[AnyEvent]:
+def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
     """After the end of the code (or the last token): undo newest first, one at a time, then the end."""
     state = run.state
     if state.returned:
@@ -107,7 +107,7 @@ def follow(run: Run, env: Env) -> Sequence[AnyEvent]:
     return (RunFailed(failure=failure, not_undone=list(state.not_undone)),)
 
 
-def follow_dropped(run: Run, env: Env) -> Sequence[AnyEvent]:
+def follow_dropped(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
     """While the run goes on: undo what was dropped, one at a time."""
     newest = undo.newest(run.state)
     return () if newest is None else run.style.undo(newest, env)

@@ -9,32 +9,32 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import OutgoingMail
 from weft.core.run import lifecycle
-from weft.core.run.style import Run
+from weft.core.run.style import AnyRun
 
 
-def stop_child(run: Run, uid: str) -> OutgoingMail:
+def stop_child(run: AnyRun, uid: str) -> OutgoingMail:
     """Tell a child that nobody waits for it any more."""
     return OutgoingMail(to=uid, command=c.CancelRun(reason=f"{run.state.run_id} no longer waits for it"))
 
 
-def _start_child(run: Run, event: e.ChildStarted) -> Sequence[OutgoingMail]:
+def _start_child(run: AnyRun, event: e.ChildStarted) -> Sequence[OutgoingMail]:
     if event.refused is not None:
         return ()
     return (OutgoingMail(to=event.uid, command=run.style.child_start(event), create=True),)
 
 
-def _stop_child(run: Run, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[OutgoingMail]:
+def _stop_child(run: AnyRun, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[OutgoingMail]:
     return (stop_child(run, event.child),) if event.child else ()
 
 
-def _tell_parent(run: Run, _: e.AnyEvent) -> Sequence[OutgoingMail]:
+def _tell_parent(run: AnyRun, _: e.AnyEvent) -> Sequence[OutgoingMail]:
     parent = run.state.parent
     if parent is None or not parent.entry:
         return ()
     return (OutgoingMail(to=parent.uid, command=lifecycle.parent_report(run.state, parent)),)
 
 
-MAIL: dict[type, Callable[[Run, Any], Sequence[OutgoingMail]]] = {
+MAIL: dict[type, Callable[[AnyRun, Any], Sequence[OutgoingMail]]] = {
     e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,

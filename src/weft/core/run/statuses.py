@@ -17,7 +17,7 @@ RESTING: frozenset[str] = frozenset({"paused", "held", *OVER})
 """In these nothing follows by itself."""
 
 
-class Allowed(NamedTuple):
+class StatusRule(NamedTuple):
     """In which statuses a command acts, and in which it changes nothing. In all others it is refused."""
 
     acts: frozenset[Status]
@@ -28,17 +28,17 @@ class Allowed(NamedTuple):
     """What became of the command, in the words of the refusal by a run that is over."""
 
 
-ALLOWED: dict[type, Allowed] = {
-    c.DeliverMessage: Allowed(LIVE, over='the message "{0.name}" was not delivered'),
-    c.PauseRun: Allowed(frozenset({"running"}), frozenset({"paused"}), "paused", "there is nothing to pause"),
-    c.ResumeRun: Allowed(
+ALLOWED: dict[type, StatusRule] = {
+    c.DeliverMessage: StatusRule(LIVE, over='the message "{0.name}" was not delivered'),
+    c.PauseRun: StatusRule(frozenset({"running"}), frozenset({"paused"}), "paused", "there is nothing to pause"),
+    c.ResumeRun: StatusRule(
         frozenset({"paused", "held"}), frozenset({"running"}), "resumed", "there is nothing to resume"
     ),
-    c.CancelRun: Allowed(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
-    c.HoldRun: Allowed(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled"})),
-    c.RetryRun: Allowed(frozenset({"failed"}), wish="tried again"),
+    c.CancelRun: StatusRule(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
+    c.HoldRun: StatusRule(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled"})),
+    c.RetryRun: StatusRule(frozenset({"failed"}), wish="tried again"),
 }
-RETRY_FROM = Allowed(frozenset({"failed", "held"}), wish="tried again from there")
+RETRY_FROM = StatusRule(frozenset({"failed", "held"}), wish="tried again from there")
 """A retry that names the place to begin at also helps a held run."""
 
 TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(

@@ -44,21 +44,21 @@ class Ended(msgspec.Struct):
     """How the child ended."""
 
 
-class Run(Protocol):
+class AnyRun(Protocol):
     """What the rows of the kernel get."""
 
     @property
     def state(self) -> State: ...
 
     @property
-    def style(self) -> Style: ...
+    def style(self) -> RunStyle: ...
 
     def location(self, number: int) -> str: ...
 
     def outstanding(self) -> Sequence[AnyEffect]: ...
 
 
-class Style(Protocol):
+class RunStyle(Protocol):
     """One run's style, with the state that is its own."""
 
     name: str

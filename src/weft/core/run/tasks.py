@@ -21,7 +21,7 @@ from weft.core.ids import EntryId
 from weft.core.run import undo
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.core.run.state import State, Task, Undo
-from weft.core.run.style import Run
+from weft.core.run.style import AnyRun
 from weft.errors import Failure
 
 UNKNOWN = "step.outcome_unknown"
@@ -92,7 +92,7 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
     return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=retry_at),)
 
 
-def evolve_succeeded(run: Run, event: TaskSucceeded) -> Task:
+def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> Task:
     """The task leaves; what can be undone is remembered, newest last."""
     state = run.state
     task = state.tasks.pop(event.task)
@@ -113,7 +113,7 @@ def evolve_succeeded(run: Run, event: TaskSucceeded) -> Task:
     return task
 
 
-def evolve_failed(run: Run, event: TaskFailed) -> Task | None:
+def evolve_failed(run: AnyRun, event: TaskFailed) -> Task | None:
     """For good: the task leaves and is returned. Otherwise it waits for its next attempt."""
     state = run.state
     if event.retry_at:

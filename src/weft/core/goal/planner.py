@@ -1,0 +1,346 @@
+"""The planner: which steps a set of goals takes, from the names that are given. Pure, linear, the same in any order.
+
+Pass 1 finds what could run from what is given, pass 2 walks from the goals to what they need. Values, predicates and
+health are not looked at, so a preview and a start make the same plan. docs/internals/goal.md#2-the-planner has the
+rules; the names used here are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from weft.core.goal.catalogue import Catalogue, Entry
+from weft.core.goal.definitions import GoalWay, inner_name
+from weft.core.goal.plan import PLANS_KEPT, STEPS_KEPT, Excluded, FactUse, Plan, Why
+from weft.core.goal.types import is_any
+from weft.errors import BadPlan, LimitExceeded
+
+DEPTH_MAX = 32
+STEPS_MAX = 100_000
+"""Of a plan and all plans inside it."""
+
+
+def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) -> Plan:
+    """The plan for these goals, whatever it lacks. It is made once, until the catalogue changes.
+
+    Raises:
+        BadPlan: no goals.
+        UnknownStep: a goal, here or of a child run, is not in the catalogue.
+        LimitExceeded: child runs inside child runs go deeper than 32.
+    """
+    if not goals:
+        raise BadPlan("A plan needs a goal.", hint="Name the step whose outcome you want.", code="goal.no_goal")
+    asked = (tuple(dict.fromkeys(goals)), frozenset(given))
+    plans = catalogue.plans
+    plan = plans.get(asked)
+    if plan is None:
+        plan = _Nest(catalogue).plan(*asked, ())
+        if len(plans) >= PLANS_KEPT:
+            plans.clear()
+        if len(plan.steps) <= STEPS_KEPT:
+            plans[asked] = plan
+    return plan
+
+
+class _Made(msgspec.Struct, frozen=True):
+    """A plan, how many steps are in it and in those inside it, and how deep these go."""
+
+    plan: Plan
+    size: int
+    height: int
+
+
+class _Nest:
+    """Makes a plan and those of its goal steps; equal child plans are made once."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.known: dict[tuple[tuple[str, ...], frozenset[str]], _Made] = {}
+
+    def plan(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> Plan:
+        return self._made(goals, given, above).plan
+
+    def _made(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> _Made:
+        found = self.known.get((goals, given))
+        if len(above) + (found.height if found is not None else 0) > DEPTH_MAX:
+            raise LimitExceeded(f"Child runs nest deeper than {DEPTH_MAX}: {'/'.join(above)}.")
+        if found is not None:
+            return found
+        walk = _Walk(self.catalogue, goals, given)
+        walk.run()
+        children: dict[str, Plan] = {}
+        size, height = len(walk.steps), 0
+        for step in sorted(walk.steps) if self.catalogue.callers else ():
+            definition = self.catalogue.entries[step].definition
+            if isinstance(definition.way, GoalWay):
+                sure = frozenset(inner_name(fact, need) for fact, need in definition.needs.items() if need.is_sure)
+                child = self._made(tuple(dict.fromkeys(definition.way.goals)), sure, (*above, step))
+                size, height = size + child.size, max(height, child.height + 1)
+                if size > STEPS_MAX:
+                    raise LimitExceeded(f"A plan with its child runs has more than {STEPS_MAX:,} steps.")
+                children[step] = child.plan
+                walk.adopt(step, child.plan)
+        self.known[goals, given] = made = _Made(walk.result(children), size, height)
+        return made
+
+
+NOBODY: list[str] = []
+Looked = tuple[str, str, bool, bool]
+"""A need as the catalogue has it: its fact, how it collects, whether it is required, whether it is a gate."""
+
+
+class _Walk:
+    """One plan in the making."""
+
+    def __init__(self, catalogue: Catalogue, goals: tuple[str, ...], given: frozenset[str]) -> None:
+        self.catalogue = catalogue
+        self.entries = catalogue.entries
+        self.providers = catalogue.providers
+        self.goals = goals
+        self.given = given
+        for goal in goals:
+            catalogue.step(goal)
+        self.blocked: dict[str, list[str]] = {}
+        self.satisfiable: set[str] = set()
+        self.waiting: dict[str, Entry] = {}
+        """Facts that somebody lacks, and who is helped by the first provider of each: mostly it is one."""
+        self.waiting_too: dict[str, list[Entry]] = {}
+        """Who else."""
+        self.waiting_all: dict[str, list[Entry]] = {}
+        """The same, where every provider is needed."""
+        self.steps: dict[str, bool] = {}
+        """The steps of the plan; True: met while looking for what is certain."""
+        self.met: dict[Why, dict[str, list[str]]] = {"blocked": {}, "missing": {}, "satisfied": {}}
+        self.missing: dict[str, dict[str, None]] = {}
+        self.required: dict[str, None] = {}
+        self.walked: dict[str, set[str]] = {"prune": set(), "follow": set(), "demand": set()}
+        self.todo: list[str] = []
+
+    def run(self) -> None:
+        self._could_run(self._upstream())
+        self._needed()
+
+    # --- pass 1 ---------------------------------------------------------------------------------------------------
+
+    def _upstream(self) -> list[Entry]:
+        """All that a goal could possibly depend on; nothing else changes the plan."""
+        entries, providers, given = self.entries, self.providers, self.given
+        found = set(self.goals)
+        facts: set[str] = set()
+        order = [entries[goal] for goal in self.goals]
+        for entry in order:  # it grows while it is walked
+            if entry.blocking:
+                by = [fact for fact in entry.blocking if fact in given]
+                if by:
+                    self.blocked[entry.id] = by
+            for fact in entry.reads:
+                if fact in facts:
+                    continue
+                facts.add(fact)
+                for provider in providers.get(fact, ()):
+                    if provider not in found:
+                        found.add(provider)
+                        order.append(entries[provider])
+        return order
+
+    def _could_run(self, entries: Sequence[Entry]) -> None:
+        given, waiting, blocked = self.given, self.waiting, self.blocked
+        unmet: dict[str, int] = {}
+        """Per fact that somebody needs of everyone: how many of its providers cannot run yet."""
+        lacks: dict[str, int] = {}
+        """Per step that lacks more than one thing: how many."""
+        ready: list[Entry] = []
+        for entry in entries:
+            count = 0
+            for fact in entry.once:
+                if fact not in given:
+                    count += 1
+                    if fact in waiting:
+                        self.waiting_too.setdefault(fact, []).append(entry)
+                    else:
+                        waiting[fact] = entry
+            for fact in entry.every:
+                unblocked = self._unblocked(fact)
+                if fact not in given or unblocked:
+                    count += 1
+                    unmet[fact] = unblocked
+                    self.waiting_all.setdefault(fact, []).append(entry)
+            if count > 1:
+                lacks[entry.id] = count
+            elif not count and entry.id not in blocked:
+                ready.append(entry)
+        self._spread(ready, lacks, unmet)
+
+    def _spread(self, ready: list[Entry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
+        blocked, satisfiable, waiting, waiting_too = self.blocked, self.satisfiable, self.waiting, self.waiting_too
+
+        def strike(step: Entry) -> None:
+            left = lacks.get(step.id, 1) - 1
+            if left:
+                lacks[step.id] = left
+            elif step.id not in blocked:
+                ready.append(step)
+
+        while ready:
+            entry = ready.pop()
+            satisfiable.add(entry.id)
+            for fact in entry.gives:
+                first = waiting.pop(fact, None)
+                if first is not None:
+                    strike(first)
+                    for step in waiting_too.pop(fact, ()):
+                        strike(step)
+                if fact in unmet:
+                    unmet[fact] -= 1
+                    for step in self.waiting_all.pop(fact) if not unmet[fact] else ():
+                        strike(step)
+
+    def _unblocked(self, fact: str) -> int:
+        found = self.providers.get(fact, ())
+        return len(found) if not self.blocked else sum(1 for provider in found if provider not in self.blocked)
+
+    def _lacks(self, entry: Entry) -> list[str]:
+        """What a step still lacks when everything that could run has."""
+        return [fact for fact, every in entry.lacking if self._is_lacked(fact, every=every)]
+
+    def _is_lacked(self, fact: str, *, every: bool) -> bool:
+        return fact in (self.waiting_all if every else self.waiting)
+
+    # --- pass 2 ---------------------------------------------------------------------------------------------------
+
+    def _needed(self) -> None:
+        for goal in self.goals:
+            entry = self.entries[goal]
+            if goal in self.blocked:
+                self.met["blocked"][goal] = self.blocked[goal]
+            elif entry.gives and all(fact in self.given for fact in entry.gives):
+                self.met["satisfied"][goal] = list(entry.gives)
+            else:
+                self.todo.append(goal)
+        put_off: list[tuple[str, Looked]] = []
+        self._walk(put_off, certain=True)
+        for step, need in put_off:
+            self._look(step, need, certain=False)
+        self._walk(None, certain=False)
+
+    def _walk(self, put_off: list[tuple[str, Looked]] | None, *, certain: bool) -> None:
+        todo, steps, entries = self.todo, self.steps, self.entries
+        given, waiting, demanded = self.given, self.waiting, self.walked["demand"]
+        while todo:
+            step = todo.pop()
+            if step in steps:
+                continue
+            steps[step] = certain
+            entry = entries[step]
+            for need in entry.needs:
+                fact = need[0]
+                if not entry.gates and need[1] == "first" and fact not in waiting and fact not in given:
+                    # Most needs are like this: a short way to what `_look` does.
+                    if fact not in demanded:
+                        self._demand(fact)
+                elif put_off is not None and entry.gates and not need[3]:
+                    put_off.append((step, need))
+                else:
+                    self._look(step, need, certain=certain)
+
+    def _look(self, step: str, need: Looked, *, certain: bool) -> None:
+        fact, collect, required, _ = need
+        if collect == "first" and fact in self.given:
+            kind = "prune"
+        elif required and collect != "none" and self._is_lacked(fact, every=collect == "all"):
+            kind = "follow"
+            if not self._unblocked(fact):
+                self._lacking(fact, step, certain=certain)
+        else:
+            kind = "demand"
+        walked = self.walked[kind]
+        if fact in walked:
+            return
+        if kind == "demand":
+            self._demand(fact)
+            return
+        walked.add(fact)
+        for provider in self.providers.get(fact, ()):
+            if provider not in self.steps:
+                self._meet(provider, kind)
+
+    def _demand(self, fact: str) -> None:
+        self.walked["demand"].add(fact)
+        steps, satisfiable = self.steps, self.satisfiable
+        for provider in self.providers.get(fact, ()):
+            if provider in steps:
+                continue
+            if provider in satisfiable:
+                self.todo.append(provider)
+            else:
+                self._meet(provider, "demand")
+
+    def _meet(self, provider: str, kind: str) -> None:
+        if provider in self.blocked:
+            self.met["blocked"][provider] = self.blocked[provider]
+        elif kind == "follow":
+            self.todo.append(provider)
+        elif kind == "prune":
+            gives = self.entries[provider].gives
+            self.met["satisfied"][provider] = [fact for fact in gives if fact in self.given]
+        else:
+            self.met["missing"][provider] = self._lacks(self.entries[provider])
+
+    def _lacking(self, fact: str, step: str, *, certain: bool) -> None:
+        self.missing.setdefault(fact, {})[step] = None
+        if certain:
+            self.required[fact] = None
+
+    def adopt(self, step: str, child: Plan) -> None:
+        """What a goal step's child run will lack for sure refuses the start of its parent too."""
+        for name in child.required:
+            self._lacking(f"{step}/{name}", step, certain=self.steps[step])
+        for name in child.conditional:
+            self._lacking(f"{step}/{name}", step, certain=False)
+
+    # --- the plan -------------------------------------------------------------------------------------------------
+
+    def result(self, children: dict[str, Plan]) -> Plan:
+        steps = {step: self.entries[step].definition for step in sorted(self.steps)}
+        excluded: dict[str, Excluded] = {}
+        for why in ("blocked", "missing", "satisfied"):
+            for step, by in self.met[why].items():
+                if step not in self.steps and step not in excluded:
+                    excluded[step] = Excluded(why, by)
+        declared = {name: self.catalogue.fact_type(name) for name in sorted(self.given)}
+        return Plan(
+            goals=list(self.goals),
+            steps=steps,
+            required=sorted(self.required),
+            conditional=sorted(name for name in self.missing if name not in self.required),
+            missing={name: sorted(self.missing[name]) for name in sorted(self.missing)},
+            excluded=dict(sorted(excluded.items())),
+            facts=self._facts(steps),
+            given=sorted(self.given),
+            types={name: declared[name] for name in declared if not is_any(declared[name])},
+            children=children,
+        )
+
+    def _facts(self, steps: Iterable[str]) -> dict[str, FactUse]:
+        """Who gives and who reads what. Most facts have one of each, and the catalogue has that list already."""
+        entries, providers, consumers = self.entries, self.providers, self.catalogue.consumers
+        given_by: dict[str, list[str]] = {}
+        read_by: dict[str, list[str]] = {}
+        for step in steps:
+            entry = entries[step]
+            for fact in entry.gives:
+                known = providers[fact]
+                if len(known) == 1:
+                    given_by[fact] = known
+                else:
+                    given_by.setdefault(fact, []).append(step)
+            for fact in entry.reads:
+                known = consumers[fact]
+                if len(known) == 1:
+                    read_by[fact] = known
+                else:
+                    read_by.setdefault(fact, []).append(step)
+        names = sorted(given_by.keys() | read_by.keys())
+        return {fact: FactUse(given_by.get(fact, NOBODY), read_by.get(fact, NOBODY)) for fact in names}
