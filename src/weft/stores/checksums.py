@@ -15,17 +15,17 @@ from weft.ports.store import Mail, Snapshot, StoredEvent
 
 
 def uid_crc(uid: str) -> int:
-    """The part of a run's checksums that is the same for all its events."""
+    """Return the checksum of a uid, with which the checksums of its events begin."""
     return crc32(uid.encode())
 
 
 def event_crc(of_uid: int, seq: int, at: int, body: bytes) -> int:
-    """The checksum over uid, number, time and body; ``of_uid`` is that of the uid alone."""
+    """Return the checksum of an event. ``of_uid`` is that of its run's uid."""
     return crc32(body, crc32(b"%d %d" % (seq, at), of_uid))
 
 
 def checked_events(uid: RunUid, after: Seq, rows: Iterable[Sequence[Any]]) -> list[StoredEvent]:
-    """Events selected by ``seq, at, body, crc``, numbered on from ``after``. Raises Corrupt, naming the first bad."""
+    """Check rows of ``seq, at, body, crc`` that follow ``after``. Raises Corrupt for the first bad one."""
     of_uid = uid_crc(uid)
     events = []
     for expected, (seq, at, body, crc) in enumerate(rows, after + 1):
@@ -46,13 +46,13 @@ def _is_whole(of_uid: int, seq: int, at: Any, body: Any, crc: Any) -> bool:
 
 
 def mail_crc(mail: Mail) -> int:
-    """The checksum over all of a piece of mail."""
+    """Return the checksum of a piece of mail."""
     head = "\0".join((mail.id, str(mail.at), "" if mail.key is None else f"={mail.key}", mail.digest))
     return crc32(mail.body, crc32(head.encode(), uid_crc(mail.to)))
 
 
 def checked_mail(uid: RunUid, rows: Iterable[Sequence[Any]]) -> list[Mail]:
-    """Mail selected by ``id, body, at, key, digest, crc``, in that order. Raises Corrupt, naming the first bad."""
+    """Check rows of ``id, body, at, key, digest, crc``. Raises Corrupt for the first bad one."""
     found = []
     for name, body, at, key, digest, crc in rows:
         mail = Mail(id=name, to=uid, body=body, at=at, key=key, digest=digest)
@@ -74,7 +74,7 @@ def _is_mail_whole(mail: Mail, crc: Any) -> bool:
 
 
 def check_end(uid: RunUid, last: int, seq: int) -> None:
-    """Raise Corrupt unless the log ends where the run's row says."""
+    """Check that the log ends where the row says. Raises Corrupt."""
     if last != seq:
         raise _corrupt(uid, min(last, seq) + 1, f"is missing: the log ends at {last} and must end at {seq}")
 
@@ -89,5 +89,5 @@ def _corrupt(uid: RunUid, seq: int, what: str) -> Corrupt:
 
 
 def snapshot_crc(of_uid: int, snapshot: Snapshot) -> int:
-    """The checksum over uid, number, fold and body."""
+    """Return the checksum of a snapshot. ``of_uid`` is that of its run's uid."""
     return crc32(snapshot.body, crc32(b"%d %d" % (snapshot.seq, snapshot.fold), of_uid))

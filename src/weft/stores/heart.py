@@ -1,4 +1,4 @@
-"""A heart for stores whose beat may come from any thread as it is."""
+"""The heartbeat of stores that any thread may use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.core.ids import HostId
 
 
 class SameHeart:
-    """Beats as the host itself does."""
+    """Calls ``beat`` of the hosts."""
 
     def __init__(self, beat: Callable[[HostId], Awaitable[None]]) -> None:
         self._beat = beat
@@ -17,4 +17,4 @@ class SameHeart:
         await self._beat(host)
 
     async def close(self) -> None:
-        """It has nothing of its own."""
+        """Do nothing: there is no connection to close."""

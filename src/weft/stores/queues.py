@@ -1,4 +1,4 @@
-"""Which tasks are handed out, when queues have priorities and limits. Pure; Postgres says the same in SQL."""
+"""Choose the tasks to hand out when queues have priorities and limits. Pure; Postgres has the same rules in SQL."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from weft.ports.store import Limits
 NONE = Limits()
 
 Free = Callable[[Sequence[str], int], Sequence[int]]
-"""Numbers of tasks of these queues that are free and due, oldest first, at most so many."""
+"""Returns numbers of free, due tasks of these queues, oldest first, at most this many."""
 Room = Callable[[str, Limits], int]
-"""How many more tasks of a queue with limits may be in hands now."""
+"""Returns how many more tasks of a queue its limits allow now."""
 
 
 def pick(queues: Sequence[str], limits: Mapping[str, Limits], most: int, free: Free, room: Room) -> Sequence[int]:
-    """Tasks to hand out: of queues of higher priority first, then the oldest, no more than limits allow."""
+    """Choose tasks to hand out: higher priority first, then older first, within the limits."""
     taken: list[int] = []
     of = {queue: limits.get(queue, NONE) for queue in queues}
     for priority in sorted({one.priority for one in of.values()}, reverse=True):
@@ -32,7 +32,7 @@ def pick(queues: Sequence[str], limits: Mapping[str, Limits], most: int, free: F
 
 
 def room(limits: Limits, *, in_hands: int, handed_out: int) -> int:
-    """How many more a queue allows: ``in_hands`` now, ``handed_out`` within the stretch of its rate."""
+    """Return how many more tasks the limits allow; ``handed_out`` counts those of the period of the rate."""
     rooms = []
     if limits.concurrency is not None:
         rooms.append(limits.concurrency - in_hands)

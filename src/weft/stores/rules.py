@@ -1,7 +1,4 @@
-"""What every store decides the same way. Pure.
-
-Two stores that answer differently are two databases; these are the places where they would drift apart first.
-"""
+"""What all stores compute in the same way: shapes of appends, new rows, attributes, cursors. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def is_plain(append: Append) -> bool:
-    """Whether there are events and nothing else."""
+    """Return whether an append has events and nothing else."""
     return append.status is None and append.create is None and is_lean(append)
 
 
 def is_lean(append: Append) -> bool:
-    """Whether there is nothing but events, and perhaps the beginning or the end of a run."""
+    """Return whether an append has only events and, at most, begins or ends its run."""
     return (
         not (append.taken or append.keys or append.mail or append.refs or append.children)
         and append.attributes is None
@@ -34,24 +31,24 @@ def is_lean(append: Append) -> bool:
 
 
 def start_mail(run: NewRun) -> Mail | None:
-    """The first piece of mail of a new run, if it is made with one."""
+    """Return the first piece of mail of a new run, if it has one."""
     if run.start is None:
         return None
     return Mail(id=START_MAIL, to=run.uid, body=run.start, at=run.created_at)
 
 
 def status_of(run: NewRun) -> str:
-    """The status of a row that has no events yet."""
+    """Return the status of a new row."""
     return PENDING if run.owner is None else "running"
 
 
 def epoch_of(run: NewRun) -> Epoch:
-    """The epoch of a row that has no events yet."""
+    """Return the epoch of a new row."""
     return Epoch(0 if run.owner is None else 1)
 
 
 def free_id(child: NewRun, taken: Callable[[RunId], bool]) -> RunId:
-    """The id under which a child's row is made: its own, or one that nobody else can have."""
+    """Return the id for the row of a child: its own, or, if that is taken, one made unique by its uid."""
     if not taken(child.id):
         return child.id
     short = RunId(f"{child.id}~{child.uid[:8]}")
@@ -59,20 +56,20 @@ def free_id(child: NewRun, taken: Callable[[RunId], bool]) -> RunId:
 
 
 def merge_attributes(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes after a change, as JSON gives them back; None removes a name."""
+    """Return the attributes after a change, as JSON gives them back. None removes a name."""
     merged = {**old, **plain(changes)}
     return {name: value for name, value in merged.items() if value is not None}
 
 
 def plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes as JSON gives them back: tuples are lists, and nothing is shared with the caller."""
+    """Copy attributes as JSON gives them back: tuples become lists."""
     if not attributes:
         return {}
     return msgspec.json.decode(msgspec.json.encode(attributes), type=dict[str, Any])
 
 
 def canonical(value: Any) -> str:
-    """One text per JSON value: 1 and 1.0 are the same, 1 and true are not, the order of names says nothing."""
+    """Return one text per JSON value: 1 and 1.0 are equal, 1 and true are not, the order of names does not matter."""
     return _encode(_whole_numbers(value)).decode()
 
 
@@ -87,12 +84,12 @@ def _whole_numbers(value: Any) -> Any:
 
 
 def cursor_of(created_at: Millis, uid: RunUid) -> str:
-    """Where a page ends, so that the next one goes on there even if runs were added meanwhile."""
+    """Return the cursor of the end of a page. Runs that are added later do not shift it."""
     return f"{created_at}.{uid}"
 
 
 def position(cursor: str) -> tuple[int, str]:
-    """What ``cursor_of`` was made from. Raises UsageError for anything else."""
+    """Parse a cursor of ``cursor_of``. Raises UsageError."""
     created_at, dot, uid = cursor.partition(".")
     if not dot or not created_at.removeprefix("-").isdigit():
         raise UsageError(f"{cursor!r} is not a cursor.", hint="Pass the cursor of the previous page as it came.")

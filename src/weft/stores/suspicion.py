@@ -11,7 +11,7 @@ from weft.core.ids import HostId
 
 
 class _Seen(msgspec.Struct):
-    """A counter, since when it stands there, and when that was last looked at."""
+    """A counter, since when it has had this value, and when it was last read."""
 
     beats: int
     since: float
@@ -19,19 +19,19 @@ class _Seen(msgspec.Struct):
 
 
 class Suspicion:
-    """What one observer has seen of other hosts."""
+    """What one observer knows about the counters of other hosts."""
 
     def __init__(self) -> None:
         self._seen: dict[HostId, _Seen] = {}
         self._blind: set[HostId] = set()
-        """Hosts that could not be seen since they were last looked at."""
+        """Hosts that could not be observed since their counters were last read."""
 
     def is_due(self, host: HostId, *, beats: int, lease_ms: int, monotonic: float) -> bool:
-        """Whether the counter has stood at ``beats`` for a lease. A first look never suspects: nothing is known yet."""
+        """Return whether the counter has stood at ``beats`` for a lease. The first look never says so."""
         return self.stood_ms(host, beats=beats, monotonic=monotonic) >= lease_ms
 
     def stood_ms(self, host: HostId, *, beats: int, monotonic: float, known_ms: int = 0) -> float:
-        """How long the counter has stood at ``beats``. ``known_ms``: what other observers saw of that, at least."""
+        """Return how long the counter has stood at ``beats``. ``known_ms``: what other observers have recorded."""
         seen = self._seen.get(host)
         since = monotonic - known_ms / 1000
         if seen is not None and seen.beats == beats and seen.looked_at <= monotonic:
@@ -45,5 +45,5 @@ class Suspicion:
         self._seen.pop(host, None)
 
     def lost_sight(self) -> None:
-        """Nothing could be seen for a while: nobody is blamed for that time."""
+        """Forget the time since the last look: nothing could be observed."""
         self._blind.update(self._seen)

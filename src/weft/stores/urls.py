@@ -1,4 +1,4 @@
-"""Addresses of stores: what the environment says, and what people may see of them."""
+"""URLs of stores."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 
 def blobs_url() -> str | None:
-    """Where large values are kept, as WEFT_BLOBS says; None: with the runs."""
+    """Read WEFT_BLOBS, the URL for large values. None: they are kept with the runs."""
     return os.environ.get("WEFT_BLOBS") or None
 
 
 def shown_url(url: str) -> str:
-    """The URL for people and logs: without its password."""
+    """Return the URL without its password, for people and logs."""
     try:
         parts = urlsplit(url)
         if parts.password is None:

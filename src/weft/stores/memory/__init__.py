@@ -41,13 +41,13 @@ class MemoryStore:
         self.memos = MemoryMemos(content)
 
     def share(self) -> MemoryStore:
-        """The same content as another process sees it: with an idea of its own of who is alive."""
+        """Return a store over the same content, as another process would open it."""
         other = MemoryStore(self.url)
         other._bind(self.content)
         return other
 
     async def open(self) -> None:
-        """Nothing to connect to."""
+        """Do nothing: there is nothing to connect to."""
 
     async def close(self) -> None:
-        """The content stays: what was committed survives the one who wrote it."""
+        """Do nothing: what was committed stays."""

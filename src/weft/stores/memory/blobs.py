@@ -29,7 +29,7 @@ class MemoryBlobs:
         return blob.data
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """A put knows no time, so the first sweep after it starts the count: kept rather too long than too short."""
+        """Delete unused blobs. ``put`` knows no time, so the first sweep after it starts the count."""
         doomed = []
         for digest, blob in self._content.blobs.items():
             if blob.touched is None:

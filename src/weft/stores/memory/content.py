@@ -34,7 +34,7 @@ TaskKey = tuple[RunUid, int, int, int]
 
 
 class Run(msgspec.Struct, kw_only=True):
-    """A run's row, and all that belongs to it."""
+    """The row of a run and everything that belongs to it."""
 
     new: NewRun
     id: RunId
@@ -52,7 +52,7 @@ class Run(msgspec.Struct, kw_only=True):
     events: list[StoredEvent] = []
     inbox: dict[str, Mail] = {}
     posted: set[str] = set()
-    """Ids of all mail that was ever accepted: the same id is one piece of mail, also after it was taken."""
+    """Ids of all mail that was ever accepted: an id is accepted once, even after its mail was consumed."""
     keys: dict[str, KeyRow] = {}
     snapshots: dict[int, Snapshot] = {}
 
@@ -86,7 +86,7 @@ class Run(msgspec.Struct, kw_only=True):
 
 
 class Host(msgspec.Struct):
-    """An announced host: how often it beat, and how long it may stand still."""
+    """A host that has joined: its lease, its counter and its description."""
 
     lease_ms: int
     beats: int = 0
@@ -94,21 +94,21 @@ class Host(msgspec.Struct):
 
 
 class Task(msgspec.Struct):
-    """An offered task, and who has it."""
+    """An offered task, and the host that has taken it."""
 
     offer: TaskOffer
     host: HostId | None = None
 
 
 class Blob(msgspec.Struct):
-    """Content, and since when nobody touched it; None: it was touched after the last sweep."""
+    """A blob, and since when it has been unused. None: it was used after the last sweep."""
 
     data: bytes
     touched: Millis | None = None
 
 
 class Stream(msgspec.Struct):
-    """An output stream: its chunks, and the keys that they came under."""
+    """An output stream: its chunks and their keys."""
 
     chunks: list[Chunk] = []
     keys: set[str] = set()
@@ -120,13 +120,13 @@ class Content:
     def __init__(self) -> None:
         self.runs: dict[RunUid, Run] = {}
         self.open: dict[RunUid, Run] = {}
-        """Those that are not over, so that looking for work does not cost what has long ended."""
+        """Runs that are not over, so that looking for work does not visit the others."""
         self.ids: dict[RunId, RunUid] = {}
         self.hosts: dict[HostId, Host] = {}
         self.tasks: dict[TaskKey, Task] = {}
         self.limits: dict[str, Limits] = {}
         self.handed_out: dict[str, list[Millis]] = {}
-        """When tasks of queues with a rate were handed out, as long as that matters."""
+        """When tasks of queues with a rate were handed out, for the period of the rate."""
         self.blobs: dict[str, Blob] = {}
         self.refs: dict[str, set[RunUid]] = {}
         self.definitions: dict[tuple[str, str], Definition] = {}

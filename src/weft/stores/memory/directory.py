@@ -1,4 +1,4 @@
-"""Finding runs in memory, by looking at all that are open."""
+"""Find runs in memory, by visiting all open ones."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _matches(run: Run, query: RunQuery, where: Mapping[str, str]) -> bool:
 
 
 def _waits_since(run: Run, dead: set[HostId], now: Millis) -> Millis | None:
-    """Since when an open run waits for somebody to claim it; None: nobody has to."""
+    """Return since when an open run has waited to be claimed. None: it does not."""
     if run.fault is not None or (run.status == "held" and not run.inbox):
         return None
     reasons = []

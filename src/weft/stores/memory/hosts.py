@@ -1,4 +1,4 @@
-"""Hosts in memory. There is no lock to lose, so death shows by leaving or by a counter that stands still."""
+"""Hosts in memory. A host is dead if it left or if its counter stands still."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class MemoryHosts:
         return self._living
 
     async def listed(self) -> Sequence[HostRow]:
-        """It has no clock, so nobody is silent here."""
+        """List the hosts. This store has no clock, so none of them is silent."""
         owners = [run.owner for run in self._content.open.values()]
         workers = [task.host for task in self._content.tasks.values()]
         return [
@@ -67,5 +67,5 @@ class MemoryHosts:
         self._suspicion.forget(host)
 
     async def changed(self) -> bool:
-        """Always yes: one store may serve several simulated processes, and it cannot tell which of them asks."""
+        """Return True: the store cannot tell which of several simulated processes asks."""
         return True

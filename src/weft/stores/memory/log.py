@@ -1,4 +1,4 @@
-"""The logs in memory. Each method happens at once: it judges first, writes then, and never suspends in between."""
+"""The logs in memory. Each method judges and then writes without suspending, so it is atomic."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _taken_keys(run: Run, append: Append) -> set[str | None]:
 
 
 def _take(run: Run, append: Append) -> None:
-    """Consume mail. A key that its mail brought and that no event uses is free again: a rejection uses up no key."""
+    """Consume mail. A key that came with it and that no event uses becomes free: a rejection uses up no key."""
     for key in _taken_keys(run, append):
         if key is not None:
             run.keys.pop(key, None)

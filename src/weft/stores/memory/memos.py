@@ -1,4 +1,4 @@
-"""Committed successes that answer for equal work, in memory."""
+"""Remembered results of steps, in memory."""
 
 from __future__ import annotations
 

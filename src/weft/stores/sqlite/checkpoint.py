@@ -16,7 +16,7 @@ import apsw
 from weft.errors import StoreError
 
 PAGES = 1_000
-"""The length of the WAL that asks for a checkpoint: 4 MiB. Commits are slow while the file grows, and quick later."""
+"""The length of the WAL at which a checkpoint is made: 4 MiB. Commits are slower while the file grows."""
 
 
 class Checkpointer:
@@ -38,7 +38,7 @@ class Checkpointer:
         writer.set_wal_hook(self._grown)
 
     def _grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        """Called by SQLite after every commit, with the lock held."""
+        """Note the length of the WAL. SQLite calls this after every commit, with the lock held."""
         if pages < self._threshold:
             if pages < PAGES:
                 self._threshold = PAGES

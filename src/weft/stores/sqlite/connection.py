@@ -1,4 +1,4 @@
-"""Connections to one SQLite file, and what its errors mean.
+"""Connections to one SQLite file, and the translation of its errors.
 
 A connection is only handed out when the file does what is promised: the settings are read back, and anything else than
 what was asked for is refused.
@@ -22,7 +22,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def path_of(url: str) -> Path:
-    """The file that a URL names. Raises UsageError."""
+    """Return the path that a URL names. Raises UsageError."""
     if not url.startswith("sqlite:///"):
         raise UsageError(f"{url!r} names no file.", hint='Write three slashes: "sqlite:///weft.db".')
     path = url.removeprefix("sqlite:///")
@@ -89,7 +89,7 @@ def _check_settings(connection: apsw.Connection, path: Path, durability: str) ->
 
 @contextmanager
 def speaking_of(path: Path, connection: apsw.Connection | None = None) -> Iterator[None]:
-    """Turn SQLite's errors into Weft's, naming the file."""
+    """Translate errors of SQLite into those of Weft."""
     try:
         yield
     except apsw.Error as error:
@@ -99,7 +99,7 @@ def speaking_of(path: Path, connection: apsw.Connection | None = None) -> Iterat
 
 
 def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection | None = None) -> StoreError:
-    """What an error of SQLite tells the one who catches it."""
+    """Return the Weft error for an error of SQLite."""
     number = connection.system_errno if connection is not None else 0
     match error:
         case apsw.FullError():

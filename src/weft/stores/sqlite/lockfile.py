@@ -24,7 +24,7 @@ PAUSE_S = 0.002
 
 
 class LockFiles:
-    """The lock files of one database: those held here, and a way to look at the others."""
+    """The lock files of one database: holds those of this process and checks those of others."""
 
     def __init__(self, database: Path) -> None:
         self.folder = database.with_name(f"{database.name}-hosts")
@@ -32,7 +32,7 @@ class LockFiles:
         _all_of_this_process.add(self)
 
     def take(self, host: HostId) -> None:
-        """Hold the lock of a host of this process. Raises Unavailable if another one has it."""
+        """Take the lock of a host of this process. Raises Unavailable if another process has it."""
         if sys.platform == "win32" or host in self._held:
             return
         # Whoever looks at the lock, or removes what a dead host left, is in the way for a moment only.
@@ -48,14 +48,14 @@ class LockFiles:
         raise Unavailable(f"Host {host} runs already.", hint="Every host needs a name of its own.")
 
     def drop(self, host: HostId) -> None:
-        """Let go of a host's lock and remove its file."""
+        """Release the lock of a host and remove its file."""
         descriptor = self._held.pop(host, None)
         if descriptor is not None:
             self._unlink(host)
             os.close(descriptor)
 
     def is_gone(self, host: HostId) -> bool:
-        """Whether the host's process is known to be gone. Without locks nothing is known."""
+        """Return whether the process of a host is known to be gone. Without lock files that is never known."""
         if sys.platform == "win32" or host in self._held:
             return False
         try:
@@ -75,7 +75,7 @@ class LockFiles:
             os.close(descriptor)
 
     def discard(self, host: HostId) -> None:
-        """Remove the file of a host that is gone, under its lock: one that comes back under this name is not robbed."""
+        """Remove the file of a host that is gone, while holding its lock: the host may be coming back."""
         if sys.platform == "win32" or host in self._held:
             return
         with suppress(OSError):
@@ -89,7 +89,7 @@ class LockFiles:
             self.drop(host)
 
     def abandon(self) -> None:
-        """In a forked child: these locks are the parent's, and must not outlive it here."""
+        """Close the lock files in a forked child: they belong to the parent and must not outlive it."""
         for descriptor in self._held.values():
             os.close(descriptor)
         self._held.clear()

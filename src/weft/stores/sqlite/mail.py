@@ -1,4 +1,4 @@
-"""Mail: into an inbox once, out of it by identity. Always inside the caller's transaction."""
+"""Put mail into inboxes and consume it, inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.stores.judge import NO_KEYS, KeyFacts, judge_mail
 from weft.stores.sqlite.rows import RunHead, put_mail, read_head
 
 Taken = tuple[int, str | None]
-"""A waiting piece of mail that an append consumes: its number of arrival, and its key."""
+"""A piece of mail that an append consumes: its number in order of arrival, and its key."""
 
 
 def deliver(connection: apsw.Connection, mail: Mail) -> Sent:
@@ -35,16 +35,16 @@ def deliver(connection: apsw.Connection, mail: Mail) -> Sent:
 
 
 def read_taken(connection: apsw.Connection, num: int, ids: Sequence[str]) -> list[Taken]:
-    """Which of these ids wait in the inbox."""
+    """Return those of these ids that are in the inbox."""
     query = "SELECT n, key FROM posted JOIN inbox USING (run, n) WHERE posted.run = ? AND posted.id = ?"
     rows = (connection.execute(query, (num, name)).fetchone() for name in ids)
     return [(n, key) for n, key in filter(None, rows)]
 
 
 def take(connection: apsw.Connection, num: int, taken: Sequence[Taken], keys: Sequence[KeyRow]) -> int | None:
-    """Delete consumed mail; when the oldest of the rest was sent.
+    """Delete consumed mail. Returns when the oldest of the rest was sent.
 
-    A key that its mail brought and that no event uses is free again: a rejection uses up no key.
+    A key that came with the mail and that no event uses becomes free: a rejection uses up no key.
     """
     connection.executemany("DELETE FROM inbox WHERE run = ? AND n = ?", [(num, n) for n, _ in taken])
     used = {row.key for row in keys}
@@ -67,13 +67,13 @@ def read_key_facts(
 
 
 def read_key(connection: apsw.Connection, num: int, key: str) -> KeyRow | None:
-    """The row of a key, if it was used."""
+    """Read the row of a key. None: the key is free."""
     row = connection.execute("SELECT key, digest, seq FROM keys WHERE run = ? AND key = ?", (num, key)).fetchone()
     return None if row is None else KeyRow(*row)
 
 
 def write_key(connection: apsw.Connection, num: int, row: KeyRow) -> None:
-    """Use up a key, or note under which number its mail came into the log."""
+    """Write the row of a key; its number is 0 until its mail is in the log."""
     connection.execute(
         "INSERT OR REPLACE INTO keys (run, key, digest, seq) VALUES (?, ?, ?, ?)", (num, row.key, row.digest, row.seq)
     )

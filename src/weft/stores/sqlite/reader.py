@@ -22,7 +22,7 @@ Work = Callable[[apsw.Connection], T]
 
 
 class Reader:
-    """Runs reads, each over one unchanging state of the file."""
+    """Runs reads, each on one snapshot of the file."""
 
     def __init__(self, path: Path, near: apsw.Connection, far: apsw.Connection, file: SameFile) -> None:
         self._path = path
@@ -34,12 +34,12 @@ class Reader:
             connection.execute("PRAGMA query_only = on")
 
     def here(self, work: Work[T]) -> T:
-        """A read of a few rows, at once."""
+        """Read a few rows on this thread."""
         with self._near_lock:
             return self._read(self._near, work)
 
     async def aside(self, work: Work[T]) -> T:
-        """A read of any length, on another thread."""
+        """Read any number of rows on another thread."""
         return await self._thread.run(lambda: self._read_far(work))
 
     def close(self) -> None:

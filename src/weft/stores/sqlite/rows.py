@@ -1,4 +1,4 @@
-"""How rows become the port's values, and back."""
+"""Convert rows to values of the port, and back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INSERT_RUN = (
 
 
 def run_row(values: Sequence[Any]) -> RunRow:
-    """A row selected by ``RUN_COLUMNS``."""
+    """Convert a row selected by ``RUN_COLUMNS``."""
     fields = dict(zip(_NAMES, values, strict=True))
     text = fields["attributes"]
     fields["attributes"] = {} if text == "{}" else msgspec.json.decode(text)
@@ -70,7 +70,7 @@ def new_head(new: NewRun, num: int) -> RunHead:
 
 
 class Begun(msgspec.Struct, frozen=True):
-    """How far a run is that is made with its first events: the last one's number and time, and what follows."""
+    """Where a run stands that is made with its first events: number and time of the last one, and ``idle_until``."""
 
     seq: int
     at: int
@@ -78,7 +78,7 @@ class Begun(msgspec.Struct, frozen=True):
 
 
 def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, begun: Begun | None = None) -> int | None:
-    """Make a row, with its attributes and its start mail; its number. None: the id or uid is taken."""
+    """Insert the row of a run, its attributes and its start mail. Returns its number; None: its id or uid is taken."""
     begun = begun or Begun(0, new.created_at, None)
     attributes = plain(new.attributes)
     mail = start_mail(new)
@@ -116,7 +116,7 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, begun: Begun
 
 
 def put_mail(connection: apsw.Connection, num: int, n: int, mail: Mail) -> None:
-    """Rows of the ``n``-th piece of mail of a run; the count on the run is the caller's."""
+    """Insert the ``n``-th piece of mail of a run. The caller updates the count in the row of the run."""
     connection.execute("INSERT INTO posted (run, id, n) VALUES (?, ?, ?)", (num, mail.id, n))
     connection.execute(
         "INSERT INTO inbox (run, n, id, at, key, digest, body, crc) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -125,7 +125,7 @@ def put_mail(connection: apsw.Connection, num: int, n: int, mail: Mail) -> None:
 
 
 def index_attributes(connection: apsw.Connection, num: int, attributes: dict[str, Any]) -> None:
-    """Let a run be found by its attributes."""
+    """Index the attributes of a run."""
     connection.executemany(
         "INSERT INTO attributes (name, value, run) VALUES (?, ?, ?)",
         [(name, canonical(value), num) for name, value in attributes.items()],
@@ -133,7 +133,7 @@ def index_attributes(connection: apsw.Connection, num: int, attributes: dict[str
 
 
 def unindex_attributes(connection: apsw.Connection, num: int, attributes: dict[str, Any]) -> None:
-    """Let it no longer be found by these."""
+    """Remove attributes of a run from the index."""
     connection.executemany(
         "DELETE FROM attributes WHERE name = ? AND value = ? AND run = ?",
         [(name, canonical(value), num) for name, value in attributes.items()],
@@ -141,5 +141,5 @@ def unindex_attributes(connection: apsw.Connection, num: int, attributes: dict[s
 
 
 def json_text(value: dict[str, Any]) -> str:
-    """Attributes as the row keeps them."""
+    """Encode attributes for the row."""
     return msgspec.json.encode(value).decode() if value else "{}"

@@ -12,20 +12,20 @@ from pathlib import Path
 from weft.errors import Unavailable
 
 LOOK_S = 0.05
-"""How often to look where a commit is not synced: a look would cost a tenth of it."""
+"""How often to check when commits are not synced: a check costs a tenth of such a commit."""
 
 
 class SameFile:
-    """See the module."""
+    """Checks that the path still names the file that was opened."""
 
     def __init__(self, path: Path, *, each_time: bool) -> None:
-        """``each_time``: look at every commit, before it is acknowledged."""
+        """``each_time``: check at every commit, before it is acknowledged."""
         self._path = str(path)
         self._pause_s = 0.0 if each_time else LOOK_S
         self._looked_at = 0.0
         self._identity = self._found()
         self.gone = False
-        """The last look found another file, or none."""
+        """The last check found another file, or none."""
 
     def check(self) -> None:
         """Raise Unavailable if the file has gone."""
@@ -43,7 +43,7 @@ class SameFile:
             )
 
     def _found(self) -> tuple[int, int] | None:
-        """Which file this is, whatever its name; None: there is none."""
+        """Return the identity of the file at the path. None: there is none."""
         try:
             found = os.stat(self._path)  # noqa: PTH116  # half the time of Path.stat
         except OSError:

@@ -23,14 +23,14 @@ T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
 
 PACE_S_MAX = 0.001
-"""Above this, small commits leave the loop's thread."""
+"""When commits take longer than this, small ones move to the writer's thread."""
 SAMPLE_S_MAX = 0.004
-"""One slow commit (a checkpoint, a busy disk) must not count for more than a few."""
+"""One slow commit (a checkpoint, a busy disk) counts as at most this long."""
 PACE_SHARE = 1 / 8
 
 
 class Writer:
-    """Runs write transactions, on the caller's thread or on its own."""
+    """Runs write transactions, on the caller's thread or on the writer's."""
 
     def __init__(self, path: Path, connection: apsw.Connection, file: SameFile) -> None:
         self._path = path
@@ -38,26 +38,26 @@ class Writer:
         self._connection = connection
         self._thread = SerialThread("weft-sqlite-writer")
         self.lock = threading.Lock()
-        """Held by whoever uses the connection."""
+        """Held while the connection is used."""
         self.numbers: dict[str, tuple[int, int]] = {}
-        """Of runs by uid: the number inside, and the CRC-32 of the uid. Only for who holds the lock."""
+        """Row number and CRC-32 of the uid of runs, by uid. A plain dict, for speed. Guarded by the lock."""
         self._pace_s = 0.0
         self._busy_ms = BUSY_MS
 
     async def small(self, work: Work[T]) -> T:
-        """A transaction that takes about as long as its commit."""
+        """Run a transaction that takes about as long as its commit."""
         if self.try_acquire():
             try:
                 return self._timed(work)
             except apsw.BusyError:
-                # Another process writes: wait for it where nobody else has to.
+                # Another process is writing: wait for it on the other thread.
                 pass
             finally:
                 self.lock.release()
         return await self._thread.run(lambda: self._locked(self._timed, work))
 
     def try_acquire(self) -> bool:
-        """Take the lock to write on this thread, if commits are quick and nobody has it. The caller releases it."""
+        """Take the lock if commits are quick and it is free. The caller releases it."""
         if self._pace_s >= PACE_S_MAX or not self.lock.acquire(blocking=False):
             return False
         if self._file.gone:
@@ -67,9 +67,9 @@ class Writer:
         return True
 
     def run_text(self, text: str, values: Sequence[Any]) -> int:
-        """A transaction that is one text from BEGIN to COMMIT; how many rows it changed last. The caller has the lock.
+        """Run a transaction that is one text from BEGIN to COMMIT. Returns how many rows its last write changed.
 
-        0 also if another process writes: nothing was begun then.
+        Returns 0 if another process is writing; then nothing was begun. The caller holds the lock.
         """
         began = time.perf_counter()
         try:
@@ -83,11 +83,11 @@ class Writer:
         return self._connection.changes()
 
     async def large(self, work: Work[T]) -> T:
-        """A transaction of any length."""
+        """Run a transaction of any length."""
         return await self._thread.run(lambda: self._locked(self._transact, work))
 
     async def look(self, work: Work[T]) -> T:
-        """Read what only this connection can tell, outside of a transaction."""
+        """Read from this connection, outside a transaction."""
         if self.lock.acquire(blocking=False):
             try:
                 self._file.check()
@@ -126,7 +126,7 @@ class Writer:
         self._pace_s += (min(took_s, SAMPLE_S_MAX) - self._pace_s) * PACE_SHARE
 
     def _transact(self, work: Work[T]) -> T:
-        """One transaction. Raises apsw.BusyError only if nothing was begun."""
+        """Run one transaction. Raises apsw.BusyError only if nothing was begun."""
         connection = self._connection
         execute = connection.execute
         try:
@@ -145,10 +145,10 @@ class Writer:
         return result
 
     def _undone(self, error: BaseException) -> BaseException:
-        """Leave the connection as if the transaction had not been; what its end means."""
-        # Said before the ROLLBACK, which overwrites the number of the operating system's error.
+        """Roll back after an error, and return the error to raise."""
+        # Translated before the ROLLBACK, which overwrites the error number of the operating system.
         failure = translate_error(error, self._path, self._connection) if isinstance(error, apsw.Error) else error
-        # Numbers that this transaction gave out are void, and which they were is not worth knowing.
+        # Row numbers of this transaction are void; finding out which they were is not worth it.
         self.numbers.clear()
         # After some errors SQLite has rolled back already.
         if self._connection.in_transaction:
