@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tests.observe.samples import example, hostile, many
 from weft.cli.drawing import render_text
 from weft.observe.pictures import Arrow, Box, Picture, picture_of_graph
-from weft.observe.pictures.wrapping import wrapped
+from weft.observe.pictures.text_wrap import wrapped
 
 PICTURES = many()
 ANSI = re.compile(r"\x1b\[[0-9;]*m")

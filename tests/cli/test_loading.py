@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Weft
-from weft.cli.loading import load_app
+from weft.cli.app_file import load_app
 from weft.errors import RunAtImport, UnknownWorkflow, UsageError
 
 TWO = "import weft\nfirst = weft.App()\nsecond = weft.App()\n@second.workflow\nasync def two() -> int:\n    return 2\n"

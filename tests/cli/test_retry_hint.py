@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import weft
-from weft.cli.showing import after_failure
+from weft.cli.show import after_failure
 from weft.core.ids import RunId
 from weft.observe.history import History
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import weft
-from weft.cli.checking import check_documents
+from weft.cli.check import check_documents
 from weft.errors import NotFound, UsageError
 from weft.graphs.checking import check_document
 

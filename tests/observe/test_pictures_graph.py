@@ -13,7 +13,7 @@ from tests.observe.samples import example, golden_graphs, started
 from weft.cli.drawing import render_text
 from weft.core.graph.model import START, Graph
 from weft.observe.pictures import Box, Picture, edges_taken, picture_of_graph, render_mermaid, render_svg
-from weft.observe.pictures.words import condition
+from weft.observe.pictures.labels import condition
 
 GRAPHS = golden_graphs()
 ORDER = {"order_id": "o-1", "total": 5_000, "lines": []}

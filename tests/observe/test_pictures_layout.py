@@ -12,16 +12,16 @@ from weft.cli.drawing.boxes import CAPS
 from weft.cli.drawing.boxes import _metrics as cells
 from weft.observe.pictures import Arrow, Box, Picture
 from weft.observe.pictures.layout import Area, Layout, lay_out
-from weft.observe.pictures.metrics import Metrics
+from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.model import cleaned
 from weft.observe.pictures.svg import _metrics as pixels
-from weft.observe.pictures.tracks import Turn, lay_tracks
+from weft.observe.pictures.tracks import LineTurn, lay_tracks
 
 PICTURES = many()
 Segment = tuple[tuple[int, int], tuple[int, int]]
 
 
-def metrics_of(picture: Picture, unit: str) -> Metrics:
+def metrics_of(picture: Picture, unit: str) -> LayoutMetrics:
     return pixels(picture) if unit == "pixels" else cells(picture, CAPS[0])
 
 
@@ -129,7 +129,7 @@ def test_a_long_chain_and_a_wide_fan_are_laid_out() -> None:
 
 
 def test_turns_that_meet_have_tracks_of_their_own() -> None:
-    turns = [Turn((number, True), (40 - number, False)) for number in range(0, 40, 3)]
+    turns = [LineTurn((number, True), (40 - number, False)) for number in range(0, 40, 3)]
     lay_tracks(turns)
     bent = [turn for turn in turns if not turn.is_straight]
     for one, other in combinations(bent, 2):
@@ -139,13 +139,13 @@ def test_turns_that_meet_have_tracks_of_their_own() -> None:
 
 
 def test_a_line_that_must_be_above_another_is() -> None:
-    first, second = Turn((0, True), (10, False)), Turn((10, True), (20, False))
+    first, second = LineTurn((0, True), (10, False)), LineTurn((10, True), (20, False))
     lay_tracks([first, second])
     assert first.track > second.track, "otherwise the two would lie on each other at 10"
 
 
 def test_very_many_turns_are_packed() -> None:
-    turns = [Turn((number, True), (number + 5, False)) for number in range(1_000)]
+    turns = [LineTurn((number, True), (number + 5, False)) for number in range(1_000)]
     assert lay_tracks(turns) == 6
     by_track: dict[int, int] = {}
     for turn in turns:

@@ -9,7 +9,7 @@ import pytest
 from tests.observe.samples import HOSTILE, example, hostile, many
 from weft.observe.pictures import Box, Picture, picture_of_graph, render_svg
 from weft.observe.pictures.model import printable
-from weft.observe.pictures.svgstyle import fitted, text_width
+from weft.observe.pictures.svg_style import fitted, text_width
 
 PICTURES = many()
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from weft.cli.app_file import load_app
 from weft.cli.entry import say
-from weft.cli.loading import load_app
-from weft.cli.output import Text, console, print_json, print_table
+from weft.cli.output import SafeText, console, print_json, print_table
 from weft.cli.place import described, opened, project_settings, url_of
-from weft.cli.planning import WITHOUT_APP, Known, known_steps
+from weft.cli.plan import WITHOUT_APP, KnownSteps, known_steps
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan_text import way_text
@@ -47,7 +47,7 @@ def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
     return compiled(step) if can_be_checked(step) and any(True for _ in step.scripts()) else Checkup()
 
 
-def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[str, str], known: Known) -> None:
+def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[str, str], known: KnownSteps) -> None:
     out = console()
     if not steps:
         out.print(f"No steps. Store: {described(known.address)}. Add some: weft steps register FILE, or --app FILE")
@@ -55,7 +55,7 @@ def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[s
     rows = [
         (
             step.id,
-            Text(health[step.id].status, style=HEALTH_STYLES[health[step.id].status]),
+            SafeText(health[step.id].status, style=HEALTH_STYLES[health[step.id].status]),
             origins[step.id],
             ", ".join(sorted(step.gives)),
             ", ".join(fact for fact, need in sorted(step.needs.items()) if need.role != "const"),

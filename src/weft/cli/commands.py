@@ -104,9 +104,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Start or continue a run here, wait for it, print its result."""
-    from weft.cli.running import Wish, run_here
+    from weft.cli.run import RunRequest, run_here
 
-    run_here(Wish(words, app, input, id), url=url, json=json)
+    run_here(RunRequest(words, app, input, id), url=url, json=json)
 
 
 @declare(RUNNING)
@@ -123,7 +123,7 @@ def start(
     app: AppFile = None,
 ) -> None:
     """Hand a run to the process that hosts the workflow or can reach the goals, print its id."""
-    from weft.cli.running import start_elsewhere, start_goals
+    from weft.cli.run import start_elsewhere, start_goals
 
     words = arguments or []
     goals = [name for names in goal or [] for name in names.split(",") if name]
@@ -152,7 +152,7 @@ def serve(
     url: Url = None,
 ) -> None:
     """Host apps and answer requests: engine, HTTP API and status page in one process."""
-    from weft.cli.serving import serve as serve_apps
+    from weft.cli.serve import serve as serve_apps
 
     serve_apps(files or [], host=host, port=_count(port, "--port", 0), queues=queue or [], url=url)
 
@@ -165,7 +165,7 @@ def worker(
     url: Url = None,
 ) -> None:
     """Perform steps of a queue for runs that other processes host."""
-    from weft.cli.serving import work
+    from weft.cli.serve import work
 
     work(files or [], queues=queue or ["default"], url=url)
 
@@ -189,9 +189,9 @@ def list_(
     json: Json = False,
 ) -> None:
     """Find runs, newest first."""
-    from weft.cli.listing import Wanted, print_runs
+    from weft.cli.run_list import RunFilter, print_runs
 
-    wanted = Wanted(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor)
+    wanted = RunFilter(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor)
     _wait(print_runs(wanted, url=url, app=app, json=json))
 
 
@@ -207,7 +207,7 @@ def show(
     json: Json = False,
 ) -> None:
     """One run: where it stands and what it has recorded, drawn."""
-    from weft.cli.showing import print_picture, print_run
+    from weft.cli.show import print_picture, print_run
 
     if svg or mermaid:
         _wait(print_picture(run, kind="svg" if svg else "mermaid", url=url, app=app))
@@ -226,7 +226,7 @@ def events(
     json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
 ) -> None:
     """The log of a run."""
-    from weft.cli.logbook import print_events
+    from weft.cli.event_list import print_events
 
     _wait(print_events(run, after=_count(after, "--after", 0), follow=follow, url=url, app=app, json=json))
 
@@ -235,11 +235,11 @@ def events(
 def watch(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """Follow a run live until it is over or held, then print its result; with --json its log, line by line."""
     if json:
-        from weft.cli.logbook import print_events
+        from weft.cli.event_list import print_events
 
         _wait(print_events(run, after=0, follow=True, url=url, app=app, json=True))
         return
-    from weft.cli.watching import watch_run
+    from weft.cli.watch import watch_run
 
     _wait(watch_run(run, url=url, app=app))
 
@@ -247,7 +247,7 @@ def watch(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False)
 @declare(LOOKING)
 def explain(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """What a run waits for, since when, and what would unblock it."""
-    from weft.cli.showing import print_explanation
+    from weft.cli.show import print_explanation
 
     _wait(print_explanation(run, url=url, app=app, json=json))
 
@@ -289,7 +289,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """What reaching a goal takes: the steps, why, and what is missing."""
-    from weft.cli.planning import Shown, print_plan
+    from weft.cli.plan import Shown, print_plan
 
     _wait(print_plan(goals, given or [], Shown(json, svg, mermaid, freeze), url=url, app=app))
 
@@ -341,7 +341,7 @@ def workflows(
 @declare(LOOKING)
 def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """The store: where it is, its size, how many runs."""
-    from weft.cli.listing import print_status
+    from weft.cli.run_list import print_status
 
     _wait(print_status(url=url, app=app, json=json))
 
@@ -368,7 +368,7 @@ def send(
     app: AppFile = None,
 ) -> None:
     """Deliver a message to a run."""
-    from weft.cli.steering import send_message
+    from weft.cli.run_control import send_message
 
     _wait(send_message(run, name, body, key=key, url=url, app=app))
 
@@ -409,7 +409,7 @@ def cancel(
     app: AppFile = None,
 ) -> None:
     """Stop a run; what it did is undone, newest first."""
-    from weft.cli.steering import cancel_run
+    from weft.cli.run_control import cancel_run
 
     _wait(cancel_run(run, reason=reason, force=force, url=url, app=app))
 
@@ -417,7 +417,7 @@ def cancel(
 @declare(STEERING)
 def pause(run: Run, *, url: Url = None, app: AppFile = None) -> None:
     """No new work until it is resumed."""
-    from weft.cli.steering import pause_run
+    from weft.cli.run_control import pause_run
 
     _wait(pause_run(run, url=url, app=app))
 
@@ -425,7 +425,7 @@ def pause(run: Run, *, url: Url = None, app: AppFile = None) -> None:
 @declare(STEERING)
 def resume(run: Run, *, url: Url = None, app: AppFile = None) -> None:
     """Release a paused run, or one that was held for a person."""
-    from weft.cli.steering import resume_run
+    from weft.cli.run_control import resume_run
 
     _wait(resume_run(run, url=url, app=app))
 
@@ -441,7 +441,7 @@ def retry(
     app: AppFile = None,
 ) -> None:
     """Try a failed run again; what it has recorded is not repeated."""
-    from weft.cli.steering import retry_run
+    from weft.cli.run_control import retry_run
 
     _wait(retry_run(run, place=place, url=url, app=app))
 
@@ -507,7 +507,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Look for what a graph's runs could run into: deadlocks, joins that never fill, loops without exit."""
-    from weft.cli.checking import check_documents
+    from weft.cli.check import check_documents
 
     if check_documents(files, json=json):
         raise typer.Exit(1)
@@ -521,7 +521,7 @@ def migrate(
     app: AppFile = None,
 ) -> None:
     """Bring the store to the schema of this version."""
-    from weft.cli.migrating import migrate_store
+    from weft.cli.migrate import migrate_store
 
     _wait(migrate_store(dry_run=dry_run, url=url, app=app))
 
@@ -568,7 +568,7 @@ def help_(
     code: Annotated[str | None, typer.Argument(metavar="[CODE]", help="The code that an error named.")] = None,
 ) -> None:
     """Explain an error code, or list them all."""
-    from weft.cli.helping import print_page
+    from weft.cli.error_help import print_page
 
     print_page(code)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.cli.entry import say
-from weft.cli.output import Text, console, document, failure_text, iso, moment, print_json, print_table, value
+from weft.cli.output import SafeText, console, document, failure_text, iso, moment, print_json, print_table, value
 from weft.cli.place import described, found, opened, url_of
 from weft.core import commands as c
 from weft.core.ids import RunId
@@ -48,7 +48,7 @@ async def print_dead_letters(run: str | None, *, url: str | None, app: str | Non
             for item in letters
         ]
         print_table(out, ("id", "node", "since", "input", "error"), rows)
-        out.print(Text(f"Store: {described(address)}. weft dlq requeue ID · weft dlq discard ID", style="dim"))
+        out.print(SafeText(f"Store: {described(address)}. weft dlq requeue ID · weft dlq discard ID", style="dim"))
 
 
 async def change_dead_letter(action: str, letter: str, *, url: str | None, app: str | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from weft.cli.output import STYLES, Text, value
+from weft.cli.output import STYLES, SafeText, value
 from weft.cli.tree import GLYPHS, Row, outcome, took_text
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import Plan
@@ -41,10 +41,10 @@ def _rows(machine: GoalMachine, plan: Plan, history: History, run_id: str, now: 
         left_out = plan.excluded.get(step)
         if left_out is not None:
             why = f"{left_out.why}: {', '.join(left_out.by)} given"
-            yield Text.assemble(indent, ("– ", "dim"), step), Text(), Text(why, style="dim")
+            yield SafeText.assemble(indent, ("– ", "dim"), step), SafeText(), SafeText(why, style="dim")
             continue
         if step in told:
-            yield Text(f"{indent}  {step}", style="dim"), Text(), Text("see above", style="dim")
+            yield SafeText(f"{indent}  {step}", style="dim"), SafeText(), SafeText("see above", style="dim")
             continue
         told.add(step)
         yield _row(machine, step, operations.get(step), indent=indent, run_id=run_id, now=now)
@@ -61,7 +61,11 @@ def _row(machine: GoalMachine, step: str, operation: Operation | None, *, indent
     if operation is None:
         lacks = _lacks(machine, step)
         what = f"waits for {', '.join(lacks)}" if lacks else "not needed yet"
-        return Text.assemble(indent, (f"{GLYPH_OF['pending']} ", "dim"), step), Text(), Text(what, style="dim")
+        return (
+            SafeText.assemble(indent, (f"{GLYPH_OF['pending']} ", "dim"), step),
+            SafeText(),
+            SafeText(what, style="dim"),
+        )
     glyph = (f"{GLYPH_OF.get(operation.status, '–')} ", STYLES.get(operation.status, "cyan"))
     kind = ""
     if operation.what not in ("", step):
@@ -69,8 +73,8 @@ def _row(machine: GoalMachine, step: str, operation: Operation | None, *, indent
     told = outcome(operation, run_id)
     run = machine.state.steps.get(step)
     if operation.status == "open" and run is not None and run.fan_out:
-        told = Text(f"{run.items - run.left:,} of {run.items:,} items, {run.active:,} under way", style="cyan")
-    return Text.assemble(indent, glyph, step, (kind, "dim")), Text(took_text(operation, now), style="dim"), told
+        told = SafeText(f"{run.items - run.left:,} of {run.items:,} items, {run.active:,} under way", style="cyan")
+    return SafeText.assemble(indent, glyph, step, (kind, "dim")), SafeText(took_text(operation, now), style="dim"), told
 
 
 def _lacks(machine: GoalMachine, step: str) -> list[str]:
@@ -88,7 +92,9 @@ def drawn_facts(machine: GoalMachine) -> Table | None:
     for _ in range(3):
         table.add_column(no_wrap=True, overflow="ellipsis")
     for name, first in facts[:FACTS_MAX]:
-        table.add_row(Text(f"  {name}"), Text(value(bytes(first.value))), Text(first.provider or "given", style="dim"))
+        table.add_row(
+            SafeText(f"  {name}"), SafeText(value(bytes(first.value))), SafeText(first.provider or "given", style="dim")
+        )
     if len(facts) > FACTS_MAX:
-        table.add_row(Text(f"  … {len(facts) - FACTS_MAX:,} more", style="dim"), Text(), Text())
+        table.add_row(SafeText(f"  … {len(facts) - FACTS_MAX:,} more", style="dim"), SafeText(), SafeText())
     return table

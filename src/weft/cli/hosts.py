@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.cli.output import Text, age, console, iso, print_json, print_table
+from weft.cli.output import SafeText, age, console, iso, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.ports.hosts import HostRow
 from weft.runtime.clock import SystemClock
@@ -31,11 +31,11 @@ async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
     out.print(f"[dim]Store: {described(address)}.[/dim]")
 
 
-def _line(host: HostRow, now: int) -> tuple[str | Text, ...]:
+def _line(host: HostRow, now: int) -> tuple[str | SafeText, ...]:
     about = host.about
     where = f"{about['machine']}:{about['pid']}" if "machine" in about and "pid" in about else ""
     since = about.get("since")
-    seen = Text("gone", style="red") if host.gone else Text(f"{age(host.silent_ms)} ago")
+    seen = SafeText("gone", style="red") if host.gone else SafeText(f"{age(host.silent_ms)} ago")
     purposes = [*about.get("workflows", ()), *(f"queue {queue}" for queue in about.get("queues", ()))]
     up = age(now - since) if isinstance(since, int) else ""
     return host.host[-SHORT:], where, up, seen, f"{host.runs:,}", f"{host.tasks:,}", ", ".join(map(str, purposes))

@@ -11,7 +11,7 @@ from rich.spinner import Spinner
 
 from weft.authoring.notices import Notices
 from weft.cli.activity import summary
-from weft.cli.output import Text
+from weft.cli.output import SafeText
 from weft.core.ids import RunUid
 from weft.observe.explain import explain
 from weft.runtime.door import Door
@@ -59,7 +59,7 @@ async def _draw(door: Door, engine: Engine, uid: RunUid) -> None:
     # What steps print stays above the line; what goes to a file must not be drawn into the terminal.
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
         while True:
-            text = Text(await _line(door, engine, uid) or "waiting")
+            text = SafeText(await _line(door, engine, uid) or "waiting")
             text.truncate(console.width - SPINNER_WIDTH, overflow="ellipsis")
             spinner.update(text=text)
             await asyncio.sleep(LOOK_SECONDS)

@@ -34,7 +34,7 @@ STYLES = {
 }
 
 
-class Text(RichText):
+class SafeText(RichText):
     """One line on the terminal: line breaks and escapes in it are spelled out, whoever wrote them."""
 
     def __init__(self, text: str = "", style: str | Style = "") -> None:
@@ -84,13 +84,13 @@ def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[s
         table.add_column(heading, no_wrap=True, overflow="fold")
     table.add_column(headings[-1], no_wrap=True, overflow="ellipsis", ratio=1 if out.is_terminal else None)
     for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*(SafeText(cell) if isinstance(cell, str) else cell for cell in row))
     out.print(table)
 
 
-def status_text(status: str) -> Text:
+def status_text(status: str) -> SafeText:
     """A status in its colour."""
-    return Text(status.replace("_", " "), style=STYLES.get(status, ""))
+    return SafeText(status.replace("_", " "), style=STYLES.get(status, ""))
 
 
 def iso(ms: int | None) -> str | None:

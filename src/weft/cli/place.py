@@ -20,12 +20,12 @@ from weft.runtime.door import Door
 from weft.stores import blobs_url, open_store, shown_url
 
 if TYPE_CHECKING:
-    from weft.cli.loading import Loaded
+    from weft.cli.app_file import LoadedApp
 
 DEFAULT_URL = "sqlite:///weft.db"
 
 
-def url_of(url: str | None, app: str | None, loaded: Loaded | None = None) -> str:
+def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) -> str:
     """The store's address; ``loaded`` is the app, if it was loaded already. Raises UsageError if it cannot be."""
     if url:
         return url
@@ -36,7 +36,7 @@ def url_of(url: str | None, app: str | None, loaded: Loaded | None = None) -> st
         return found or DEFAULT_URL
     if loaded is None:
         # The user's code, and all that it needs: not for those who name their store.
-        from weft.cli.loading import load_app
+        from weft.cli.app_file import load_app
 
         loaded = load_app(target)
     return loaded.app.url

@@ -12,7 +12,7 @@ from weft.cli.arguments import pairs
 from weft.cli.login import login
 from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
 from weft.cli.place import described, exists, opened, url_of
-from weft.cli.steering import reached, report
+from weft.cli.run_control import reached, report
 from weft.core.ids import RunId
 from weft.core.run.questions import is_group
 from weft.core.visible import visible_line

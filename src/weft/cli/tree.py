@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from rich.table import Table
 
-from weft.cli.output import STYLES, Text, age, failure_text, moment, took, value
+from weft.cli.output import STYLES, SafeText, age, failure_text, moment, took, value
 from weft.core.counting import counted
 from weft.observe.history import History, Operation
 
@@ -17,15 +17,15 @@ HEAD, TAIL = 6, 12
 GLYPHS = {"done": "✓", "failed": "✗", "cancelled": "–", "open": "●"}
 
 
-class Node(msgspec.Struct):
+class PlaceNode(msgspec.Struct):
     """A place, with what is recorded there (or nothing: only a scope) and below it."""
 
     name: str
     operation: Operation | None = None
-    below: dict[str, Node] = {}
+    below: dict[str, PlaceNode] = {}
 
 
-class Line(msgspec.Struct, frozen=True):
+class TreeLine(msgspec.Struct, frozen=True):
     """A node and its guides, or how many siblings are left out here."""
 
     guides: str
@@ -35,28 +35,28 @@ class Line(msgspec.Struct, frozen=True):
     """How each of the scopes right below it stands: "open", "failed" or "done"."""
 
 
-def rooted(operations: Sequence[Operation]) -> Node:
+def rooted(operations: Sequence[Operation]) -> PlaceNode:
     """All places below one root."""
-    root = Node("")
+    root = PlaceNode("")
     for operation in operations:
         node = root
         for part in operation.location.split("/"):
-            node = node.below.setdefault(part, Node(part))
+            node = node.below.setdefault(part, PlaceNode(part))
         node.operation = operation
     return root
 
 
-def lines(node: Node, guides: str = "") -> Iterator[Line]:
+def lines(node: PlaceNode, guides: str = "") -> Iterator[TreeLine]:
     """The tree from top to bottom; of many siblings only the first and the last."""
     nodes = [_folded(child) for child in node.below.values()]
     cut = len(nodes) - HEAD - TAIL if len(nodes) > SIBLINGS_MAX else 0
     for index, child in enumerate(nodes):
         if cut and HEAD <= index < HEAD + cut:
             if index == HEAD:
-                yield Line(guides, f"… {cut:,} more", None)
+                yield TreeLine(guides, f"… {cut:,} more", None)
             continue
         branches = [_standing(branch) for branch in child.below.values()] if is_map(child.operation) else ()
-        yield Line(guides, child.name, child.operation, branches)
+        yield TreeLine(guides, child.name, child.operation, branches)
         yield from lines(child, f"{guides}  ")
 
 
@@ -65,7 +65,7 @@ def is_map(operation: Operation | None) -> bool:
     return operation is not None and operation.kind == "map"
 
 
-def _standing(branch: Node) -> str:
+def _standing(branch: PlaceNode) -> str:
     """A branch is open while anything in it is."""
     found: set[str] = set()
     todo = [branch]
@@ -77,15 +77,15 @@ def _standing(branch: Node) -> str:
     return "open" if "open" in found else "failed" if found & {"failed", "cancelled"} else "done"
 
 
-def _folded(node: Node) -> Node:
+def _folded(node: PlaceNode) -> PlaceNode:
     """A scope with one thing in it is drawn on the line of that thing."""
     while node.operation is None and len(node.below) == 1:
         (child,) = node.below.values()
-        node = Node(f"{node.name}/{child.name}", child.operation, child.below)
+        node = PlaceNode(f"{node.name}/{child.name}", child.operation, child.below)
     return node
 
 
-Row = tuple[Text, Text, Text]
+Row = tuple[SafeText, SafeText, SafeText]
 
 
 def drawn(
@@ -111,19 +111,19 @@ def _rows(history: History, run_id: str, now: int, children: Mapping[str, Histor
     for line in lines(rooted(history.current()), guides):
         operation = line.operation
         if operation is None:
-            yield Text(f"{line.guides}  {line.name}", style="dim"), Text(), Text()
+            yield SafeText(f"{line.guides}  {line.name}", style="dim"), SafeText(), SafeText()
             continue
         if operation.kind == "map":
             yield _map_row(line, operation, now)
             continue
         glyph = (GLYPHS.get(operation.status, "–"), STYLES.get(operation.status, "cyan"))
-        place = Text.assemble(line.guides, glyph, f" {line.name}", (_kind(operation), "dim"))
-        yield place, Text(took_text(operation, now), style="dim"), outcome(operation, run_id)
+        place = SafeText.assemble(line.guides, glyph, f" {line.name}", (_kind(operation), "dim"))
+        yield place, SafeText(took_text(operation, now), style="dim"), outcome(operation, run_id)
         if operation.child in children:
             yield from _rows(children[operation.child], operation.child, now, children, f"{line.guides}    ")
 
 
-def _map_row(line: Line, operation: Operation, now: int) -> Row:
+def _map_row(line: TreeLine, operation: Operation, now: int) -> Row:
     """A map is as far as its branches are."""
     total = int(operation.output)
     counts = Counter(line.branches)
@@ -135,7 +135,11 @@ def _map_row(line: Line, operation: Operation, now: int) -> Row:
     length = age(now - operation.started) if status == "open" else ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
     style = "red" if status == "failed" else "cyan" if status == "open" else ""
-    return Text.assemble(line.guides, glyph, f" {line.name}"), Text(length, style="dim"), Text(told + failed, style)
+    return (
+        SafeText.assemble(line.guides, glyph, f" {line.name}"),
+        SafeText(length, style="dim"),
+        SafeText(told + failed, style),
+    )
 
 
 def _kind(operation: Operation) -> str:
@@ -158,19 +162,19 @@ def took_text(operation: Operation, now: int) -> str:
     return took(operation.ended - operation.started) if operation.ended > operation.started else ""
 
 
-def outcome(operation: Operation, run_id: str) -> Text:
+def outcome(operation: Operation, run_id: str) -> SafeText:
     """What came of it, or what it waits for."""
     tries = f"{operation.attempts} attempts · " if operation.attempts > 1 and operation.status != "open" else ""
     if operation.status == "failed" and operation.failure is not None:
-        return Text(tries + failure_text(operation.failure), style="red")
+        return SafeText(tries + failure_text(operation.failure), style="red")
     if operation.status == "open":
-        return Text(waiting(operation, run_id), style="cyan")
+        return SafeText(waiting(operation, run_id), style="cyan")
     if operation.status != "done":
-        return Text(f"{operation.status}: {operation.why}" if operation.why else operation.status, style="dim")
+        return SafeText(f"{operation.status}: {operation.why}" if operation.why else operation.status, style="dim")
     if operation.kind in ("race", "set"):
-        return Text(f"{operation.what} won" if operation.kind == "race" else operation.what, style="dim")
+        return SafeText(f"{operation.what} won" if operation.kind == "race" else operation.what, style="dim")
     result = moment(int(operation.output)) if operation.kind == "now" else value(operation.output)
-    return Text.assemble(
+    return SafeText.assemble(
         tries + (result if result != "null" else ""), (f"  ({operation.why})" if operation.why else "", "dim")
     )
 

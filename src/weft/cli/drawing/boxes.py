@@ -13,11 +13,11 @@ from rich.cells import cell_len
 from weft.cli.drawing.canvas import RESET, Canvas, Stroke
 from weft.cli.drawing.glyphs import BOLD, DASHED, DIM, STYLES, arrow_style, clipped, headline
 from weft.cli.drawing.outline import outline
-from weft.observe.pictures.layout import Area, Layout, Route, lay_out_within
-from weft.observe.pictures.metrics import Metrics
+from weft.observe.pictures.layout import Area, ArrowRoute, Layout, lay_out_within
+from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.model import Arrow, Box, Picture, cleaned
 from weft.observe.pictures.ranks import Size
-from weft.observe.pictures.wrapping import wrapped
+from weft.observe.pictures.text_wrap import wrapped
 
 BOXES_MAX = 150
 """A drawing of more boxes is too long to be followed; an outline is not."""
@@ -72,9 +72,9 @@ def _drawn(picture: Picture, width: int, *, color: bool) -> list[str] | None:
     return None
 
 
-def _metrics(picture: Picture, caps: _Caps) -> Metrics:
+def _metrics(picture: Picture, caps: _Caps) -> LayoutMetrics:
     live = picture.live
-    return Metrics(
+    return LayoutMetrics(
         box=lambda box: _box_size(box, caps, live=live),
         label=lambda arrow: _label_size(arrow, caps),
         label_line=lambda _: 0,
@@ -146,7 +146,7 @@ class _Sheet:
             self._draw_ends(arrow, route)
         return [line.rstrip() for line in self.canvas.lines(color=color)]
 
-    def _draw_way(self, arrow: Arrow, route: Route) -> None:
+    def _draw_way(self, arrow: Arrow, route: ArrowRoute) -> None:
         stroke = Stroke(arrow_style(arrow, live=self.live), heavy=arrow.taken, dashed=arrow.kind in DASHED)
         points = list(route.points)
         points[0] = (points[0][0], points[0][1] - 1)  # from the border of the box
@@ -154,7 +154,7 @@ class _Sheet:
         for begin, end in pairwise(points):
             self.canvas.line(begin, end, stroke)
 
-    def _draw_ends(self, arrow: Arrow, route: Route) -> None:
+    def _draw_ends(self, arrow: Arrow, route: ArrowRoute) -> None:
         style = arrow_style(arrow, live=self.live)
         x, y = route.points[-1]
         self.canvas.write(x, y - 1, "▼", style)

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable
 from weft.core.events import AnyEvent, NodeRouted
 from weft.core.graph.model import START, Edge, Graph, Node, PassWork
 from weft.core.graph.tokens import GraphState
+from weft.observe.pictures.labels import details, doing, short, taking
 from weft.observe.pictures.model import Arrow, ArrowKind, Box, Picture, Shape
-from weft.observe.pictures.standing import Standing
-from weft.observe.pictures.words import details, doing, short, taking
+from weft.observe.pictures.node_states import Standing
 
 
 def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:

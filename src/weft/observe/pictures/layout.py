@@ -10,12 +10,12 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
-from weft.observe.pictures.metrics import Metrics
+from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.model import Picture
-from weft.observe.pictures.ordering import Ordering, add_lanes
 from weft.observe.pictures.positions import Positions
+from weft.observe.pictures.rank_order import Ordering, add_lanes
 from weft.observe.pictures.ranks import Chain, Ranked, Size, Vertex, rank
-from weft.observe.pictures.tracks import Turn, lay_tracks
+from weft.observe.pictures.tracks import LineTurn, lay_tracks
 
 Point = tuple[int, int]
 
@@ -31,7 +31,7 @@ class Area:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ArrowRoute:
     """The corners of an arrow from the lower side of its source to the upper side of its target, and its label."""
 
     points: list[Point]
@@ -45,15 +45,15 @@ class Layout:
     width: int
     height: int
     boxes: list[Area]
-    routes: list[Route]
+    routes: list[ArrowRoute]
 
 
-def lay_out(picture: Picture, metrics: Metrics) -> Layout:
+def lay_out(picture: Picture, metrics: LayoutMetrics) -> Layout:
     """Find a place for everything."""
     return _placed(_ordered(picture, metrics), metrics, len(picture.boxes))
 
 
-def lay_out_within(picture: Picture, metrics: Metrics, width_max: int) -> Layout | None:
+def lay_out_within(picture: Picture, metrics: LayoutMetrics, width_max: int) -> Layout | None:
     """The same, or nothing if it takes more than this width."""
     ranked = _ordered(picture, metrics)
     if any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
@@ -62,7 +62,7 @@ def lay_out_within(picture: Picture, metrics: Metrics, width_max: int) -> Layout
     return layout if layout.width <= width_max else None
 
 
-def _ordered(picture: Picture, metrics: Metrics) -> Ranked:
+def _ordered(picture: Picture, metrics: LayoutMetrics) -> Ranked:
     labels = [metrics.label(arrow) for arrow in picture.arrows]
     ranked = rank(picture, _sizes(picture, metrics), labels)
     Ordering(ranked).settle()
@@ -70,19 +70,19 @@ def _ordered(picture: Picture, metrics: Metrics) -> Ranked:
     return ranked
 
 
-def _placed(ranked: Ranked, metrics: Metrics, boxes: int) -> Layout:
+def _placed(ranked: Ranked, metrics: LayoutMetrics, boxes: int) -> Layout:
     positions = Positions(ranked, metrics)
     positions.settle()
     return _Drawing(ranked, metrics, positions, boxes).layout()
 
 
-def _least(row: list[int], ranked: Ranked, metrics: Metrics) -> int:
+def _least(row: list[int], ranked: Ranked, metrics: LayoutMetrics) -> int:
     """The width that a rank takes at least."""
     vertices = [ranked.vertices[number] for number in row]
     return sum(metrics.distance(*pair) for pair in pairwise(vertices)) + (vertices[-1].width if vertices else 0)
 
 
-def _sizes(picture: Picture, metrics: Metrics) -> list[Size]:
+def _sizes(picture: Picture, metrics: LayoutMetrics) -> list[Size]:
     """Boxes are at least so wide that the arrows which meet them stand apart."""
     leaving = Counter(arrow.source for arrow in picture.arrows)
     entering = Counter(arrow.to for arrow in picture.arrows)
@@ -98,17 +98,17 @@ def _sizes(picture: Picture, metrics: Metrics) -> list[Size]:
 class _Drawing:
     """Lines as turns between ranks, then everything with a height."""
 
-    def __init__(self, ranked: Ranked, metrics: Metrics, positions: Positions, boxes: int) -> None:
+    def __init__(self, ranked: Ranked, metrics: LayoutMetrics, positions: Positions, boxes: int) -> None:
         self.ranked = ranked
         self.metrics = metrics
         self.boxes = boxes
         self._positions = positions
         self._ports = _aligned(ranked, positions, metrics)
-        self.channels: list[list[Turn]] = [[] for _ in range(len(ranked.rows) + 1)]
+        self.channels: list[list[LineTurn]] = [[] for _ in range(len(ranked.rows) + 1)]
         """The turns above each rank; the last are those below all."""
         self.ways = [self._turns(chain) for chain in ranked.chains]
 
-    def _turns(self, chain: Chain) -> list[tuple[int, Turn]]:
+    def _turns(self, chain: Chain) -> list[tuple[int, LineTurn]]:
         """The turns of an arrow, each with the rank that it is above."""
         found = []
         last = len(chain.vertices) - 2
@@ -116,13 +116,13 @@ class _Drawing:
             here, there = self.ranked.vertices[one].rank, self.ranked.vertices[other].rank
             begin, end = self._x(one, chain.arrow, leaves=True), self._x(other, chain.arrow, leaves=False)
             if not chain.up:
-                turn, channel = Turn((begin, True), (end, False)), there
+                turn, channel = LineTurn((begin, True), (end, False)), there
             elif index == 0:
-                turn, channel = Turn((begin, True), (end, True)), here + 1
+                turn, channel = LineTurn((begin, True), (end, True)), here + 1
             elif index == last:
-                turn, channel = Turn((begin, False), (end, False)), here
+                turn, channel = LineTurn((begin, False), (end, False)), here
             else:
-                turn, channel = Turn((begin, False), (end, True)), here
+                turn, channel = LineTurn((begin, False), (end, True)), here
             self.channels[channel].append(turn)
             found.append((channel, turn))
         return found
@@ -136,7 +136,7 @@ class _Drawing:
     def layout(self) -> Layout:
         tops, firsts = self._heights()
         areas = [self._area(vertex, tops) for vertex in self.ranked.vertices]
-        routes: list[Route] = [Route([])] * len(self.ranked.chains)
+        routes: list[ArrowRoute] = [ArrowRoute([])] * len(self.ranked.chains)
         for chain, way in zip(self.ranked.chains, self.ways, strict=True):
             source, target = areas[chain.vertices[0]], areas[chain.vertices[-1]]
             points = [(way[0][1].begin[0], source.y + source.height)]
@@ -146,7 +146,7 @@ class _Drawing:
                     points += [(turn.begin[0], y), (turn.end[0], y)]
             points.append((way[-1][1].end[0], target.y))
             label = next((areas[n] for n in chain.vertices if self.ranked.vertices[n].kind == "label"), None)
-            routes[chain.arrow] = Route(points, label)
+            routes[chain.arrow] = ArrowRoute(points, label)
         edges = [area.x + area.width for area in areas] + [x + 1 for route in routes for x, _ in route.points]
         return Layout(max(edges, default=0), tops[-1][0], areas[: self.boxes], routes)
 
@@ -174,7 +174,7 @@ class _Drawing:
         return Area(vertex.x, top + (height - vertex.height) // 2, vertex.width, vertex.height)
 
 
-def _aligned(ranked: Ranked, positions: Positions, metrics: Metrics) -> dict[tuple[int, int, bool], int]:
+def _aligned(ranked: Ranked, positions: Positions, metrics: LayoutMetrics) -> dict[tuple[int, int, bool], int]:
     """Where arrows meet boxes, by box, arrow and whether they leave: straight to the other end where that can be."""
     ports: dict[tuple[int, int, bool], int] = {}
     for leaves, table in ((True, positions.leaving), (False, positions.entering)):

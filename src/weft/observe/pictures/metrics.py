@@ -10,7 +10,7 @@ from weft.observe.pictures.ranks import Size, Vertex
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class LayoutMetrics:
     """`label_line`: where in a label of this width its arrow passes.
 
     Across: `gap` between two boxes, `lane` beside a line, `port` between two lines at one box, `corner` between the

@@ -9,8 +9,8 @@ from weft.core.goal.plan import Plan
 from weft.core.goal.plan_text import way_text
 from weft.core.goal.state import GoalState, StepRun
 from weft.core.goal.types import is_any, shown
+from weft.observe.pictures.labels import short
 from weft.observe.pictures.model import Arrow, Box, Mark, Picture, Shape
-from weft.observe.pictures.words import short
 
 GIVEN = ""
 """The box of all that is given."""

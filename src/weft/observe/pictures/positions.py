@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from weft.observe.pictures.metrics import Metrics
+from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.ranks import Chain, Ranked
 
 SWEEPS = 24
@@ -42,7 +42,7 @@ class Hop:
 class Positions:
     """The ports of boxes and the places of all vertices."""
 
-    def __init__(self, ranked: Ranked, metrics: Metrics) -> None:
+    def __init__(self, ranked: Ranked, metrics: LayoutMetrics) -> None:
         self.ranked = ranked
         self.metrics = metrics
         self.leaving: dict[tuple[int, int], float] = {}

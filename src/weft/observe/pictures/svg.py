@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from weft.observe.pictures.layout import Area, Point, Route, lay_out
-from weft.observe.pictures.metrics import Metrics
+from weft.observe.pictures.layout import Area, ArrowRoute, Point, lay_out
+from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.model import Arrow, Box, Mark, Picture, cleaned
 from weft.observe.pictures.ranks import Size
-from weft.observe.pictures.svgstyle import fitted, style, text_width
-from weft.observe.pictures.wrapping import wrapped
+from weft.observe.pictures.svg_style import fitted, style, text_width
+from weft.observe.pictures.text_wrap import wrapped
 
 NAME, DOES, BADGE, LABEL = 13.5, 11.0, 11.0, 11.0
 """Sizes of type."""
@@ -69,9 +69,9 @@ def render_svg(picture: Picture) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _metrics(picture: Picture) -> Metrics:
+def _metrics(picture: Picture) -> LayoutMetrics:
     live = picture.live
-    return Metrics(
+    return LayoutMetrics(
         box=lambda box: _box_size(box, live=live),
         label=_label_size,
         label_line=lambda width: width // 2,
@@ -212,7 +212,7 @@ def _label_size(arrow: Arrow) -> Size:
     return (max(text_width(line, LABEL, mono=True) for line in lines) + 16) | 1, ROW_LABEL * len(lines) + 7
 
 
-def _arrows(picture: Picture, routes: list[Route]) -> Iterator[str]:
+def _arrows(picture: Picture, routes: list[ArrowRoute]) -> Iterator[str]:
     """Lines first and labels on top of all of them; ways that were taken lie above those that were not."""
     pairs = sorted(zip(picture.arrows, routes, strict=True), key=lambda pair: pair[0].taken)
     names = {box.id: box.title or "start" for box in picture.boxes}
@@ -223,7 +223,7 @@ def _arrows(picture: Picture, routes: list[Route]) -> Iterator[str]:
             yield _label(arrow, route.label)
 
 
-def _line(ends: str, arrow: Arrow, route: Route) -> str:
+def _line(ends: str, arrow: Arrow, route: ArrowRoute) -> str:
     x, y = route.points[-1]
     tip = "\n".join(filter(None, (ends, arrow.tip or arrow.label)))
     classes = f"arrow {arrow.kind}{' taken' if arrow.taken else ''}"

@@ -13,7 +13,7 @@ COVERED = 10
 
 
 @dataclass(slots=True)
-class Turn:
+class LineTurn:
     """A line that comes from `begin` and goes to `end`; True: that end is above. `track` counts from above."""
 
     begin: tuple[int, bool]
@@ -36,13 +36,13 @@ class Turn:
         return [x for x, is_above in (self.begin, self.end) if is_above == above]
 
 
-def lay_tracks(turns: list[Turn]) -> int:
+def lay_tracks(turns: list[LineTurn]) -> int:
     """Give every line that turns a track; how many tracks there are."""
     bent = sorted((turn for turn in turns if not turn.is_straight), key=lambda turn: (turn.left, turn.right))
     if len(bent) ** 2 > PAIRS_MAX:
         return _pack(bent)
     above = _preferences(bent)
-    tracks: list[list[Turn]] = []
+    tracks: list[list[LineTurn]] = []
     for index in _in_turn(above):
         turn = bent[index]
         turn.track = 1 + max((bent[other].track for other in above[index]), default=-1)
@@ -54,7 +54,7 @@ def lay_tracks(turns: list[Turn]) -> int:
     return len(tracks)
 
 
-def _pack(bent: list[Turn]) -> int:
+def _pack(bent: list[LineTurn]) -> int:
     """As few tracks as possible, whatever crosses: from the left, each turn on the track that was free first."""
     free: list[tuple[int, int]] = []
     for turn in bent:
@@ -64,7 +64,7 @@ def _pack(bent: list[Turn]) -> int:
     return len(free)
 
 
-def _preferences(bent: list[Turn]) -> list[set[int]]:
+def _preferences(bent: list[LineTurn]) -> list[set[int]]:
     """For each turn, those that are better above it."""
     above: list[set[int]] = [set() for _ in bent]
     for one, first in enumerate(bent):
@@ -80,11 +80,11 @@ def _preferences(bent: list[Turn]) -> list[set[int]]:
     return above
 
 
-def _meet(one: Turn, other: Turn) -> bool:
+def _meet(one: LineTurn, other: LineTurn) -> bool:
     return one.left <= other.right and other.left <= one.right
 
 
-def _cost(upper: Turn, lower: Turn) -> int:
+def _cost(upper: LineTurn, lower: LineTurn) -> int:
     """What it costs to have one turn above another."""
     down, up = upper.ends(above=False), lower.ends(above=True)
     crossings = sum(upper.left < x < upper.right for x in up) + sum(lower.left < x < lower.right for x in down)

@@ -32,7 +32,7 @@ PROGRESS_MAX = 2
 UNREADABLE = "its log cannot be read"
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class RunFilter(msgspec.Struct, frozen=True):
     """Which runs, as it was typed."""
 
     workflow: str | None
@@ -75,7 +75,7 @@ def _moment(since: str, now: int) -> Millis:
         ) from error
 
 
-async def print_runs(wanted: Wanted, *, url: str | None, app: str | None, json: bool) -> None:
+async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, json: bool) -> None:
     """A page of runs, newest first, and the store it comes from."""
     address = url_of(url, app)
     now = SystemClock().now_ms()
@@ -122,7 +122,7 @@ def _print_page(rows: Sequence[tuple[RunRow, str, list[Progress]]], now: int, ad
         out.print(f"[dim]More: the same with --cursor {cursor}[/dim]")
 
 
-def _nothing(wanted: Wanted, address: str, *, is_new: bool) -> str:
+def _nothing(wanted: RunFilter, address: str, *, is_new: bool) -> str:
     if wanted.filtered() and not is_new:
         return f"No such runs. Store: {described(address)}."
     state = "new, empty" if is_new else "empty"

@@ -12,7 +12,7 @@ from weft.cli.activity import Activity, activity_of, note_idle
 from weft.cli.drawing import render_text
 from weft.cli.goal_tree import drawn_facts, drawn_plan
 from weft.cli.output import (
-    Text,
+    SafeText,
     age,
     console,
     document,
@@ -78,7 +78,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         out.print(standing(row, history, now))
         await print_header(out, door, row, history)
         for part in activity.progress:
-            out.print(Text(str(part), style="cyan"))
+            out.print(SafeText(str(part), style="cyan"))
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
         problem = await problem_of(door, row)
         is_whole = problem is None and not children
@@ -88,7 +88,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         elif picture is not None:
             width = out.width if out.is_terminal else PICTURE_WIDTH
             out.print()
-            out.print(Text.from_ansi(render_text(picture, width=width, color=out.is_terminal).rstrip()))
+            out.print(SafeText.from_ansi(render_text(picture, width=width, color=out.is_terminal).rstrip()))
         elif history.current():
             out.print()
             out.print(drawn(history, row.id, now, children=drawings))
@@ -104,7 +104,7 @@ async def _print_goal(out: Console, door: Door, row: RunRow, history: History) -
         if table is not None:
             out.print()
             if heading:
-                out.print(Text(heading, style="dim"))
+                out.print(SafeText(heading, style="dim"))
             out.print(table)
 
 
@@ -118,14 +118,14 @@ async def print_header(out: Console, door: Door, row: RunRow, history: History) 
     parent = await door.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
     if parent is not None:
         facts.append(f"child of {parent.id}")
-    out.print(Text(f"{', '.join(facts)}. Store: {described(door.store.url)}.", style="dim"))
+    out.print(SafeText(f"{', '.join(facts)}. Store: {described(door.store.url)}.", style="dim"))
     given = await _given(door, row, history)
     if given not in (b"null", b"{}"):
-        out.print(Text(f"input   {value(given, chars_max=200)}"))
+        out.print(SafeText(f"input   {value(given, chars_max=200)}"))
     for name, part in sorted(row.attributes.items()):
         if name.startswith("weft."):
             continue
-        out.print(Text(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
+        out.print(SafeText(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
 
 
 async def _given(door: Door, row: RunRow, history: History) -> bytes:
@@ -138,11 +138,11 @@ async def _given(door: Door, row: RunRow, history: History) -> bytes:
         return b"null"
 
 
-def standing(row: RunRow, history: History, now: int) -> Text:
+def standing(row: RunRow, history: History, now: int) -> SafeText:
     """Where it stands: its status, and for how long."""
     began = history.started or row.created_at
     length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age(now - began)}"
-    return Text.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
+    return SafeText.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 
 
 def after_failure(row: RunRow, history: History) -> str:
@@ -162,25 +162,25 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
     problem = await problem_of(door, row)
     if problem is not None:
         if row.status == "cancelled":
-            out.print(Text(f"cancelled. {NOT_UNDONE}", style="yellow"))
-        out.print(Text(problem.message, style="red"))
-        out.print(Text(problem.hint, style="dim"))
+            out.print(SafeText(f"cancelled. {NOT_UNDONE}", style="yellow"))
+        out.print(SafeText(problem.message, style="red"))
+        out.print(SafeText(problem.hint, style="dim"))
     elif history.status == "completed":
         result = pretty(await _result(door, row, history)).replace("\n", "\n  ")
         out.print(lines(f"→ {result}", style="green"))
         _print_not_undone(out, history)
     elif history.status == "failed" and history.failure is not None:
         print_traceback(out, history.failure)
-        out.print(Text(f"failed: {failure_text(history.failure)}", style="red"))
+        out.print(SafeText(f"failed: {failure_text(history.failure)}", style="red"))
         _print_not_undone(out, history)
-        out.print(Text(after_failure(row, history), style="dim"))
+        out.print(SafeText(after_failure(row, history), style="dim"))
     elif history.status == "cancelled":
-        out.print(Text(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
+        out.print(SafeText(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
         _print_not_undone(out, history)
     elif history.held:
-        out.print(Text(history.held, style="red"))
+        out.print(SafeText(history.held, style="red"))
         has_mail = bool(await door.store.log.inbox(row.uid))
-        out.print(Text(hold_hint(row.id, history.held, has_mail=has_mail), style="dim"))
+        out.print(SafeText(hold_hint(row.id, history.held, has_mail=has_mail), style="dim"))
     else:
         failing = [operation.failure for operation in history.open() if operation.failure is not None]
         if failing:
@@ -190,12 +190,12 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         nobody = f"{sentence(why[:1].upper() + why[1:])} " if why else ""
         version = hosting.missing_version
         advice = f"{host_advice(row.workflow, row.style, version)} " if version else ""
-        out.print(Text(f"{nobody}{advice}What it waits for: weft explain {row.id}", style="dim"))
+        out.print(SafeText(f"{nobody}{advice}What it waits for: weft explain {row.id}", style="dim"))
 
 
 def _print_not_undone(out: Console, history: History) -> None:
     if history.not_undone:
-        out.print(Text(f"not undone: {', '.join(history.not_undone)}", style="red"))
+        out.print(SafeText(f"not undone: {', '.join(history.not_undone)}", style="red"))
 
 
 async def _result(door: Door, row: RunRow, history: History) -> bytes:
@@ -279,19 +279,21 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             print_json({"store": door.store.url, **_explained(explanation)})
             return
         out = console()
-        out.print(Text.assemble((explanation.run, "bold"), f" ({explanation.workflow}) is ", status_text(row.status)))
-        out.print(Text(sentence(explanation.summary)))
+        out.print(
+            SafeText.assemble((explanation.run, "bold"), f" ({explanation.workflow}) is ", status_text(row.status))
+        )
+        out.print(SafeText(sentence(explanation.summary)))
         for part in explanation.progress:
-            out.print(Text(str(part), style="cyan"))
+            out.print(SafeText(str(part), style="cyan"))
         now = door.clock.now_ms()
         for item in explanation.waiting:
             since = int(item.since.timestamp() * 1000)
             until = f", until {moment(int(item.until.timestamp() * 1000))}" if item.until is not None else ""
             out.print()
-            out.print(Text.assemble("  ", (item.location, "bold"), f"  {item.what}"))
-            out.print(Text(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
+            out.print(SafeText.assemble("  ", (item.location, "bold"), f"  {item.what}"))
+            out.print(SafeText(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
             if item.unblock:
-                out.print(Text(f"    {item.unblock}", style="cyan"))
+                out.print(SafeText(f"    {item.unblock}", style="cyan"))
         lacks, ran = ("needs", "steps") if explanation.style == "goal" else ("joins", "the way it took")
         for heading, told in (
             (lacks, explanation.joins),
@@ -300,13 +302,13 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
         ):
             if told:
                 out.print()
-                out.print(Text(heading, style="dim"))
+                out.print(SafeText(heading, style="dim"))
                 for line in told:
-                    out.print(Text(f"  {line}"))
+                    out.print(SafeText(f"  {line}"))
         if explanation.hint:
             out.print()
-            out.print(Text(explanation.hint))
-        out.print(Text(f"Store: {described(door.store.url)}.", style="dim"))
+            out.print(SafeText(explanation.hint))
+        out.print(SafeText(f"Store: {described(door.store.url)}.", style="dim"))
 
 
 def _explained(explanation: Explanation) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.output import Text, console, failure_text, iso, moment
+from weft.cli.output import SafeText, console, failure_text, iso, moment
 from weft.cli.place import found
 from weft.core import values
 from weft.core.visible import visible_json
@@ -44,12 +44,12 @@ def event_document(stored: StoredEvent, location: str) -> dict[str, Any]:
     return {"seq": stored.seq, "at": iso(stored.at), "kind": kind, "location": location or None, "data": data}
 
 
-def _line(stored: StoredEvent, location: str) -> Text:
+def _line(stored: StoredEvent, location: str) -> SafeText:
     data = msgspec.json.decode(stored.body)
     kind = data["kind"]
     colour = COLOURS.get(kind.rpartition("_")[2], "")
     details = [f"{name}={_short(name, part)}" for name, part in data.items() if name not in _SAID]
-    return Text.assemble(
+    return SafeText.assemble(
         (f"{stored.seq:>5}  {moment(stored.at)}  ", "dim"),
         (f"{kind:<17}", colour),
         f"  {location}" if location else "",

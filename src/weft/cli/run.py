@@ -16,15 +16,15 @@ from weft.authoring.facts import Facts
 from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow, check_run_id
+from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.arguments import given, pairs, unread
 from weft.cli.entry import say
 from weft.cli.live_run import LiveNotices
-from weft.cli.loading import Loaded, load_app
 from weft.cli.login import login
 from weft.cli.output import goal_outputs, pretty, print_json
 from weft.cli.place import exists, opened, project_settings, url_of
-from weft.cli.planning import known_steps
-from weft.cli.steering import NOBODY, is_taken_up
+from weft.cli.plan import known_steps
+from weft.cli.run_control import NOBODY, is_taken_up
 from weft.core import commands as c
 from weft.core import values
 from weft.core.ids import GOAL, RunId
@@ -36,7 +36,7 @@ from weft.runtime.programs import read_graph
 from weft.runtime.words import Read, by_schema, by_signature, by_type
 
 
-class Wish(msgspec.Struct, frozen=True):
+class RunRequest(msgspec.Struct, frozen=True):
     """What ``weft run`` was asked for: ``[FILE] WORKFLOW [KEY=VALUE]...`` and its options."""
 
     words: Sequence[str]
@@ -62,7 +62,7 @@ def _is_file(word: str) -> bool:
     return Path(word.partition(":")[0]).suffix == ".py"
 
 
-def run_here(wish: Wish, *, url: str | None, json: bool) -> None:
+def run_here(wish: RunRequest, *, url: str | None, json: bool) -> None:
     """What ``app.run`` does, from the command line."""
     file, workflow, words = wish.parts()
     loaded = load_app(file, "weft run")
@@ -148,7 +148,7 @@ async def start_goals(
         await _tell_started(known.door, run_id)
 
 
-def workflow_of(loaded: Loaded, name: str) -> Runnable[Any]:
+def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:
     """A workflow of the app, or the newest graph of this name in its store. Raises UnknownWorkflow."""
     try:
         return loaded.workflow(name)

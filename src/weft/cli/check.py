@@ -10,8 +10,8 @@ import msgspec
 from rich.console import Console
 
 from weft.authoring.referring import unknown_work
-from weft.cli.loading import load_app
-from weft.cli.output import Text, console, print_json
+from weft.cli.app_file import load_app
+from weft.cli.output import SafeText, console, print_json
 from weft.core.counting import counted
 from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw
@@ -59,17 +59,17 @@ def _checked(path: str, surroundings: Surroundings | None) -> Iterator[tuple[str
 
 def _print(out: Console, place: str, one: Checked) -> None:
     size = f"  {counted(one.nodes, 'node')}" if one.nodes else ""
-    outcome = Text(one.outcome, style=OUTCOMES[one.outcome])
-    out.print(Text.assemble((place, "bold"), f"  {one.name}{size}  " if size else "  ", outcome))
+    outcome = SafeText(one.outcome, style=OUTCOMES[one.outcome])
+    out.print(SafeText.assemble((place, "bold"), f"  {one.name}{size}  " if size else "  ", outcome))
     for finding, flaw in _paired(one):
         where = f"{finding.line} " if finding.line else ""
-        head = Text.assemble("  ", (finding.severity, SEVERITIES[finding.severity]), f"  {where}{finding.path}: ")
+        head = SafeText.assemble("  ", (finding.severity, SEVERITIES[finding.severity]), f"  {where}{finding.path}: ")
         head.append(flaw.message if flaw is not None else finding.message)
         out.print(head)
         for move in shortened(flaw.moves) if flaw is not None else ():
-            out.print(Text(f"           {move}", style="dim"))
+            out.print(SafeText(f"           {move}", style="dim"))
         if finding.suggestion:
-            out.print(Text(f"         {finding.suggestion}"))
+            out.print(SafeText(f"         {finding.suggestion}"))
 
 
 def _paired(one: Checked) -> Iterator[tuple[Finding, Flaw | None]]:

@@ -21,7 +21,7 @@ from weft.authoring.runnable import Runnable
 from weft.errors import RunAtImport, UnknownWorkflow, UsageError, WeftError
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedApp(msgspec.Struct, frozen=True):
     """An app, and the file or module as the user named it."""
 
     app: App
@@ -39,7 +39,7 @@ class Loaded(msgspec.Struct, frozen=True):
             ) from None
 
 
-def load_app(target: str, command: str = "a weft command") -> Loaded:
+def load_app(target: str, command: str = "a weft command") -> LoadedApp:
     """The app in ``app.py``, ``app.py:name``, ``shop.app`` or ``shop.app:name``. Raises UsageError, RunAtImport."""
     place, _, name = target.partition(":") if not _is_drive(target) else (target, "", "")
     path = Path(place)
@@ -48,7 +48,7 @@ def load_app(target: str, command: str = "a weft command") -> Loaded:
         raise UsageError(f"There is no file {place}.", hint=f"Files here: {_files_here()}")
     with _importing(place, command):
         module = _import_file(path) if is_file else _import_module(place)
-    return Loaded(_app_in(module, place, name), place)
+    return LoadedApp(_app_in(module, place, name), place)
 
 
 def _is_drive(target: str) -> bool:

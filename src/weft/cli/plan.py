@@ -11,9 +11,9 @@ import msgspec
 from weft.authoring.app import App
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
+from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.entry import say
-from weft.cli.loading import Loaded, load_app
-from weft.cli.output import Text, age, console, iso, lines, print_json, sentence
+from weft.cli.output import SafeText, age, console, iso, lines, print_json, sentence
 from weft.cli.place import described, exists, opened, project_settings, url_of
 from weft.core.counting import counted
 from weft.errors import UnknownStep, UsageError
@@ -28,7 +28,7 @@ from weft.runtime.words import plain
 WITHOUT_APP = "Steps of an app are known only with it: --app FILE"
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownSteps(msgspec.Struct, frozen=True):
     """All steps that a command speaks of: those of the app, if one is named, and those of the store, if it is there."""
 
     group: Group
@@ -42,20 +42,22 @@ class Known(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def known_steps(url: str | None, app: str | None, command: str, *, create: bool = False) -> AsyncIterator[Known]:
+async def known_steps(
+    url: str | None, app: str | None, command: str, *, create: bool = False
+) -> AsyncIterator[KnownSteps]:
     """The app's steps and the store's together, as a host would have them. Raises NameTaken, BadStep."""
     target = app or project_settings().get("app")
-    loaded: Loaded | None = load_app(target, command) if target else None
+    loaded: LoadedApp | None = load_app(target, command) if target else None
     address = url_of(url, app, loaded)
     group: Group = loaded.app if loaded is not None else Group()
     if address.startswith("memory:") or (not create and not exists(address)):
-        yield Known(group, None, address)
+        yield KnownSteps(group, None, address)
         return
     async with opened(address, create=create) as door:
         stored = await StoredCatalogue(door.store.definitions, door.clock).catalogue()
         for fault in group.learn_steps({step: entry.definition for step, entry in stored.entries.items()}):
             raise fault
-        yield Known(group, door, address)
+        yield KnownSteps(group, door, address)
 
 
 def given_facts(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -104,7 +106,7 @@ async def print_plan(
     return 1 if plan.required else 0
 
 
-def _planned(known: Known, goals: Sequence[str], given: Sequence[str]) -> Plan:
+def _planned(known: KnownSteps, goals: Sequence[str], given: Sequence[str]) -> Plan:
     try:
         return known.group.plan(*goals, given=given)
     except UnknownStep as error:
@@ -113,19 +115,19 @@ def _planned(known: Known, goals: Sequence[str], given: Sequence[str]) -> Plan:
         raise UnknownStep(error.message, hint=f"{sentence(error.hint)} {WITHOUT_APP}") from error
 
 
-def _print(plan: Plan, reuse: dict[str, Memo], known: Known) -> None:
+def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
     out = console()
     out.print(lines(str(plan)))
     if reuse and known.door is not None:
         now = known.door.clock.now_ms()
         out.print()
-        out.print(Text("answered from the cache:", style="dim"))
+        out.print(SafeText("answered from the cache:", style="dim"))
         for step, memo in reuse.items():
-            out.print(Text(f"  {step}: as in {memo.run}, {age(now - memo.at)} ago"))
+            out.print(SafeText(f"  {step}: as in {memo.run}, {age(now - memo.at)} ago"))
     out.print(lines(f"\nSteps of {_origin(known)}", style="dim"))
 
 
-def _origin(known: Known) -> str:
+def _origin(known: KnownSteps) -> str:
     if not known.has_app:
         return f"store {described(known.address)}. {WITHOUT_APP}"
     if known.door is None:
@@ -141,7 +143,7 @@ def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
     return dict(body)
 
 
-async def _freeze(plan: Plan, name: str, known: Known) -> None:
+async def _freeze(plan: Plan, name: str, known: KnownSteps) -> None:
     """Keep the plan as a graph in the store, for every process that hosts its steps."""
     if known.door is None:
         raise UsageError(f"{known.address} keeps nothing, so no graph can be stored there.", hint="Name a store: --url")

@@ -11,9 +11,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from weft.cli.activity import Activity, activity_of, forget_idle, note_idle
-from weft.cli.output import Text, age, console, failure_text, moment, status_text, took, value
+from weft.cli.output import SafeText, age, console, failure_text, moment, status_text, took, value
 from weft.cli.place import found
-from weft.cli.showing import print_end, print_header, standing
+from weft.cli.show import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
 from weft.observe.explain import explain
 from weft.observe.history import History, Operation
@@ -36,7 +36,7 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
         history = History()
         await _catch_up(door, row, history)
         # Elsewhere than on a terminal nothing below shows the status again.
-        out.print(Text(row.id, style="bold") if out.is_terminal else standing(row, history, door.clock.now_ms()))
+        out.print(SafeText(row.id, style="bold") if out.is_terminal else standing(row, history, door.clock.now_ms()))
         await print_header(out, door, row, history)
         out.print()
         if out.is_terminal:
@@ -124,7 +124,7 @@ class _Look:
         now = self._door.clock.now_ms()
         # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
         tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
-        text = Text.assemble(status_text(row.status), f"  {_standing(row, history, now, self._found)}")
+        text = SafeText.assemble(status_text(row.status), f"  {_standing(row, history, now, self._found)}")
         text.truncate(out.width - SPINNER_WIDTH, overflow="ellipsis")
         spinner.update(text=text)
         return Group(tree, spinner)
@@ -162,19 +162,19 @@ async def _report(out: Console, door: Door, row: RunRow, history: History) -> No
         was_unhosted = bool(before) and not before.startswith("pending")
         told = "a process hosts it again" if was_unhosted and now.ended_at is None else ""
         if quiet != before and (quiet or told):
-            out.print(Text(f"{moment(door.clock.now_ms())}  {quiet or told}"))
+            out.print(SafeText(f"{moment(door.clock.now_ms())}  {quiet or told}"))
         if history.ended is None:
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _changes(stored: StoredEvent, operation: Operation | None, run_id: str, history: History) -> Iterator[Text]:
+def _changes(stored: StoredEvent, operation: Operation | None, run_id: str, history: History) -> Iterator[SafeText]:
     if operation is not None:
         yield _said(operation, stored.at, run_id)
     elif b'"kind":"run_' in stored.body and history.ended is None:
-        yield Text(f"{moment(stored.at)}  {history.status}{f': {history.held}' if history.held else ''}")
+        yield SafeText(f"{moment(stored.at)}  {history.status}{f': {history.held}' if history.held else ''}")
 
 
-def _said(operation: Operation, at: int, run_id: str) -> Text:
+def _said(operation: Operation, at: int, run_id: str) -> SafeText:
     if operation.status == "open":
         what = waiting(operation, run_id)
     elif operation.failure is not None and operation.status == "failed":
@@ -183,4 +183,4 @@ def _said(operation: Operation, at: int, run_id: str) -> Text:
         result = value(operation.output)
         what = f"{operation.status}{f' in {took(operation.ended - operation.started)}' if operation.ended else ''}"
         what += f": {result}" if result != "null" else ""
-    return Text(f"{moment(at)}  {GLYPHS.get(operation.status, '–')} {operation.location}  {what}")
+    return SafeText(f"{moment(at)}  {GLYPHS.get(operation.status, '–')} {operation.location}  {what}")
