@@ -127,7 +127,7 @@ def test_new_runs_have_places_that_those_read_back_never_take(tmp_path: Path) ->
             await leave_behind(engine.store, await model(app, engine), 100, idle_until=None)
         async with hosted(app, url, settings) as engine:
             assert len(engine.runs.actors) == 20
-            assert engine.recovery.backlog
+            assert engine.claims.backlog
             handle = await app.start("work", {}, id="new")
             row = await engine.store.directory.find(RunId("new"))
             assert row is not None

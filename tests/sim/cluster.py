@@ -279,7 +279,7 @@ class Cluster:
 
     async def _take_new(self, engine: Engine, uid: RunUid) -> None:
         await asyncio.sleep(random.Random(f"calm-{uid}").uniform(0, 6))
-        await engine.recovery.take_new([uid])
+        await engine.claims.claim_new([uid])
 
     async def _message(self, run_id: str, name: str, token: str) -> None:
         self.named[token] = name

@@ -16,9 +16,9 @@ from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.core.run import lifecycle, tasks, timers, undo
 from weft.ports.store import Outcome, StoredEvent
-from weft.runtime import actor, effects, private_loop, recovery, worker
+from weft.runtime import actor, effects, private_loop, worker
 from weft.runtime.draft import Posted
-from weft.runtime.ownership import release
+from weft.runtime.ownership import load, release
 from weft.stores.memory import log
 from weft.stores.memory.content import Content
 
@@ -163,7 +163,7 @@ def claim_without_a_new_epoch() -> Iterator[None]:
 
 @mutant
 def recovery_without_task_lost() -> Iterator[None]:
-    with swap(recovery.Recovery, "_lost_tasks", lambda self, actor: []):
+    with swap(load.Loader, "_lost_tasks", lambda self, actor: []):
         yield
 
 
@@ -284,7 +284,7 @@ def mail_is_taken_whenever_it_is_read() -> Iterator[None]:
 
 @mutant
 def a_key_that_came_by_mail_is_forgotten() -> Iterator[None]:
-    with swap(recovery, "posted_mail", lambda mail: Posted(c.decode(mail.body), mail_id=mail.id)):
+    with swap(load, "posted_mail", lambda mail: Posted(c.decode(mail.body), mail_id=mail.id)):
         yield
 
 
@@ -335,11 +335,11 @@ def set_order_in_the_loop_of_the_code() -> Iterator[None]:
 @mutant
 def facts_in_the_order_of_entries() -> Iterator[None]:
     """Replay tells the code what it recorded in the order in which it asked, not in which it heard."""
-    restore = recovery.Recovery._restore
+    restore = load.Loader._restore
 
     def sorted_facts(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
         restore(self, actor, loaded, died=died)
         actor.machine.state.facts.sort()
 
-    with swap(recovery.Recovery, "_restore", sorted_facts):
+    with swap(load.Loader, "_restore", sorted_facts):
         yield

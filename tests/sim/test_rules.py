@@ -19,7 +19,9 @@ from tests.sim.workflows import app, once, sequence, sleeper
 from weft.core.ids import HostId
 from weft.errors import Unavailable
 from weft.ports.store import Append, Outcome
-from weft.runtime import effects, recovery
+from weft.runtime import effects
+from weft.runtime.ownership import load
+from weft.runtime.ownership import reload as reloading
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 
@@ -82,15 +84,15 @@ class JumpingWorld(SmallWorld):
 
 @contextmanager
 def stale_seq_taken_for_stale_epoch() -> Iterator[None]:
-    reload = recovery.Recovery.reload
+    reload = reloading.Reloader.reload
 
     async def dropping(self: Any, actor: Any, draft: Any, outcome: Outcome | None) -> None:
         if outcome is Outcome.STALE_SEQ:
-            self._engine.runs.remove(actor)
+            self._runs.remove(actor)
         else:
             await reload(self, actor, draft, outcome)
 
-    with swap(recovery.Recovery, "reload", dropping):
+    with swap(reloading.Reloader, "reload", dropping):
         yield
 
 
@@ -171,13 +173,13 @@ class TakeoverWorld(SmallWorld):
 
 @contextmanager
 def a_second_reading_forgets_that_the_owner_died() -> Iterator[None]:
-    restore = recovery.Recovery._restore
+    restore = load.Loader._restore
 
     def forgetful(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
         restore(self, actor, loaded, died=died)
         actor.died = False
 
-    with swap(recovery.Recovery, "_restore", forgetful):
+    with swap(load.Loader, "_restore", forgetful):
         yield
 
 

@@ -58,7 +58,7 @@ class Notices:
             due = f"starts at {_moment(row.wake_at)}" if later else "begins now"
             self.say(f"{run_id} was started before and is pending; it {due}")
             return
-        again = engine.recovery.performed_again(row.uid)
+        again = engine.loader.performed_again(row.uid)
         note = f"; {', '.join(again)} had no result, so it is performed again" if again else ""
         if row.status == "paused":
             note += f"; it is paused: weft resume {run_id}"

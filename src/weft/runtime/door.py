@@ -307,7 +307,7 @@ class Door:
         """Take a run up. Who asked for it may give up; a run that is claimed is read to the end all the same."""
         task = self._claiming.get(row.uid)
         if task is None:
-            task = self._claiming[row.uid] = engine.background.spawn(engine.recovery.take([row]), may_fail=True)
+            task = self._claiming[row.uid] = engine.background.spawn(engine.claims.claim([row]), may_fail=True)
             task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
         await asyncio.shield(task)
 

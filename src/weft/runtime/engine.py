@@ -2,7 +2,7 @@
 come.
 
 ``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and what a durable
-event asks of the world goes out from here. What another part does is in its own file: recovery loads runs, and the
+event asks of the world goes out from here. What another part does is in its own file: ownership loads runs, and the
 duties look after time, mail and memory.
 """
 
@@ -24,7 +24,7 @@ from weft.errors import (
     WeftError,
 )
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import NewRun, Outcome, Store, StoredEvent
+from weft.ports.store import NewRun, Store, StoredEvent
 from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
@@ -35,7 +35,7 @@ from weft.runtime.commit import GroupWriter
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import Delivery
-from weft.runtime.draft import Draft, Posted
+from weft.runtime.draft import Posted
 from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.duties.mail import MailDuty
@@ -47,10 +47,14 @@ from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher
 from weft.runtime.library import Library
 from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.ownership.claim import Claims
 from weft.runtime.ownership.confirm import TaskGuard
+from weft.runtime.ownership.faults import Faults
+from weft.runtime.ownership.load import Loader
 from weft.runtime.ownership.release import Releaser
+from weft.runtime.ownership.reload import Reloader
+from weft.runtime.pending import resolve_name
 from weft.runtime.programs import new_machine
-from weft.runtime.recovery import Recovery
 from weft.runtime.replies import resolve, taken
 from weft.runtime.retries import StoreRetries
 from weft.runtime.run_ports import RunPorts
@@ -131,7 +135,7 @@ class Engine:
             world.store.hosts, self.host, self.clock, self.worker, settings=world.settings, failed=self.status.fail
         )
         self.shared = self._shared_tasks()
-        self.recovery = Recovery(self)
+        self.faults = Faults(self.runs, world.store.log, self.worker, self.retry_until_available)
         self.trees = Trees(
             self.runs, world.store.directory, self.background, self.retry_until_available, world.settings
         )
@@ -140,11 +144,14 @@ class Engine:
         self._about = world.about
         self.commits = CommitFeed()
         self.delivery = self._delivery()
+        self.loader = self._loader()
+        self.reloader = self._reloader()
+        self.claims = self._claims()
         self.effects = self._dispatcher()
         self.releaser = self._releaser()
         self.mail_duty = self._mail_duty()
         self.duties = self._scheduler()
-        self.fetcher = Fetcher(self.values, world.executor, self.background, self.runs, self.recovery.set_aside)
+        self.fetcher = Fetcher(self.values, world.executor, self.background, self.runs, self.faults.set_aside)
         self.ports = self._run_ports()
 
     def _library(self) -> Library:
@@ -170,8 +177,64 @@ class Engine:
             wakeups=self.wakeups,
             background=self.background,
             retry=self.retry_until_available,
-            reload=lambda actor: self.recovery.reload(actor, actor.flying, None),
+            reload=lambda actor: self.reloader.reload(actor, actor.flying, None),
             spill_seconds=self.settings.spill_seconds,
+        )
+
+    def _loader(self) -> Loader:
+        return Loader(
+            self.store,
+            self.host,
+            self.runs,
+            new_machine=self.machine,
+            new_actor=lambda *args: Actor(self.ports, *args),
+            resolve=lambda row: resolve_name(self.catalogue, self.library, row),
+            values=self.values,
+            worker=self.worker,
+            shared=self.shared,
+            trees=self.trees,
+            delivery=self.delivery,
+            background=self.background,
+            faults=self.faults,
+            retry=self.retry_until_available,
+            on_loaded=lambda: self.mail_duty.on_loaded(),  # noqa: PLW0108 - it is built later
+        )
+
+    def _reloader(self) -> Reloader:
+        return Reloader(
+            self.store,
+            self.host,
+            self.runs,
+            self.loader,
+            status=self.status,
+            worker=self.worker,
+            timers=self.timers,
+            delivery=self.delivery,
+            background=self.background,
+            wakeups=self.wakeups,
+            complaints=self.complaints,
+            faults=self.faults,
+            retry=self.retry_until_available,
+            adopt=self.adopt,
+            begin=lambda start, uid: self.begin(start, uid=uid),
+            trouble=self.committer.trouble,
+        )
+
+    def _claims(self) -> Claims:
+        return Claims(
+            self.store,
+            self.host,
+            self.runs,
+            self.loader,
+            catalogue=self.catalogue,
+            clock=self.clock,
+            status=self.status,
+            shared=self.shared,
+            turns=self.turns,
+            newborn=self.newborn,
+            background=self.background,
+            retry=self.retry_until_available,
+            reload=self.reloader.reload,
         )
 
     def _dispatcher(self) -> Dispatcher:
@@ -187,7 +250,7 @@ class Engine:
             trees=self.trees,
             delivery=self.delivery,
             background=self.background,
-            read_mail=lambda actor: self.retry_until_available(partial(self.recovery.read_mail, actor)),
+            read_mail=lambda actor: self.retry_until_available(partial(self.loader.read_mail, actor)),
         )
 
     def _releaser(self) -> Releaser:
@@ -200,9 +263,9 @@ class Engine:
             timers=self.timers,
             delivery=self.delivery,
             background=self.background,
-            reload=lambda actor, outcome: self.recovery.reload(actor, None, outcome),
-            read_mail=lambda actor: self.retry_until_available(partial(self.recovery.read_mail, actor)),
-            on_released=self.recovery.on_released,
+            reload=lambda actor, outcome: self.reloader.reload(actor, None, outcome),
+            read_mail=lambda actor: self.retry_until_available(partial(self.loader.read_mail, actor)),
+            on_released=self.claims.on_released,
         )
 
     def _mail_duty(self) -> MailDuty:
@@ -213,9 +276,9 @@ class Engine:
             self.wakeups,
             turns=self.turns,
             newborn=self.newborn,
-            is_claiming=self.recovery.is_taking,
-            load=self.take_up,
-            read_mail=self.recovery.read_mail,
+            is_claiming=self.claims.is_claiming,
+            load=self.loader.load,
+            read_mail=self.loader.read_mail,
         )
 
     def _newborn(self) -> Newborn:
@@ -226,7 +289,7 @@ class Engine:
             self.wakeups,
             turns=self.turns,
             uncommitted=lambda: self.committer.waiting,
-            load=self.take_up,
+            load=lambda uid: self.loader.load(uid),  # noqa: PLW0108 - it is built later
         )
 
     def _delivery(self) -> Delivery:
@@ -258,7 +321,7 @@ class Engine:
             self.clock,
             self.wakeups,
             idle_seconds=self.settings.idle_seconds,
-            wanted=lambda: self.recovery.backlog + len(self.newborn.waiting),
+            wanted=lambda: self.claims.backlog + len(self.newborn.waiting),
         )
         parts = Parts(
             mail=self.mail_duty,
@@ -266,11 +329,11 @@ class Engine:
             release=release,
             tasks=TasksDuty(self.shared),
             renew_tasks=self.shared.renew,
-            reconcile=self.recovery.reconcile,
+            reconcile=self.claims.reconcile,
             learn_graphs=self.library.refresh,
             learn_steps=self.steps.refresh,
-            scan=self.recovery.scan,
-            is_run_due=self.recovery.is_run_due,
+            scan=self.claims.scan,
+            is_run_due=self.claims.is_run_due,
             check_health=self.steps.begin_round,
         )
         return Scheduler(
@@ -285,7 +348,7 @@ class Engine:
 
     def _pause(self) -> float:
         """Return the seconds until the next round of duties: a poll, or the time of a run that nobody has."""
-        poll, wake_at = self.settings.poll_seconds, self.recovery.wake_at
+        poll, wake_at = self.settings.poll_seconds, self.claims.wake_at
         # Not at once for a run that was due and could not be claimed: there is no room, or another host claims it.
         return poll if wake_at is None else min(poll, max(WAKE_SECONDS_MIN, (wake_at - self.clock.now_ms()) / 1000))
 
@@ -313,9 +376,9 @@ class Engine:
             publish=self.commits.publish,
             answered=self.worker.answered,
             emit=self.streams.emit,
-            on_refused=self.on_refused,
-            on_unknown=self.on_unknown,
-            set_aside=self.recovery.set_aside,
+            on_refused=self.reloader.on_refused,
+            on_unknown=self.reloader.on_unknown,
+            set_aside=self.faults.set_aside,
         )
 
     def _on_due(self, uid: RunUid, entry: EntryId) -> None:
@@ -357,7 +420,7 @@ class Engine:
         await self.steps.start()
         await self.retry_until_available(self.library.refresh)
         await self.shared.refresh()
-        await self.recovery.scan()
+        await self.claims.scan()
         self.duties.start()
 
     async def stop(self) -> None:
@@ -473,37 +536,3 @@ class Engine:
             self.newborn.add(child.uid)
         else:
             self.wakeups.wake(RUNS)
-
-    async def take_up(self, uid: RunUid) -> None:
-        """A run that is ours by the store and not in memory: a new child, or one whose claim was not answered."""
-        row = await self.retry_until_available(lambda: self.store.directory.row(uid))
-        if row is not None and row.owner == self.host and row.ended_at is None and uid not in self.runs.actors:
-            await self.recovery.go_on(row, died=row.seq > 0)
-
-    # --- when a commit did not go through -------------------------------------------------------------------------
-
-    def on_refused(self, actor: Actor, draft: Draft, outcome: Outcome) -> None:
-        if outcome is Outcome.ID_TAKEN:
-            self.background.spawn(self._refuse_start(actor, draft), actor)
-            return
-        self.background.spawn(self.recovery.reload(actor, draft, outcome))
-
-    def on_unknown(self, actor: Actor, draft: Draft, error: Exception, guilty: bool) -> None:  # noqa: FBT001
-        if guilty:
-            self.background.spawn(self.recovery.set_aside(actor, error))
-        else:
-            self.background.spawn(self.recovery.reload(actor, draft, None))
-
-    async def _refuse_start(self, actor: Actor, draft: Draft) -> None:
-        """The id belongs to another run, or to this very one.
-
-        Then it is our own earlier start, whose answer was lost.
-        """
-        row = await self.retry_until_available(lambda: self.store.directory.row(actor.uid))
-        if row is not None:
-            await self.recovery.reload(actor, draft, None)
-            return
-        self.runs.remove(actor)
-        for posted in actor.leave_behind():
-            if posted.reply is not None:
-                posted.reply(taken(actor.id))

@@ -17,19 +17,19 @@ from weft.core.ids import HostId, Millis, RunUid, Seq
 from weft.core.run import lifecycle, messages
 from weft.core.run.state import FOLD
 from weft.ports.store import Append, KeyRow, Mail, Outcome, RunRow, StoredEvent
-from weft.runtime.catalogue import Callee
+from weft.runtime.catalogue import Callee, Catalogue
+from weft.runtime.library import Library
 
 if TYPE_CHECKING:
     from weft.runtime.door import Door
-    from weft.runtime.engine import Engine
 
 
-async def resolve(engine: Engine, row: RunRow) -> Callee | None:
-    """What the name of a workflow means on this host: what its app registers, or the newest graph of the store."""
-    found = engine.catalogue.resolve(row.workflow, row.version)
+async def resolve_name(catalogue: Catalogue, library: Library, row: RunRow) -> Callee | None:
+    """Return what the name of a workflow means here: what the app registers, or the newest graph of the store."""
+    found = catalogue.resolve(row.workflow, row.version)
     if found is not None or row.version:
         return found
-    version = await engine.library.newest(row.workflow)
+    version = await library.newest(row.workflow)
     return Callee(version, "graph") if version is not None else None
 
 

@@ -51,7 +51,7 @@ def _since(engine: Engine, flight: Flight) -> int:
 
 
 async def _waiting_for_room(engine: Engine) -> int:
-    if not engine.recovery.backlog and not engine.runs.is_full():
+    if not engine.claims.backlog and not engine.runs.is_full():
         return 0
     now = engine.clock.now_ms()
     rows = await engine.store.directory.claimable(engine.catalogue.programs(), dead=(), now=now, limit=1)

@@ -59,7 +59,7 @@ class Burst:
                     await asyncio.sleep(CALM_SECONDS)
                     continue
                 uids = [self._held.popleft()[1] for _ in range(min(RUNS_PER_ROUND, len(self._held)))]
-                await engine.recovery.take_new(uids)
+                await engine.claims.claim_new(uids)
                 await asyncio.sleep(0)
         finally:
             self._waiting = False

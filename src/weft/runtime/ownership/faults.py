@@ -1,0 +1,45 @@
+"""Set a run aside that cannot be written or read: it stands still for a person, and no other is disturbed."""
+
+from __future__ import annotations
+
+import logging
+
+from weft.core.ids import RunUid
+from weft.errors import Corrupt, WeftError
+from weft.ports.store import RunLog
+from weft.runtime.actor import Actor
+from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.runs import RunTable
+from weft.runtime.worker import Worker
+from weft.steps.failures import text_of
+
+log = logging.getLogger("weft")
+
+HELD = "held"
+"""The status of a run that stands still until somebody looks after it."""
+
+
+class Faults:
+    """Marks runs that cannot continue."""
+
+    def __init__(self, runs: RunTable, log: RunLog, worker: Worker, retry: RetryUntilAvailable) -> None:
+        self._runs = runs
+        self._log = log
+        self._worker = worker
+        self._retry_until_available = retry
+
+    async def mark(self, uid: RunUid, run_id: str, reason: str) -> None:
+        """Note on the row of a run why it cannot continue."""
+        log.error("weft: %s is set aside: %s", run_id, reason)
+        await self._retry_until_available(lambda: self._log.mark_fault(uid, reason, status=HELD))
+
+    async def set_aside(self, actor: Actor, error: BaseException) -> None:
+        """Take a run out of memory that cannot continue, and answer everybody who waits for it."""
+        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot go on: {text_of(error)}.")
+        pending = actor.unanswered()
+        self._runs.remove(actor)
+        self._worker.stop_all(actor.uid)
+        await self.mark(actor.uid, actor.id, reason.message)
+        for posted in pending:
+            if posted.reply is not None:
+                posted.reply(reason)

@@ -1,0 +1,215 @@
+"""Load runs that this host owns: after a claim, after a start, after a commit with an unknown outcome.
+
+The log says what is true. What was open when the last owner died is derived from it, and commands that the log does not
+contain are offered again. Rules: docs/internals/engine.md#rule-3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.decider import Machine
+from weft.core.effects import PerformTask
+from weft.core.ids import EntryId, HostId, RunUid, Seq
+from weft.core.run.state import FOLD
+from weft.errors import Corrupt, StoreError
+from weft.ports.boundary import boundary
+from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, RunRow, Store
+from weft.runtime.actor import Actor
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.catalogue import Callee
+from weft.runtime.delivery import Delivery
+from weft.runtime.draft import Posted
+from weft.runtime.ownership.faults import Faults
+from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.runs import RunTable
+from weft.runtime.shared import SharedTasks
+from weft.runtime.shown import call_shown
+from weft.runtime.trees import Trees
+from weft.runtime.values import ValueStore
+from weft.runtime.worker import Worker
+
+
+class Loader:
+    """Takes runs into memory."""
+
+    def __init__(
+        self,
+        store: Store,
+        host: HostId,
+        runs: RunTable,
+        *,
+        new_machine: Callable[..., Machine],
+        new_actor: Callable[..., Actor],
+        resolve: Callable[[RunRow], Awaitable[Callee | None]],
+        values: ValueStore,
+        worker: Worker,
+        shared: SharedTasks,
+        trees: Trees,
+        delivery: Delivery,
+        background: BackgroundTasks,
+        faults: Faults,
+        retry: RetryUntilAvailable,
+        on_loaded: Callable[[], None],
+    ) -> None:
+        """``resolve``: what the name of a workflow means here, for a run that was started by name."""
+        self._log = store.log
+        self._directory = store.directory
+        self._tasks = store.tasks
+        self._host = host
+        self._runs = runs
+        self._new_machine = new_machine
+        self._new_actor = new_actor
+        self._resolve = resolve
+        self._values = values
+        self._worker = worker
+        self._shared = shared
+        self._trees = trees
+        self._delivery = delivery
+        self._background = background
+        self._faults = faults
+        self._retry_until_available = retry
+        self._on_loaded = on_loaded
+        self._again: dict[RunUid, list[str]] = {}
+
+    async def load(self, uid: RunUid) -> None:
+        """Load a run that is ours by the store and not in memory: a new child, or one whose claim got no answer."""
+        row = await self._retry_until_available(lambda: self._directory.row(uid))
+        if row is not None and row.owner == self._host and row.ended_at is None and uid not in self._runs.actors:
+            await self.load_run(row, died=row.seq > 0)
+
+    async def load_run(self, row: RunRow, *, died: bool, pending: Sequence[Posted] = ()) -> Actor | None:
+        """Load a run that is ours and let it continue. ``died``: its tasks were in the hands of a host that is gone."""
+        callee = await self._resolve(row) if not row.style else None
+        style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
+        try:
+            machine = self._new_machine(style, row.workflow, version, row.uid)
+        except Corrupt as error:
+            await self._faults.mark(row.uid, row.id, error.message)
+            return None
+        actor = self._new_actor(row.uid, row.id, row.epoch, machine)
+        actor.callee = callee
+        actor.pending = row.status == PENDING
+        self._runs.add(actor)
+        actor.mailbox.extend(pending)
+        # Before the log: an answer that comes between the two is then in the inbox, and never in neither.
+        rows = await self._retry_until_available(lambda: self._tasks.rows(row.uid)) if row.seq else ()
+        try:
+            loaded = await self._retry_until_available(lambda: self._log.load(row.uid, fold=FOLD))
+            if loaded is not None and (loaded.row.epoch, loaded.row.owner) == (row.epoch, self._host):
+                if not row.style:
+                    await self._fetch_input(actor, loaded)
+                if not row.seq and row.parent is not None:
+                    actor.cut_off = await self._is_cut_off(loaded)
+                boundary("recovery.loaded")
+                for offer in rows:
+                    self._shared.know(offer)
+                self._restore(actor, loaded, died=died)
+                return actor
+        except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, Corrupt):
+                raise
+            # Whatever it is, it concerns this run only.
+            await self._faults.set_aside(actor, error)
+            return None
+        # Another host claimed it between our claim and the load.
+        self._runs.remove(actor)
+        for posted in actor.leave_behind():
+            self._background.spawn(self._delivery.deliver(row.uid, posted))
+        return None
+
+    async def _is_cut_off(self, loaded: Loaded) -> bool:
+        """Whether this is the start of a run below a root that is cancelled or rolls back."""
+        starts = (c.decode(mail.body) for mail in loaded.inbox if mail.id == START_MAIL)
+        roots = [start.root for start in starts if isinstance(start, c.StartRun) and start.root]
+        return any([await self._trees.is_stopped(root) for root in roots])
+
+    async def _fetch_input(self, actor: Actor, loaded: Loaded) -> None:
+        """Nobody has checked the input of a run that was started by name: its first decision needs it."""
+        for mail in loaded.inbox:
+            command = c.decode(mail.body)
+            raw = bytes(command.input) if isinstance(command, c.StartRun) else b""
+            if values.is_ref(raw):
+                actor.fetched[values.parse_ref(raw).digest] = await self._values.load(raw)
+
+    def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
+        machine = actor.machine
+        if loaded.snapshot is not None:
+            row = loaded.row
+            body = loaded.snapshot.body
+            machine = self._new_machine(row.style, row.workflow, row.version, actor.uid, body)
+        for stored in loaded.events:
+            machine.evolve(e.decode(stored.body), at=stored.at)
+            actor.tail_bytes += len(stored.body)
+        actor.machine = machine
+        self._trees.loaded(machine.state)
+        actor.committed_seq = Seq(machine.state.seq)
+        actor.mail_taken = loaded.row.mail - len(loaded.inbox)
+        actor.idle_until = loaded.row.idle_until
+        actor.died = died
+        actor.begin_turn()
+        lost = self._lost_tasks(actor) if died else []
+        open_effects = [
+            effect
+            for effect in machine.outstanding()
+            if not isinstance(effect, PerformTask)
+            or not (effect.task in lost or self._shared.has(actor.uid, effect.task, effect.attempt, effect.delivery))
+        ]
+        for number in lost:
+            task = machine.state.tasks[number]
+            actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
+            self._again.setdefault(actor.uid, []).append(call_shown(task.step, bytes(task.input)))
+        # Mail was accepted before anything that was posted here and is not in the log.
+        posted = [one for one in actor.mailbox if not one.abandoned]
+        actor.mailbox.clear()
+        for mail in loaded.inbox:
+            actor.post(posted_mail(mail))
+        actor.mailbox.extend(posted)
+        # The code hears its past from a callback of the loop: its private loop may not be pumped inside a task.
+        asyncio.get_running_loop().call_soon(self._continue, actor, open_effects)
+
+    def _continue(self, actor: Actor, open_effects: Sequence[object]) -> None:
+        if not self._runs.is_current(actor):
+            return
+        actor.ready = True
+        self._on_loaded()
+        actor.go_on(after_mail=True)
+        actor.schedule()
+        for effect in open_effects:
+            if not isinstance(effect, PerformTask) or actor.is_open(effect):
+                actor.ports.apply_effect(actor, effect)  # type: ignore[arg-type]
+
+    def performed_again(self, uid: RunUid) -> list[str]:
+        """Return the calls of this run that had no result when it was loaded."""
+        return self._again.pop(uid, [])
+
+    def _lost_tasks(self, actor: Actor) -> list[int]:
+        """Tasks that had been handed out and are in nobody's hands now."""
+        now = actor.now_ms
+        return [
+            number
+            for number, task in actor.machine.state.tasks.items()
+            # By its owner's clock a retry may have begun that is still to come by ours; an undo must know.
+            if (task.due <= now or task.undo is not None)
+            and not self._worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
+            and not self._shared.has(actor.uid, number, task.attempt, task.delivery)
+        ]
+
+    async def read_mail(self, actor: Actor) -> None:
+        """Put what waits in the inbox of a run into its mailbox. If it cannot be read, the run is set aside."""
+        try:
+            for mail in await self._log.inbox(actor.uid):
+                if actor.ready:
+                    actor.post(posted_mail(mail))
+        except Corrupt as error:
+            await self._faults.set_aside(actor, error)
+
+
+def posted_mail(mail: Mail) -> Posted:
+    """Return a piece of mail as a command."""
+    key = KeyRow(mail.key, mail.digest, Seq(0)) if mail.key is not None else None
+    return Posted(c.decode(mail.body), mail_id=mail.id, key=key)

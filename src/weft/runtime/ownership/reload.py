@@ -1,0 +1,202 @@
+"""Reload runs whose memory may be wrong: a commit was refused, or nobody knows whether it went through.
+
+The run is claimed again, which also fences the commit that was lost; then it is loaded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from weft.core import commands as c
+from weft.core.ids import HostId, RunUid
+from weft.errors import KeyReused, StoreError, WeftError
+from weft.ports.store import NewRun, Outcome, Store
+from weft.runtime.actor import Actor
+from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.complaints import Complaints
+from weft.runtime.delivery import Delivery
+from weft.runtime.draft import Draft, Posted
+from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
+from weft.runtime.ownership.faults import Faults
+from weft.runtime.ownership.load import Loader
+from weft.runtime.replies import taken
+from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.runs import RunTable
+from weft.runtime.status import HostStatus
+from weft.runtime.timers import Timers
+from weft.runtime.worker import Worker
+
+log = logging.getLogger("weft")
+
+PAUSE_SECONDS_FIRST = 0.1
+PAUSE_SECONDS_MAX = 2.0
+
+
+class Reloader:
+    """Throws the memory of a run away and loads it again."""
+
+    def __init__(
+        self,
+        store: Store,
+        host: HostId,
+        runs: RunTable,
+        loader: Loader,
+        *,
+        status: HostStatus,
+        worker: Worker,
+        timers: Timers,
+        delivery: Delivery,
+        background: BackgroundTasks,
+        wakeups: Wakeups,
+        complaints: Complaints,
+        faults: Faults,
+        retry: RetryUntilAvailable,
+        adopt: Callable[[NewRun], None],
+        begin: Callable[[c.StartRun, RunUid], Awaitable[object]],
+        trouble: Callable[[], StoreError | None],
+    ) -> None:
+        """``begin`` starts a run that was never created. ``trouble``: why nothing can be written now."""
+        self._log = store.log
+        self._directory = store.directory
+        self._host = host
+        self._runs = runs
+        self._loader = loader
+        self._status = status
+        self._worker = worker
+        self._timers = timers
+        self._delivery = delivery
+        self._background = background
+        self._wakeups = wakeups
+        self._complaints = complaints
+        self._faults = faults
+        self._retry_until_available = retry
+        self._adopt = adopt
+        self._begin = begin
+        self._trouble = trouble
+
+    def on_refused(self, actor: Actor, draft: Draft, outcome: Outcome) -> None:
+        """Handle an append that the store refused."""
+        if outcome is Outcome.ID_TAKEN:
+            self._background.spawn(self._refuse_start(actor, draft), actor)
+            return
+        self._background.spawn(self.reload(actor, draft, outcome))
+
+    def on_unknown(self, actor: Actor, draft: Draft, error: Exception, guilty: bool) -> None:  # noqa: FBT001
+        """Handle an append that may be in the log. ``guilty``: the store named its data as the reason."""
+        if guilty:
+            self._background.spawn(self._faults.set_aside(actor, error))
+        else:
+            self._background.spawn(self.reload(actor, draft, None))
+
+    async def _refuse_start(self, actor: Actor, draft: Draft) -> None:
+        """The id belongs to another run, or to this very one: then our own earlier start got no answer."""
+        row = await self._retry_until_available(lambda: self._directory.row(actor.uid))
+        if row is not None:
+            await self.reload(actor, draft, None)
+            return
+        self._runs.remove(actor)
+        for posted in actor.leave_behind():
+            if posted.reply is not None:
+                posted.reply(taken(actor.id))
+
+    async def reload(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> None:
+        """Throw the run's memory away, read it again, and offer what the log does not contain. ``None``: unknown."""
+        if actor.reloading:
+            return
+        actor.reloading = True
+        self._timers.disarm_run(actor.uid)
+        actor.close()
+        self._worker.stop_after(actor.uid, actor.committed_seq)
+        pause = PAUSE_SECONDS_FIRST
+        while self._status.running:
+            try:
+                if await self._read_again(actor, draft, outcome):
+                    return
+            except StoreError as error:
+                self._complaints.say("weft: %s cannot be read again yet: %s", actor.id, error)
+            except Exception:
+                # Whatever it was: a run that is not read again would stand still for ever.
+                log.exception("weft: %s could not be read again", actor.id)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    async def _read_again(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> bool:
+        row = await self._directory.row(actor.uid)
+        if row is None:
+            return self._start_again(actor)
+        if (
+            outcome is not Outcome.STALE_EPOCH
+            and outcome is not Outcome.MAIL_WAITING
+            and outcome is not Outcome.KEY_TAKEN
+        ):
+            claimed = await self._log.claim([actor.uid], self._host, expected={actor.uid: actor.epoch})
+            row = claimed[0] if claimed else await self._directory.row(actor.uid)
+        if row is None:
+            return True
+        if outcome is Outcome.KEY_TAKEN and draft is not None:
+            await self._answer_known_keys(draft)
+        if draft is not None and await self._is_applied(draft):
+            self._answer_applied(actor, draft)
+        self._runs.remove(actor)
+        pending = actor.leave_behind()
+        if row.owner != self._host:
+            for posted in pending:
+                self._background.spawn(self._delivery.deliver(row.uid, posted))
+            return True
+        await self._loader.load_run(row, died=actor.died, pending=pending)
+        return True
+
+    def _answer_applied(self, actor: Actor, draft: Draft) -> None:
+        """It was durable after all. What it asks of the world is outstanding, except for what lives in other runs."""
+        actor.flying = None
+        actor.answer(draft)
+        for child in draft.children:
+            self._adopt(child)
+        if draft.mail:
+            self._wakeups.wake(MAIL, RUNS)
+
+    def _start_again(self, actor: Actor) -> bool:
+        """The run was never made: nothing of it exists, so its start is offered again."""
+        pending = actor.unanswered()
+        self._runs.remove(actor)
+        start = next((posted for posted in pending if isinstance(posted.command, c.StartRun)), None)
+        if start is None or not isinstance(start.command, c.StartRun) or start.abandoned:
+            return True
+        trouble = self._trouble()
+        if trouble is not None and start.reply is not None:
+            start.reply(trouble)
+            return True
+        self._background.spawn(self._begin_again(start, start.command, actor.uid))
+        return True
+
+    async def _begin_again(self, posted: Posted, start: c.StartRun, uid: RunUid) -> None:
+        try:
+            await self._begin(start, uid)
+        except WeftError as error:
+            if posted.reply is not None:
+                posted.reply(error)
+            return
+        if posted.reply is not None:
+            posted.reply(None)
+
+    async def _answer_known_keys(self, draft: Draft) -> None:
+        """Another process sent under the same key meanwhile: that command was first, and this one is its echo."""
+        for posted in list(draft.posted):
+            if posted.key is None:
+                continue
+            known = await self._directory.key(draft.uid, posted.key.key)
+            if known is None:
+                continue
+            draft.posted.remove(posted)
+            if posted.reply is not None:
+                reused = KeyReused(f'The key "{known.key}" was used for another command.')
+                posted.reply(None if known.digest == posted.key.digest else reused)
+
+    async def _is_applied(self, draft: Draft) -> bool:
+        """Whether the log holds this very append."""
+        if not draft.events:
+            return False
+        found = await self._log.events(draft.uid, after=draft.base, limit=1)
+        return bool(found) and found[0].body == draft.events[0].body and found[0].at == draft.events[0].at
