@@ -21,7 +21,7 @@ def test_a_run_that_cannot_be_decided_stops_and_no_other_does() -> None:
         engine = app.door.engine
         assert engine is not None
         actor = next(actor for actor in engine.runs.actors.values() if actor.id == "hurt")
-        actor.machine.graph = None  # type: ignore[attr-defined]
+        actor.machine.style.graph = None  # type: ignore[attr-defined]
         actor.post(Posted(c.FireTimer(EntryId(next(iter(actor.machine.state.timers))))))
 
     world.perform(hurt)
