@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.cli.app_file import load_app
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.output import SafeText, console, print_json, print_table
 from weft.cli.place import described, opened, project_settings, url_of
 from weft.cli.plan import WITHOUT_APP, KnownSteps, known_steps

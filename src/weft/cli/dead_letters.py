@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.output import SafeText, console, document, failure_text, iso, moment, print_json, print_table, value
 from weft.cli.place import described, found, opened, url_of
 from weft.core import commands as c

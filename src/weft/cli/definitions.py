@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.output import console, iso, moment, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.errors import UsageError

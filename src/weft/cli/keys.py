@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.output import console, iso, moment, print_json, print_table
 from weft.cli.place import described, exists, opened, url_of
 from weft.core.durations import duration_ms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.errors import UsageError
 from weft.extras import require

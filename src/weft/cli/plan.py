@@ -12,7 +12,7 @@ from weft.authoring.app import App
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.cli.app_file import LoadedApp, load_app
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.output import SafeText, age, console, iso, lines, print_json, sentence
 from weft.cli.place import described, exists, opened, project_settings, url_of
 from weft.core.counting import counted

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.output import console, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.core.durations import duration_ms, format_ms

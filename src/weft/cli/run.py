@@ -18,9 +18,9 @@ from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow, check_run_id
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.arguments import given, pairs, unread
-from weft.cli.entry import say
 from weft.cli.live_run import LiveNotices
 from weft.cli.login import login
+from weft.cli.messages import say
 from weft.cli.output import goal_outputs, pretty, print_json
 from weft.cli.place import exists, opened, project_settings, url_of
 from weft.cli.plan import known_steps

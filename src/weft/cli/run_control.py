@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from weft.authoring.handles import Handle
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.place import found
 from weft.core.ids import RunId
 from weft.observe.sentences import force_hint

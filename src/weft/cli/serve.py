@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weft.authoring.app import App, cancelled_by_others
 from weft.authoring.serving import QueueCatalogue, WorkerCatalogue
 from weft.cli.app_file import load_app
-from weft.cli.entry import say
+from weft.cli.messages import say
 from weft.cli.place import project_settings
 from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
