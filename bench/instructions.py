@@ -47,9 +47,10 @@ SLOWER = 50
 RUN = f"""
 import runpy
 import sys
-from weft.runtime import committer, private_loop
+from weft.runtime import commit, turns
+from weft.runtime.run import private_loop
 private_loop.SLICE_SECONDS = 0.005 * {SLOWER}
-committer.SHARE_SECONDS = 0.002 * {SLOWER}
+commit.SHARE_SECONDS = turns.SHARE_SECONDS = 0.002 * {SLOWER}
 sys.argv = sys.argv[1:]
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """

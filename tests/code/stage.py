@@ -21,7 +21,7 @@ from weft.core import values
 from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId
 from weft.core.run.env import Env
-from weft.runtime.code_driver import CodeDriver
+from weft.runtime.run.driver import CodeDriver
 from weft.runtime.schemas import check_schema
 from weft.steps.failures import failure_of
 
@@ -77,7 +77,7 @@ class Stage:
     def is_new(self) -> bool:
         return False
 
-    def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
+    def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         self.issue(c.HoldRun("code.diverged", f"other arguments at {location}", location))
 
     # --- playing --------------------------------------------------------------------------------------------------

@@ -252,7 +252,7 @@ def test_a_workflow_that_spins_is_stopped_for_a_person() -> None:
 
     desk = Desk(app)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("weft.runtime.private_loop.TURNS_MAX", 10_000)
+        patch.setattr("weft.runtime.run.private_loop.TURNS_MAX", 10_000)
         assert desk.play(scene, crash=True) == "held"
     held = desk.state().held
     assert held is not None

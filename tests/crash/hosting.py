@@ -11,11 +11,11 @@ import weft
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine, World
-from weft.runtime.executor import PoolExecutor
 from weft.runtime.settings import Settings
+from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
 
-QUICK = Settings(lease_seconds=0.3, scan_seconds=0.05, poll_seconds=0.02, heart_apart=True)
+QUICK = Settings(lease_seconds=0.3, scan_seconds=0.05, poll_seconds=0.02, heartbeat_thread=True)
 
 
 def url_of(folder: Path) -> str:

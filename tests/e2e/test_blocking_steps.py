@@ -13,7 +13,7 @@ import weft
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine, World
-from weft.runtime.executor import PoolExecutor
+from weft.runtime.worker.executor import PoolExecutor
 from weft.runtime.settings import Settings
 from weft.stores import open_store
 
@@ -35,7 +35,7 @@ async def flow(ctx: weft.Context) -> int:
 async def main() -> None:
     store = open_store(app.url)
     await store.open()
-    settings = Settings(lease_seconds=0.6, scan_seconds=0.05, poll_seconds=0.02, heart_apart=True)
+    settings = Settings(lease_seconds=0.6, scan_seconds=0.05, poll_seconds=0.02, heartbeat_thread=True)
     world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
     engine = Engine(world, app.catalogue())
     app.bind(Door(store, world.clock, world.ids, engine))

@@ -14,7 +14,7 @@ from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.store import NewRun, Outcome
 from weft.runtime import commit as committing
 from weft.runtime.commit import GroupWriter
-from weft.runtime.draft import Draft
+from weft.runtime.run.draft import Draft
 
 HOST = HostId("host")
 

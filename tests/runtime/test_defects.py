@@ -5,7 +5,7 @@ from __future__ import annotations
 import weft
 from weft.core import commands as c
 from weft.core.ids import EntryId
-from weft.runtime.draft import Posted
+from weft.runtime.run.draft import PendingCommand
 from weft.testing import World
 
 
@@ -22,7 +22,7 @@ def test_a_run_that_cannot_be_decided_stops_and_no_other_does() -> None:
         assert engine is not None
         actor = next(actor for actor in engine.runs.actors.values() if actor.id == "hurt")
         actor.machine.style.graph = None  # type: ignore[attr-defined]
-        actor.post(Posted(c.FireTimer(EntryId(next(iter(actor.machine.state.timers))))))
+        actor.post(PendingCommand(c.FireTimer(EntryId(next(iter(actor.machine.state.timers))))))
 
     world.perform(hurt)
     world.advance("2h")

@@ -15,8 +15,8 @@ from weft.ports.store import NEVER, Append, NewRun, Outcome, Store, StoredEvent
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine, World
-from weft.runtime.executor import PoolExecutor
 from weft.runtime.settings import Settings
+from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
 
 DEAD = HostId("dead")

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import weft
-from weft.runtime.private_loop import PrivateLoop, ScopedTask, make_loop
-from weft.runtime.scopes import CURRENT, Scope
+from weft.runtime.run.private_loop import PrivateLoop, ScopedTask, make_loop
+from weft.runtime.run.scopes import CURRENT, NameScope
 
 DRIVER: Any = SimpleNamespace(program=SimpleNamespace(name="flow"))
 
 
 def spawn(loop: PrivateLoop, coro: Any, prefix: str = "") -> Any:
-    return loop.spawn(coro, Scope(DRIVER, prefix))
+    return loop.spawn(coro, NameScope(DRIVER, prefix))
 
 
 def test_what_is_ready_runs_in_the_order_in_which_it_became_ready() -> None:
@@ -164,7 +164,7 @@ def test_ending_all_throws_into_every_task_in_its_own_scope_and_ignores_what_it_
 
 
 def test_a_loop_that_goes_round_without_waiting_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.runtime.private_loop.TURNS_MAX", 100)
+    monkeypatch.setattr("weft.runtime.run.private_loop.TURNS_MAX", 100)
     loop = make_loop()
 
     async def spin() -> None:

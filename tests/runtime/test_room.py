@@ -13,9 +13,9 @@ from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine, World
-from weft.runtime.executor import PoolExecutor
 from weft.runtime.settings import Settings
 from weft.runtime.turns import TAKEN_UP_AT_ONCE
+from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
 
 RESIDENT_MAX = 20

@@ -10,10 +10,10 @@ import pytest
 
 import weft
 from tests.code.desk import Desk
-from weft.runtime import private_loop
-from weft.runtime.code_driver import CodeDriver
-from weft.runtime.private_loop import SPIN_SECONDS, PrivateLoop, make_loop
-from weft.runtime.scopes import CURRENT, Scope
+from weft.runtime.run import private_loop
+from weft.runtime.run.driver import CodeDriver
+from weft.runtime.run.private_loop import SPIN_SECONDS, PrivateLoop, make_loop
+from weft.runtime.run.scopes import CURRENT, NameScope
 
 Body = Callable[[weft.Context], Coroutine[Any, Any, None]]
 
@@ -345,7 +345,7 @@ def test_only_time_in_turns_without_an_ask_counts() -> None:
             await asyncio.sleep(0)
 
     driver: Any = type("Driver", (), {"program": type("Program", (), {"name": "flow"})})
-    loop.spawn(spin(), Scope(driver, ""))
+    loop.spawn(spin(), NameScope(driver, ""))
     slices = 0
     with pytest.raises(weft.LimitExceeded) as stopped:
         while True:

@@ -15,8 +15,9 @@ from weft.core.effects import PerformTask
 from weft.core.events import Policy
 from weft.core.ids import EntryId, Epoch, RunUid
 from weft.ports.store import TaskOffer
-from weft.runtime.scopes import CURRENT
-from weft.runtime.worker import Flight, Worker
+from weft.runtime.run.scopes import CURRENT
+from weft.runtime.worker.flight import Flight
+from weft.runtime.worker.step_worker import StepWorker
 
 UID = RunUid("u" * 32)
 
@@ -55,7 +56,7 @@ class Bench:
     def __init__(self, slots: int = 10) -> None:
         self.reports: list[tuple[Flight, Any]] = []
         catalogue: Any = None
-        self.worker = Worker(
+        self.worker = StepWorker(
             catalogue, InPlace(), LoopClock(), slots=slots, report=self._report, load=_same, keep=_same
         )
 

@@ -25,7 +25,7 @@ from weft.core.run.state import FOLD
 from weft.ports import store as store_ports
 from weft.ports import streams as stream_ports
 from weft.ports.store import Page, RunQuery, RunRow, Store
-from weft.runtime.actor import DEAD_LETTERS
+from weft.runtime.run.actor import DEAD_LETTERS
 from weft.runtime.tenancy import TenantDoor, check_tenant
 from weft.server.identity import Scope
 from weft.server.routing import Route

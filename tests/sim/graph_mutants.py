@@ -16,7 +16,8 @@ from weft.core.graph.style import GraphStyle
 from weft.core.ids import derive
 from weft.core.run import effects
 from weft.core.run.kernel import Kernel
-from weft.runtime import actor, fetch
+from weft.runtime import fetch
+from weft.runtime.run import actor
 
 __all__ = ["MUTANTS"]
 """All of them, these included."""

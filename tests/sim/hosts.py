@@ -19,10 +19,10 @@ from weft.core.run.env import MissingInputs
 from weft.errors import Critical, StoreError
 from weft.ports.boundary import ProcessDied
 from weft.ports.store import Definition
-from weft.runtime.actor import Actor
 from weft.runtime.door import Door
 from weft.runtime.engine import World as Surroundings
-from weft.runtime.worker import Flight
+from weft.runtime.run.actor import Actor
+from weft.runtime.worker.flight import Flight
 from weft.steps.base import Executor, StepBody
 from weft.testing.clock import InlineExecutor, SimClock
 from weft.testing.fakes import WatchedEngine

@@ -18,7 +18,7 @@ from weft.ports.store import Append, Mail, NewRun, Outcome, Release, RunRow, Sen
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.engine import Engine
 from weft.runtime.programs import new_machine
-from weft.runtime.worker import Flight
+from weft.runtime.worker.flight import Flight
 from weft.stores.memory.content import Content
 from weft.stores.memory.log import MemoryLog
 from weft.testing.loop import SimLoop
@@ -115,7 +115,7 @@ class Ledger:
         self._heard[uid, engine.host] = seq
         actor = engine.runs.actors.get(uid)
         shadow = self.shadows[uid]
-        if actor is None or actor.drafts or actor.flying is not None or shadow.seq != seq:
+        if actor is None or actor.drafts or actor.in_flight is not None or shadow.seq != seq:
             return
         self.reached["memory compared with the log"] += 1
         if actor.machine.snapshot() != shadow.machine.snapshot():

@@ -16,9 +16,11 @@ from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.core.run import lifecycle, tasks, timers, undo
 from weft.ports.store import Outcome, StoredEvent
-from weft.runtime import actor, effects, private_loop, worker
-from weft.runtime.draft import Posted
+from weft.runtime import effects
 from weft.runtime.ownership import load, release
+from weft.runtime.run import actor, private_loop
+from weft.runtime.run.draft import PendingCommand
+from weft.runtime.worker import step_worker
 from weft.stores.memory import log
 from weft.stores.memory.content import Content
 
@@ -75,7 +77,7 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
         draft.events = [
             StoredEvent(Seq(draft.base + i), event.at, event.body) for i, event in enumerate(draft.events, 1)
         ]
-        self.flying = None
+        self.in_flight = None
         self.drafts.appendleft(draft)
         self.ports.submit(self)
 
@@ -127,7 +129,7 @@ def effect_before_commit() -> Iterator[None]:
 def answer_before_commit() -> Iterator[None]:
     decide = actor.Actor._decide
 
-    def hasty(self: actor.Actor, posted: Posted) -> bool:
+    def hasty(self: actor.Actor, posted: PendingCommand) -> bool:
         decided = decide(self, posted)
         if posted.reply is not None and not any(posted is p for d in self.drafts for p, _ in d.refused):
             posted.reply(None)
@@ -139,7 +141,7 @@ def answer_before_commit() -> Iterator[None]:
 
 @mutant
 def unanswered_commands_are_dropped_at_a_reload() -> Iterator[None]:
-    with swap(actor.Actor, "leave_behind", lambda self: []):
+    with swap(actor.Actor, "take_unanswered", lambda self: []):
         yield
 
 
@@ -169,13 +171,13 @@ def recovery_without_task_lost() -> Iterator[None]:
 
 @mutant
 def work_in_flight_is_handed_out_again() -> Iterator[None]:
-    hand_out = worker.Worker.perform
+    hand_out = step_worker.StepWorker.perform
 
-    def careless(self: worker.Worker, flight: Any) -> None:
+    def careless(self: step_worker.StepWorker, flight: Any) -> None:
         self.flights.get(flight.uid, {}).pop(flight.effect.task, None)
         hand_out(self, flight)
 
-    with swap(worker.Worker, "perform", careless):
+    with swap(step_worker.StepWorker, "perform", careless):
         yield
 
 
@@ -267,7 +269,7 @@ def mail_by_high_water_mark() -> Iterator[None]:
     """Anything that is not newer than the newest seen is taken for a duplicate."""
     post = actor.Actor.post
 
-    def by_mark(self: actor.Actor, posted: Posted) -> None:
+    def by_mark(self: actor.Actor, posted: PendingCommand) -> None:
         if posted.mail_id and any(seen >= posted.mail_id for seen in self.mail_seen):
             return
         post(self, posted)
@@ -284,14 +286,14 @@ def mail_is_taken_whenever_it_is_read() -> Iterator[None]:
 
 @mutant
 def a_key_that_came_by_mail_is_forgotten() -> Iterator[None]:
-    with swap(load, "posted_mail", lambda mail: Posted(c.decode(mail.body), mail_id=mail.id)):
+    with swap(load, "posted_mail", lambda mail: PendingCommand(c.decode(mail.body), mail_id=mail.id)):
         yield
 
 
 @mutant
 def timer_before_the_inbox() -> Iterator[None]:
     async def at_once(self: effects.Dispatcher, actor: Any, entry: Any) -> None:
-        actor.post(Posted(c.FireTimer(entry)))
+        actor.post(PendingCommand(c.FireTimer(entry)))
 
     with swap(effects.Dispatcher, "_fire_after_mail", at_once):
         yield

@@ -177,7 +177,7 @@ def a_second_reading_forgets_that_the_owner_died() -> Iterator[None]:
 
     def forgetful(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
         restore(self, actor, loaded, died=died)
-        actor.died = False
+        actor.owner_died = False
 
     with swap(load.Loader, "_restore", forgetful):
         yield

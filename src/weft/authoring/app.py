@@ -44,10 +44,10 @@ from weft.runtime.catalogue import Callee
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.door import Door, Started
 from weft.runtime.engine import Engine, World
-from weft.runtime.executor import PoolExecutor
 from weft.runtime.garbage import calm
 from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, keep_definition, read_graph
 from weft.runtime.settings import Settings
+from weft.runtime.worker.executor import PoolExecutor
 from weft.steps.base import StepBody
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
@@ -166,7 +166,7 @@ class App(Group):
         self._executor = PoolExecutor()
         depth, runs = self._limits
         settings = Settings(
-            tolerant=self._replay == "tolerant", heart_apart=True, tree_depth_max=depth, tree_runs_max=runs
+            tolerant=self._replay == "tolerant", heartbeat_thread=True, tree_depth_max=depth, tree_runs_max=runs
         )
         catalogue = self.catalogue()
         world = World(

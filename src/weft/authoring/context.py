@@ -26,9 +26,8 @@ from weft.core.code.locations import check_name, key_of
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, UndoPlan
 from weft.errors import BadValue, NoContext, UsageError
-from weft.runtime.code_driver import current_scope
-from weft.runtime.inline import InlineBody
-from weft.runtime.scopes import Scope
+from weft.runtime.run.driver import CodeScope, current_scope
+from weft.runtime.run.inline import InlineBody
 from weft.steps.base import chunk_of
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
@@ -494,7 +493,7 @@ class Context:
         scope.driver.outside.emit(stream, raw, key_of(scope.prefix, f"!{stream}", n))
 
     async def _value(
-        self, name: str, of: Literal["now", "random", "uuid", "version"], make: Callable[[Scope], bytes]
+        self, name: str, of: Literal["now", "random", "uuid", "version"], make: Callable[[CodeScope], bytes]
     ) -> bytes:
         scope = _scope()
         driver = scope.driver
@@ -518,7 +517,7 @@ def context() -> Context:
     return THE_CONTEXT
 
 
-def _scope() -> Scope:
+def _scope() -> CodeScope:
     scope = current_scope()
     if scope is None:
         raise NoContext(
@@ -552,7 +551,7 @@ def _undo_plan(name: str, undo: Step[Any, Any] | Callable[..., Any] | None) -> U
     return UndoPlan(step=undo.body.name, takes=names, policy=undo.policy)
 
 
-def _invocation(scope: Scope, call: Any, given: Mapping[str, Any] | None) -> Invocation:
+def _invocation(scope: CodeScope, call: Any, given: Mapping[str, Any] | None) -> Invocation:
     found = scope.driver.program.invocation(call, given)
     assert isinstance(found, Invocation)
     return found

@@ -29,7 +29,7 @@ from weft.steps.failures import told_hint
 
 if TYPE_CHECKING:
     from weft.core.code.state import Entry
-    from weft.runtime.code_driver import CodeDriver
+    from weft.runtime.run.driver import CodeDriver
 
 R = TypeVar("R")
 Status = str

@@ -18,9 +18,8 @@ from weft.core.code.state import Entry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId, tenant_prefix
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
-from weft.runtime.code_driver import current_scope
 from weft.runtime.door import Door
-from weft.runtime.scopes import Scope
+from weft.runtime.run.driver import CodeScope, current_scope
 from weft.steps.base import task
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
@@ -79,7 +78,7 @@ class Wanted(msgspec.Struct, frozen=True):
     answer: bool = False
 
 
-async def receive(scope: Scope, wanted: Wanted, codec: Codec[T], default: Any) -> Message[T] | Any:
+async def receive(scope: CodeScope, wanted: Wanted, codec: Codec[T], default: Any) -> Message[T] | Any:
     """The next message that fits. One that does not is refused and recorded, and the wait goes on."""
     (name,) = wanted.names
     driver = scope.driver
@@ -103,7 +102,7 @@ async def receive(scope: Scope, wanted: Wanted, codec: Codec[T], default: Any) -
             return Message(found.id, found.name, body, _time(found.at))
 
 
-async def take(scope: Scope, place: str, wanted: Wanted) -> list[Message[Any]]:
+async def take(scope: CodeScope, place: str, wanted: Wanted) -> list[Message[Any]]:
     """Messages in order of arrival; none when the time is up."""
     entry, _ = await _wait(scope, place, wanted, 0)
     if entry.failure is not None:
@@ -113,7 +112,7 @@ async def take(scope: Scope, place: str, wanted: Wanted) -> list[Message[Any]]:
     return [Message(m.id, m.name, values.decode(await driver.value(m.body)), _time(m.at)) for m in found]
 
 
-async def _wait(scope: Scope, place: str, wanted: Wanted, due: int) -> tuple[Entry, int]:
+async def _wait(scope: CodeScope, place: str, wanted: Wanted, due: int) -> tuple[Entry, int]:
     driver = scope.driver
     n, entry = driver.find(scope, place, "receive")
     if entry is None:

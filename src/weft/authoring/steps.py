@@ -17,7 +17,7 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.events import ABSENT, Policy, UndoPlan
 from weft.errors import UsageError
-from weft.runtime.code_driver import current_scope
+from weft.runtime.run.driver import current_scope
 from weft.steps.failures import rebuild
 from weft.steps.python import PythonStep
 from weft.steps.signature import Signature

@@ -19,22 +19,23 @@ from weft.core import commands as c
 from weft.core.code.locations import check_name
 from weft.core.code.state import Entry
 from weft.errors import BadValue, BranchesFailed, Rollback, TimedOut, UsageError, WeftError
-from weft.runtime.private_loop import ScopedTask, error_of
-from weft.runtime.scopes import CURRENT, Scope
+from weft.runtime.run.driver import CodeScope
+from weft.runtime.run.private_loop import ScopedTask, error_of
+from weft.runtime.run.scopes import CURRENT
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of, recorded, told
 
 _decode_name = msgspec.json.Decoder(str).decode
 
 
-def open_place(name: str, kind: str) -> tuple[Scope, int, Entry | None, Scope]:
+def open_place(name: str, kind: str) -> tuple[CodeScope, int, Entry | None, CodeScope]:
     """The next use of a name where the code is: its scope, its number, what is recorded, and the scope inside."""
     scope = CURRENT.get()
     n, entry = scope.driver.find(scope, check_name(name), kind)
     return scope, n, entry, scope.inside(name, n)
 
 
-def branch(inner: Scope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask:
+def branch(inner: CodeScope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask:
     """A task for one branch, in a scope of its own."""
     return inner.driver.loop.spawn(call, inner.branch(key))
 
@@ -64,7 +65,7 @@ class Finish:
         return self._ended.popleft()
 
 
-async def wait_for(inner: Scope, tasks: Mapping[str, ScopedTask], timeout_ms: int, *, first: bool) -> bool:
+async def wait_for(inner: CodeScope, tasks: Mapping[str, ScopedTask], timeout_ms: int, *, first: bool) -> bool:
     """Wait for the branches (``first``: for one that succeeded, or for all); False when the time was up before."""
     finish = Finish()
     for task in tasks.values():
@@ -178,7 +179,7 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
 
 
 async def _replay_race(
-    inner: Scope, calls: Mapping[str, Coroutine[Any, Any, Any]], entry: Entry, timeout_ms: int
+    inner: CodeScope, calls: Mapping[str, Coroutine[Any, Any, Any]], entry: Entry, timeout_ms: int
 ) -> Winner[Any]:
     """Only the winner's branch is gone through again.
 

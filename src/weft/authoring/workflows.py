@@ -11,8 +11,7 @@ from weft.authoring.runnable import Invocation, Runnable
 from weft.core import commands as c
 from weft.core import values
 from weft.errors import LimitExceeded, RunCancelled, RunFailed, UsageError
-from weft.runtime.code_driver import CodeDriver, current_scope
-from weft.runtime.scopes import Scope
+from weft.runtime.run.driver import CodeDriver, CodeScope, current_scope
 from weft.runtime.words import by_signature
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
@@ -135,7 +134,7 @@ async def perform_workflow(invocation: Invocation) -> Any:
     return await child_result(scope, invocation)
 
 
-async def child_result(scope: Scope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0) -> Any:
+async def child_result(scope: CodeScope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0) -> Any:
     """Start a child run here (or find the one recorded here), and wait for its end."""
     workflow = invocation.workflow
     entry = start_child(scope, invocation, run_id=run_id, due_ms=due_ms)
@@ -164,7 +163,7 @@ def child_failed(entry: Any) -> Exception:
 
 
 def start_child(
-    scope: Scope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0, awaited: bool = True
+    scope: CodeScope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0, awaited: bool = True
 ) -> Any:
     """The entry of a child run at this place."""
     workflow = invocation.workflow

@@ -13,8 +13,8 @@ from weft.core.graph.tokens import DeadLetter, GraphState
 from weft.errors import RunUnreadable
 from weft.observe.runs import read_run
 from weft.ports.store import Page, RunQuery, RunRow
-from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.door import Door
+from weft.runtime.run.actor import DEAD_LETTERS
 
 RUNS_PER_PAGE = 200
 

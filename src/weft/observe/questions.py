@@ -12,8 +12,8 @@ from weft.core.run.state import Question
 from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
 from weft.ports.store import Page, RunQuery, RunRow
-from weft.runtime.actor import ASKING
 from weft.runtime.door import Door
+from weft.runtime.run.actor import ASKING
 from weft.runtime.unreadable import unreadable
 
 RUNS_PER_PAGE = 200

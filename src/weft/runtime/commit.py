@@ -22,7 +22,7 @@ from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, NewRun, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.complaints import Complaints
-from weft.runtime.draft import Draft
+from weft.runtime.run.draft import Draft
 from weft.runtime.turns import SHARE_SECONDS
 
 log = logging.getLogger("weft")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from weft.core.ids import RunUid
-from weft.runtime.actor import Actor
-from weft.runtime.draft import Draft
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import Draft
 
 Watcher = Callable[[RunUid, int, str], None]
 Observer = Callable[[Actor, Draft], None]

@@ -8,11 +8,11 @@ from weft.core import commands as c
 from weft.core.ids import RunUid
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, RunLog
-from weft.runtime.draft import Posted
 from weft.runtime.replies import refusal
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import RunTable
-from weft.runtime.worker import Flight
+from weft.runtime.worker.flight import Flight
 
 
 class Delivery:
@@ -38,7 +38,7 @@ class Delivery:
         self._answered = answered
         self._wake = wake
 
-    async def deliver(self, uid: RunUid, posted: Posted) -> None:
+    async def deliver(self, uid: RunUid, posted: PendingCommand) -> None:
         """Give a command to a run wherever it is: in memory here, or by mail."""
         actor = self._runs.actors.get(uid)
         if actor is not None:
@@ -59,6 +59,6 @@ class Delivery:
         actor = self._runs.actors.get(mail.to)
         if actor is not None:
             # Also to one that is being loaded: nobody knows whether its inbox was read before this came.
-            actor.post(Posted(c.decode(mail.body), mail_id=mail.id))
+            actor.post(PendingCommand(c.decode(mail.body), mail_id=mail.id))
         if actor is None or not actor.ready:
             self._wake()  # it is elsewhere, or about to leave memory

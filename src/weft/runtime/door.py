@@ -49,15 +49,15 @@ from weft.ports.store import (
     Store,
     StoredEvent,
 )
-from weft.runtime.actor import DEAD_LETTERS
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
-from weft.runtime.draft import Posted
 from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.finished import finished
 from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
+from weft.runtime.run.actor import DEAD_LETTERS
+from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
 from weft.runtime.unreadable import Readability, definition_gone, readable, reading, unreadable
@@ -67,8 +67,8 @@ from weft.steps.failures import text_of
 from weft.steps.signature import other_facts, same_inputs
 
 if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
     from weft.runtime.engine import Engine
+    from weft.runtime.run.actor import Actor
 
 T = TypeVar("T")
 
@@ -256,7 +256,7 @@ class Door:
             return
         actor = await self.take_up(row)
         if actor is not None and self.engine is not None:
-            await self.engine.tell(actor, command, posted=Posted(command, key=token))
+            await self.engine.tell(actor, command, posted=PendingCommand(command, key=token))
             return
         if row.status in OVER:
             raise finished(row, command, self.clock.now_ms())
@@ -346,7 +346,7 @@ class Door:
         actor = self.engine.runs.actors.get(row.uid) if self.engine is not None else None
         if actor is not None and self.engine is not None:
             with contextlib.suppress(RunFinished):  # it is over and left memory just now
-                await self.engine.tell(actor, command, posted=Posted(command, key=token))
+                await self.engine.tell(actor, command, posted=PendingCommand(command, key=token))
                 return
             row = await self.row(run_id)
         if row.status == PENDING:

@@ -8,19 +8,20 @@ from weft.core import commands as c
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import EntryId, RunUid
 from weft.ports.clock import Clock
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.delivery import Delivery
-from weft.runtime.draft import Posted
-from weft.runtime.inline import InlineStep
 from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import PendingCommand
+from weft.runtime.run.inline import InlineStep
 from weft.runtime.runs import Ending, RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
-from weft.runtime.worker import Flight, Report, Worker
+from weft.runtime.worker.flight import Flight, Report
+from weft.runtime.worker.step_worker import StepWorker
 from weft.steps.base import StepBody
 
 LATER_MS = 100
@@ -39,7 +40,7 @@ class Dispatcher:
         built_in: BuiltIn,
         clock: Clock,
         timers: Timers,
-        worker: Worker,
+        worker: StepWorker,
         shared: SharedTasks,
         memos: MemoLookup,
         trees: Trees,
@@ -107,7 +108,7 @@ class Dispatcher:
         self._shared.withdraw(actor.uid)
         self._timers.disarm_run(actor.uid)
         self._runs.remove(actor)
-        for posted in actor.leave_behind():
+        for posted in actor.take_unanswered():
             self._background.spawn(self._delivery.deliver(actor.uid, posted))
         state = actor.machine.state
         self._trees.closed(state)
@@ -129,14 +130,14 @@ class Dispatcher:
             if state.status != "paused":
                 self.dispatch(actor, actor.machine.perform(entry))
         elif entry in state.timers or entry == 0:
-            actor.post(Posted(c.FireTimer(entry)))
+            actor.post(PendingCommand(c.FireTimer(entry)))
         else:
             self._background.spawn(self._fire_after_mail(actor, entry), actor)
 
     async def _fire_after_mail(self, actor: Actor, entry: EntryId) -> None:
         """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
         await self._read_mail(actor)
-        actor.post(Posted(c.FireTimer(entry)))
+        actor.post(PendingCommand(c.FireTimer(entry)))
 
     def arm_again(self, actor: Actor, entry: EntryId) -> None:
         """Arm a timer that fired early because the clock was set back. One that has ended is left alone."""
@@ -150,7 +151,7 @@ class Dispatcher:
             self._background.spawn(self._shared.settle(flight, report))
             return
         actor = self._runs.actors.get(flight.uid)
-        posted = Posted(report, flight=flight)
+        posted = PendingCommand(report, flight=flight)
         if actor is None:
             self._background.spawn(self._delivery.deliver(flight.uid, posted))
         else:

@@ -25,7 +25,6 @@ from weft.errors import (
 )
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import NewRun, Store, StoredEvent
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import Catalogue
@@ -35,7 +34,6 @@ from weft.runtime.commit import GroupWriter
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import Delivery
-from weft.runtime.draft import Posted
 from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.duties.mail import MailDuty
@@ -57,7 +55,9 @@ from weft.runtime.pending import resolve_name
 from weft.runtime.programs import new_machine
 from weft.runtime.replies import resolve, taken
 from weft.runtime.retries import StoreRetries
-from weft.runtime.run_ports import RunPorts
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import PendingCommand
+from weft.runtime.run.ports import RunPorts
 from weft.runtime.runs import RunTable
 from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedTasks
@@ -68,7 +68,8 @@ from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.turns import Newborn, Turns
 from weft.runtime.values import OpenedValues, ValueStore, blob_cache
-from weft.runtime.worker import Flight, Report, Worker
+from weft.runtime.worker.flight import Flight, Report
+from weft.runtime.worker.step_worker import StepWorker
 from weft.steps.base import Executor
 
 log = logging.getLogger("weft")
@@ -115,7 +116,7 @@ class Engine:
         self.committer = GroupWriter(world.store.log, blobs, self.host, self.status.fail, self.complaints)
         self.streams = StreamWriter(world.store.streams, self.background, self.retry_until_available)
         self.timers = Timers(self.clock, self._on_due, look_seconds=world.settings.look_seconds)
-        self.worker = Worker(
+        self.worker = StepWorker(
             catalogue,
             world.executor,
             self.clock,
@@ -177,7 +178,7 @@ class Engine:
             wakeups=self.wakeups,
             background=self.background,
             retry=self.retry_until_available,
-            reload=lambda actor: self.reloader.reload(actor, actor.flying, None),
+            reload=lambda actor: self.reloader.reload(actor, actor.in_flight, None),
             spill_seconds=self.settings.spill_seconds,
         )
 
@@ -405,7 +406,7 @@ class Engine:
         self.streams.start()
         self.status.running = True
         self.heartbeat.start()
-        if self.settings.heart_apart:
+        if self.settings.heartbeat_thread:
             self.worker.guard = TaskGuard(
                 self.heartbeat,
                 self.runs,
@@ -463,7 +464,7 @@ class Engine:
         await self.committer.stop()
         await self.built_in.close()
         self.runs.clear()
-        await self.worker.let_go()
+        await self.worker.finish_stopped()
 
     # --- the door -------------------------------------------------------------------------------------------------
 
@@ -489,7 +490,7 @@ class Engine:
             attributes=start.attributes,
         )
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        posted = Posted(start, reply=resolve(done))
+        posted = PendingCommand(start, reply=resolve(done))
         actor.post(posted)
         try:
             await done
@@ -511,12 +512,12 @@ class Engine:
         """Do something that would hold up the loop."""
         return await self._executor.in_thread(work)
 
-    async def tell(self, actor: Actor, command: c.Mailed, *, posted: Posted | None = None) -> None:
+    async def tell(self, actor: Actor, command: c.Mailed, *, posted: PendingCommand | None = None) -> None:
         """Give a run in memory a command; returns when what it decided is durable. Raises its rejection."""
         if len(actor.mailbox) >= self.settings.mailbox_max:
             raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        item = posted or Posted(command)
+        item = posted or PendingCommand(command)
         item.reply = resolve(done)
         actor.post(item)
         try:

@@ -8,9 +8,9 @@ from functools import partial
 
 from weft.core.run.env import MissingInputs
 from weft.errors import Corrupt, NotFound
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.language import LANGUAGE
+from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.values import ValueStore
 from weft.steps.base import Executor
@@ -51,9 +51,9 @@ class Fetcher:
             return
         driver = actor.driver
         if driver is not None and actor.ready:
-            driver.lacks.clear()
+            driver.missing_blobs.clear()
             actor.fetching = True
-            asyncio.get_running_loop().call_soon(actor.brought)
+            asyncio.get_running_loop().call_soon(actor.on_fetched)
 
     async def _fetch(self, actor: Actor, missing: MissingInputs) -> None:
         for digest in missing.blobs:
@@ -63,4 +63,4 @@ class Fetcher:
                 actor.fetched[digest] = error  # a document may name what does not exist: the run decides about that
         for question in missing.questions:
             await self._executor.in_thread(partial(LANGUAGE.answer, question))
-        asyncio.get_running_loop().call_soon(actor.brought)
+        asyncio.get_running_loop().call_soon(actor.on_fetched)

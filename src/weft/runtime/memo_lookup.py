@@ -24,9 +24,9 @@ from weft.core.ids import Millis, RunUid, tenant_prefix
 from weft.errors import Corrupt, NotFound, StoreError
 from weft.ports.clock import Clock
 from weft.ports.memos import Memo, Memos
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.draft import Draft, Posted
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.values import ValueStore
 
 log = logging.getLogger("weft")
@@ -98,7 +98,7 @@ class MemoLookup:
             return
         if command is not None:
             self._expected.get(actor.uid, {}).pop(effect.task, None)
-            actor.post(Posted(command))
+            actor.post(PendingCommand(command))
         else:
             dispatch(actor, effect)
 

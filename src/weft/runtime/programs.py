@@ -33,9 +33,9 @@ from weft.core.graph.tokens import GraphState
 from weft.core.ids import Millis
 from weft.errors import Conflict, Corrupt, UnknownWorkflow
 from weft.ports.store import Definition, Definitions
-from weft.runtime.code_driver import Program
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
+from weft.runtime.run.driver import Program
 from weft.runtime.words import by_schema, by_type
 
 

@@ -11,7 +11,7 @@ from weft.core.ids import RunId, RunUid
 from weft.core.run.state import State
 from weft.errors import Failure
 from weft.ports.store import Directory
-from weft.runtime.actor import Actor
+from weft.runtime.run.actor import Actor
 
 
 class Ending(msgspec.Struct, frozen=True):

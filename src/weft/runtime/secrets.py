@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.runtime.scopes import CURRENT
+from weft.runtime.run.scopes import CURRENT
 from weft.steps.secrets import forbid_where, strike_json
 
 __all__ = ["strike_json"]

@@ -10,7 +10,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     lease_seconds: float = 5.0
     """A host whose heartbeat stood still for this long may be dead; its runs may be claimed."""
-    heart_apart: bool = False
+    heartbeat_thread: bool = False
     """Heartbeats have a thread and a connection of their own. Not in simulated worlds."""
     poll_seconds: float = 0.05
     """How often to ask whether another process wrote."""

@@ -21,14 +21,15 @@ from weft.core.ids import EntryId, HostId, Millis, RunUid
 from weft.errors import StoreError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Limits, Mail, Store, TaskOffer
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Wakeups
 from weft.runtime.retries import RetryUntilAvailable
-from weft.runtime.run_ports import CountsStalls
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.ports import CountsStalls
 from weft.runtime.runs import RunTable
-from weft.runtime.worker import Flight, Report, Worker
+from weft.runtime.worker.flight import Flight, Report
+from weft.runtime.worker.step_worker import StepWorker
 
 log = logging.getLogger("weft")
 
@@ -59,7 +60,7 @@ class SharedTasks:
         *,
         catalogue: Catalogue,
         runs: RunTable,
-        worker: Worker,
+        worker: StepWorker,
         heartbeat: CountsStalls,
         wakeups: Wakeups,
         background: BackgroundTasks,
@@ -150,7 +151,7 @@ class SharedTasks:
         """Give away what has waited too long for a slot here, if there is anybody to take it."""
         if not self._others:
             return
-        for flight in self._worker.give_up_waiting(self._clock.monotonic() - self._spill_seconds):
+        for flight in self._worker.withdraw_queued(self._clock.monotonic() - self._spill_seconds):
             actor = self._runs.actors.get(flight.uid)
             if actor is not None and actor.ready and actor.is_open(flight.effect):
                 self.offer(actor, flight.effect, known=True)

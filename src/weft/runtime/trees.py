@@ -19,8 +19,8 @@ from weft.errors import LimitExceeded, RunCancelled
 from weft.ports.store import Directory
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.start import STOPPED_TEXT
 from weft.runtime.runs import RunTable
-from weft.runtime.start import STOPPED_TEXT
 
 STOPPED = ("cancelling", "rolling_back", "cancelled")
 """A root like this has told its children to stop, and they have told theirs; all of them are still being told."""

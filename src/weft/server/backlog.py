@@ -7,7 +7,7 @@ import time
 
 from weft.core.ids import RunUid
 from weft.runtime.engine import Engine
-from weft.runtime.worker import Flight
+from weft.runtime.worker.flight import Flight
 from weft.server.limits import busy
 
 LOOK_SECONDS = 1.0
@@ -40,7 +40,7 @@ class Backlog:
 
 
 def _waiting_for_slot(engine: Engine) -> int:
-    flight = engine.worker.next_in_line()
+    flight = engine.worker.next_queued()
     return max(0, engine.clock.now_ms() - _since(engine, flight)) if flight is not None else 0
 
 

@@ -12,9 +12,9 @@ from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
 from weft.server.counters import Counter, CounterCollector, Histogram
 
 if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
-    from weft.runtime.draft import Draft
     from weft.runtime.engine import Engine
+    from weft.runtime.run.actor import Actor
+    from weft.runtime.run.draft import Draft
 
 MEDIA = CONTENT_TYPE_PLAIN_0_0_4
 SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -9,9 +9,9 @@ from weft.core import events as e
 from weft.core.durations import format_ms
 
 if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
-    from weft.runtime.draft import Draft
     from weft.runtime.engine import Engine
+    from weft.runtime.run.actor import Actor
+    from weft.runtime.run.draft import Draft
 
 log = logging.getLogger("weft.runs")
 

@@ -25,8 +25,8 @@ from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId, Millis, RunId, Seq
 from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError, WeftError
 from weft.ports.store import StoredEvent
-from weft.runtime.code_driver import CodeDriver, Program
 from weft.runtime.door import Door
+from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.shown import call_shown
 from weft.testing.world import SimRun
 
@@ -159,7 +159,7 @@ class _Listener:
     def emit(self, stream: str, raw: bytes, place: str) -> None:
         """Output is no part of what is compared."""
 
-    def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
+    def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         recorded = getattr(e.decode(self._stored[entry - 1].body), "input", e.NULL)
         self._beyond = self._diverged(location, call_shown("", bytes(recorded)), call_shown("", asked))
 

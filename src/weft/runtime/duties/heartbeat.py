@@ -23,9 +23,9 @@ from weft.errors import StoreError
 from weft.ports.clock import Clock
 from weft.ports.hosts import Hosts
 from weft.runtime.background import BackgroundLoop, Failed
-from weft.runtime.code_driver import CodeDriver
+from weft.runtime.run.driver import CodeDriver
 from weft.runtime.settings import Settings
-from weft.runtime.worker import Worker
+from weft.runtime.worker.step_worker import StepWorker
 from weft.steps.frames import is_users
 
 log = logging.getLogger("weft")
@@ -42,13 +42,13 @@ class Heartbeat:
     """Tells the store again and again that this host lives."""
 
     def __init__(
-        self, hosts: Hosts, host: HostId, clock: Clock, worker: Worker, *, settings: Settings, failed: Failed
+        self, hosts: Hosts, host: HostId, clock: Clock, worker: StepWorker, *, settings: Settings, failed: Failed
     ) -> None:
         self._hosts = hosts
         self._host = host
         self._clock = clock
         self._worker = worker
-        self._has_own_thread = settings.heart_apart
+        self._has_own_thread = settings.heartbeat_thread
         self._failed = failed
         self._lease_seconds = settings.lease_seconds
         self._turned_at = 0.0

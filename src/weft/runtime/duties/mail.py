@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 
 from weft.core.ids import HostId, RunUid
 from weft.ports.store import Directory
-from weft.runtime.actor import Actor
 from weft.runtime.duties.scheduler import MAIL, Wakeups
+from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.turns import Newborn, Turns
 

@@ -15,11 +15,11 @@ from weft.core.ids import Epoch, HostId, Millis, RunUid
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.store import Outcome, RunRow, Store
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.ownership.load import Loader
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus

@@ -10,11 +10,12 @@ from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
-from weft.runtime.worker import Flight, Worker
+from weft.runtime.worker.flight import Flight
+from weft.runtime.worker.step_worker import StepWorker
 
 
 class TaskGuard:
-    """Stops tasks that other hosts have taken over; see :class:`weft.runtime.worker.Guard`."""
+    """Stops tasks that other hosts have taken over; see :class:`weft.runtime.worker.flight.ConfirmsTasks`."""
 
     def __init__(
         self,
@@ -23,7 +24,7 @@ class TaskGuard:
         directory: Directory,
         host: HostId,
         *,
-        worker: Worker,
+        worker: StepWorker,
         shared: SharedTasks,
         retry: RetryUntilAvailable,
     ) -> None:

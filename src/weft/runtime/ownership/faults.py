@@ -7,10 +7,10 @@ import logging
 from weft.core.ids import RunUid
 from weft.errors import Corrupt, WeftError
 from weft.ports.store import RunLog
-from weft.runtime.actor import Actor
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
-from weft.runtime.worker import Worker
+from weft.runtime.worker.step_worker import StepWorker
 from weft.steps.failures import text_of
 
 log = logging.getLogger("weft")
@@ -22,7 +22,7 @@ HELD = "held"
 class Faults:
     """Marks runs that cannot continue."""
 
-    def __init__(self, runs: RunTable, log: RunLog, worker: Worker, retry: RetryUntilAvailable) -> None:
+    def __init__(self, runs: RunTable, log: RunLog, worker: StepWorker, retry: RetryUntilAvailable) -> None:
         self._runs = runs
         self._log = log
         self._worker = worker

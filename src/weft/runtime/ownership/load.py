@@ -19,19 +19,19 @@ from weft.core.run.state import FOLD
 from weft.errors import Corrupt, StoreError
 from weft.ports.boundary import boundary
 from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, RunRow, Store
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import Callee
 from weft.runtime.delivery import Delivery
-from weft.runtime.draft import Posted
 from weft.runtime.ownership.faults import Faults
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.shown import call_shown
 from weft.runtime.trees import Trees
 from weft.runtime.values import ValueStore
-from weft.runtime.worker import Worker
+from weft.runtime.worker.step_worker import StepWorker
 
 
 class Loader:
@@ -47,7 +47,7 @@ class Loader:
         new_actor: Callable[..., Actor],
         resolve: Callable[[RunRow], Awaitable[Callee | None]],
         values: ValueStore,
-        worker: Worker,
+        worker: StepWorker,
         shared: SharedTasks,
         trees: Trees,
         delivery: Delivery,
@@ -82,7 +82,7 @@ class Loader:
         if row is not None and row.owner == self._host and row.ended_at is None and uid not in self._runs.actors:
             await self.load_run(row, died=row.seq > 0)
 
-    async def load_run(self, row: RunRow, *, died: bool, pending: Sequence[Posted] = ()) -> Actor | None:
+    async def load_run(self, row: RunRow, *, died: bool, pending: Sequence[PendingCommand] = ()) -> Actor | None:
         """Load a run that is ours and let it continue. ``died``: its tasks were in the hands of a host that is gone."""
         callee = await self._resolve(row) if not row.style else None
         style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
@@ -118,7 +118,7 @@ class Loader:
             return None
         # Another host claimed it between our claim and the load.
         self._runs.remove(actor)
-        for posted in actor.leave_behind():
+        for posted in actor.take_unanswered():
             self._background.spawn(self._delivery.deliver(row.uid, posted))
         return None
 
@@ -150,7 +150,7 @@ class Loader:
         actor.committed_seq = Seq(machine.state.seq)
         actor.mail_taken = loaded.row.mail - len(loaded.inbox)
         actor.idle_until = loaded.row.idle_until
-        actor.died = died
+        actor.owner_died = died
         actor.begin_turn()
         lost = self._lost_tasks(actor) if died else []
         open_effects = [
@@ -177,7 +177,7 @@ class Loader:
             return
         actor.ready = True
         self._on_loaded()
-        actor.go_on(after_mail=True)
+        actor.proceed(after_mail=True)
         actor.schedule()
         for effect in open_effects:
             if not isinstance(effect, PerformTask) or actor.is_open(effect):
@@ -209,7 +209,7 @@ class Loader:
             await self._faults.set_aside(actor, error)
 
 
-def posted_mail(mail: Mail) -> Posted:
+def posted_mail(mail: Mail) -> PendingCommand:
     """Return a piece of mail as a command."""
     key = KeyRow(mail.key, mail.digest, Seq(0)) if mail.key is not None else None
-    return Posted(c.decode(mail.body), mail_id=mail.id, key=key)
+    return PendingCommand(c.decode(mail.body), mail_id=mail.id, key=key)

@@ -12,14 +12,14 @@ from weft.core.run.state import FOLD
 from weft.errors import StoreError
 from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, RunLog, Snapshot
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.delivery import Delivery
+from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
 from weft.runtime.timers import Timers
-from weft.runtime.worker import Worker
+from weft.runtime.worker.step_worker import StepWorker
 
 SNAPSHOT_BYTES_MIN = 4 * 1024
 
@@ -33,7 +33,7 @@ class Releaser:
         log: RunLog,
         *,
         status: HostStatus,
-        worker: Worker,
+        worker: StepWorker,
         shared: SharedTasks,
         timers: Timers,
         delivery: Delivery,

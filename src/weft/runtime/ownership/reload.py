@@ -13,20 +13,20 @@ from weft.core import commands as c
 from weft.core.ids import HostId, RunUid
 from weft.errors import KeyReused, StoreError, WeftError
 from weft.ports.store import NewRun, Outcome, Store
-from weft.runtime.actor import Actor
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import Delivery
-from weft.runtime.draft import Draft, Posted
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
 from weft.runtime.ownership.faults import Faults
 from weft.runtime.ownership.load import Loader
 from weft.runtime.replies import taken
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.runs import RunTable
 from weft.runtime.status import HostStatus
 from weft.runtime.timers import Timers
-from weft.runtime.worker import Worker
+from weft.runtime.worker.step_worker import StepWorker
 
 log = logging.getLogger("weft")
 
@@ -45,7 +45,7 @@ class Reloader:
         loader: Loader,
         *,
         status: HostStatus,
-        worker: Worker,
+        worker: StepWorker,
         timers: Timers,
         delivery: Delivery,
         background: BackgroundTasks,
@@ -97,7 +97,7 @@ class Reloader:
             await self.reload(actor, draft, None)
             return
         self._runs.remove(actor)
-        for posted in actor.leave_behind():
+        for posted in actor.take_unanswered():
             if posted.reply is not None:
                 posted.reply(taken(actor.id))
 
@@ -140,17 +140,17 @@ class Reloader:
         if draft is not None and await self._is_applied(draft):
             self._answer_applied(actor, draft)
         self._runs.remove(actor)
-        pending = actor.leave_behind()
+        pending = actor.take_unanswered()
         if row.owner != self._host:
             for posted in pending:
                 self._background.spawn(self._delivery.deliver(row.uid, posted))
             return True
-        await self._loader.load_run(row, died=actor.died, pending=pending)
+        await self._loader.load_run(row, died=actor.owner_died, pending=pending)
         return True
 
     def _answer_applied(self, actor: Actor, draft: Draft) -> None:
         """It was durable after all. What it asks of the world is outstanding, except for what lives in other runs."""
-        actor.flying = None
+        actor.in_flight = None
         actor.answer(draft)
         for child in draft.children:
             self._adopt(child)
@@ -171,7 +171,7 @@ class Reloader:
         self._background.spawn(self._begin_again(start, start.command, actor.uid))
         return True
 
-    async def _begin_again(self, posted: Posted, start: c.StartRun, uid: RunUid) -> None:
+    async def _begin_again(self, posted: PendingCommand, start: c.StartRun, uid: RunUid) -> None:
         try:
             await self._begin(start, uid)
         except WeftError as error:

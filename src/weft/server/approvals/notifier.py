@@ -32,10 +32,10 @@ from weft.steps.http.exchange import Request
 from weft.tokens import SIGNATURE_HEADER, sign_body
 
 if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
     from weft.runtime.door import Door
-    from weft.runtime.draft import Draft
     from weft.runtime.engine import Engine
+    from weft.runtime.run.actor import Actor
+    from weft.runtime.run.draft import Draft
 
 log = logging.getLogger("weft.api")
 

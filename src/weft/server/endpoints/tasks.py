@@ -24,7 +24,7 @@ from weft.ports.streams import NewChunk
 from weft.runtime.door import Door
 from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.shared import Offered
-from weft.runtime.worker import Report
+from weft.runtime.worker.flight import Report
 from weft.server import views
 from weft.server.leases import PREFIX, Ticket, not_yours, read_ticket
 from weft.server.request import Call

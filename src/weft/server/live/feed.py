@@ -23,9 +23,9 @@ from weft.server.live.frames import Frame, LiveEvent, encode, split
 from weft.server.views import known_moment
 
 if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
-    from weft.runtime.draft import Draft
     from weft.runtime.engine import Engine
+    from weft.runtime.run.actor import Actor
+    from weft.runtime.run.draft import Draft
 
 FRAMES_MAX = 10_000
 BYTES_MAX = 8 * 1024 * 1024

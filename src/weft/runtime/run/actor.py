@@ -29,14 +29,15 @@ from weft.ports.boundary import boundary
 from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Outcome
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
-from weft.runtime.code_driver import CodeDriver
-from weft.runtime.draft import Draft, Posted
-from weft.runtime.outgoing import enclose, hold_other_input
 from weft.runtime.programs import NOT_CODE
-from weft.runtime.run_ports import RunPorts
+from weft.runtime.run.divergence import other_arguments
+from weft.runtime.run.draft import Draft, PendingCommand
+from weft.runtime.run.driver import CodeDriver
+from weft.runtime.run.outgoing import enclose
+from weft.runtime.run.ports import RunPorts
+from weft.runtime.run.standing import keep_snapshot, note_idle
+from weft.runtime.run.start import complete_start
 from weft.runtime.schemas import check_schema
-from weft.runtime.standing import keep_snapshot, note_idle
-from weft.runtime.start import complete_start
 from weft.steps.raised import ends_host
 from weft.steps.tracebacks import loggable
 
@@ -59,7 +60,7 @@ _IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "fail
 
 
 class Actor:
-    """See the module."""
+    """One run that this host owns."""
 
     __slots__ = (
         "_facts",
@@ -67,24 +68,23 @@ class Actor:
         "callee",
         "committed_seq",
         "cut_off",
-        "died",
         "drafts",
         "driver",
         "epoch",
         "fetched",
         "fetching",
-        "flying",
         "id",
         "idle_since",
         "idle_until",
+        "in_flight",
         "machine",
         "mail_seen",
         "mail_taken",
         "mailbox",
         "now_ms",
+        "owner_died",
         "pending",
         "ports",
-        "put_off",
         "ready",
         "reloading",
         "snapshot_bytes",
@@ -93,6 +93,7 @@ class Actor:
         "tail_bytes",
         "tolerant",
         "uid",
+        "waits_for_commit",
     )
 
     def __init__(self, ports: RunPorts, uid: RunUid, id: RunId, epoch: Epoch, machine: Machine) -> None:
@@ -102,9 +103,9 @@ class Actor:
         self.epoch = epoch
         self.machine = machine
         self.driver: CodeDriver | None = None
-        self.mailbox: deque[Posted] = deque()
+        self.mailbox: deque[PendingCommand] = deque()
         self.drafts: deque[Draft] = deque()
-        self.flying: Draft | None = None
+        self.in_flight: Draft | None = None
         self.mail_taken = 0
         self.mail_seen: dict[str, None] = {}
         self.committed_seq = Seq(0)
@@ -118,7 +119,7 @@ class Actor:
         """Blobs that the next decision needs: they may not leave memory before it is made."""
         self.fetching = False
         """Something must be brought, or is put off, before the run can go on."""
-        self.died = False
+        self.owner_died = False
         """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
         self.idle_until: Millis | None = None
         """As the row has it, once everything that was taken to be committed is."""
@@ -131,14 +132,14 @@ class Actor:
         self.idle_since = ports.clock.monotonic()
         self.now_ms = Millis(0)
         self.tolerant = ports.tolerant
-        self.put_off = False
+        self.waits_for_commit = False
         """It has more to do, and waits for its own commits."""
         self._scheduled = False
         self._facts: Env | None = None
 
     # --- the mailbox ----------------------------------------------------------------------------------------------
 
-    def post(self, posted: Posted) -> None:
+    def post(self, posted: PendingCommand) -> None:
         """A command for this run; it is taken in at the next turn of the loop."""
         if posted.mail_id:
             if posted.mail_id in self.mail_seen:
@@ -184,16 +185,16 @@ class Actor:
 
     def end_turn(self) -> None:
         self.idle_since = self.ports.clock.monotonic()
-        if self.drafts and self.flying is None:
+        if self.drafts and self.in_flight is None:
             self.ports.submit(self)
 
-    def _take(self, posted: Posted) -> None:
+    def _take(self, posted: PendingCommand) -> None:
         if self._decide(posted):
             self.move()
         if self.drafts:
             self._answer_if_idle(self.drafts[-1])
 
-    def take_mail_in(self) -> None:
+    def accept_mail(self) -> None:
         """Record what waited in the inbox before the code goes on.
 
         It was accepted before whatever the code does next.
@@ -207,7 +208,7 @@ class Actor:
         if end:
             self._record(end)
 
-    def _decide(self, posted: Posted, end: list[e.AnyEvent] | None = None) -> bool:
+    def _decide(self, posted: PendingCommand, end: list[e.AnyEvent] | None = None) -> bool:
         """Record what a command causes; whether it caused anything.
 
         A start that is refused ends the run; the end is put into ``end``, for all mail comes before it.
@@ -259,9 +260,9 @@ class Actor:
         return any((row.key, row.digest) == (key.key, key.digest) for row in rows)
 
     def _undurable(self) -> Sequence[Draft]:
-        return self.drafts if self.flying is None else (self.flying, *self.drafts)
+        return self.drafts if self.in_flight is None else (self.in_flight, *self.drafts)
 
-    def _is_echo(self, posted: Posted, key: KeyRow) -> bool:
+    def _is_echo(self, posted: PendingCommand, key: KeyRow) -> bool:
         """Whether a command of this key is under way already: then this one shares its answer."""
         for draft in self._undurable():
             for row in draft.keys:
@@ -279,7 +280,7 @@ class Actor:
 
         Answer now. Otherwise the answer waits for what it was decided on.
         """
-        if draft.is_empty() and self.flying is None and self.drafts and self.drafts[0] is draft:
+        if draft.is_empty() and self.in_flight is None and self.drafts and self.drafts[0] is draft:
             self.drafts.clear()
             self.answer(draft)
 
@@ -289,7 +290,7 @@ class Actor:
         """Let the code hear what is new, and let what must follow happen."""
         state = self.machine.state
         if self.driver is None and state.started and not state.ended and state.status not in _IDLE_STATUSES:
-            self._take_up_code()
+            self._start_code()
         if self.driver is not None and state.status not in _IDLE_STATUSES:
             driver = self.driver
             driver.advance()
@@ -297,8 +298,8 @@ class Actor:
             if self.driver is driver:
                 if driver.unfinished:
                     self._move_later()
-                if driver.lacks:
-                    self.ports.fetching.fetch_blobs(self, driver.lacks)
+                if driver.missing_blobs:
+                    self.ports.fetching.fetch_blobs(self, driver.missing_blobs)
         try:
             env = self._env()
             for _ in range(MOVES_PER_TURN):
@@ -321,16 +322,16 @@ class Actor:
 
     def _next_slice(self) -> None:
         if len(self.drafts) > DRAFTS_AHEAD_MAX:
-            self.put_off = True  # until what it decided is durable
+            self.waits_for_commit = True  # until what it decided is durable
         else:
-            self.brought()
+            self.on_fetched()
 
-    def brought(self) -> None:
+    def on_fetched(self) -> None:
         """What it lacked is here. Not said before it goes on: until then it has something to do."""
         self.fetching = False
-        self.go_on()
+        self.proceed()
 
-    def _take_up_code(self) -> None:
+    def _start_code(self) -> None:
         machine = self.machine
         if not isinstance(machine, CodeMachine):
             return
@@ -370,10 +371,14 @@ class Actor:
         key = f"{place}={values.digest(raw)}"
         self._draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
-    def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
-        self.ports.background.call_soon(
-            self.ports.background.spawn, hold_other_input(self, location, entry, asked), self
-        )
+    def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
+        background = self.ports.background
+        background.call_soon(background.spawn, self._hold_other_input(location, entry, asked, where), self)
+
+    async def _hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
+        stored = await self.ports.read_event(self.uid, Seq(entry))
+        error = other_arguments(self.id, location, stored.body, asked, where)
+        self.post(PendingCommand(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]
 
     def _draft(self) -> Draft:
         drafts = self.drafts
@@ -448,13 +453,13 @@ class Actor:
         """What was decided and is not durable yet can have left the cache, and is not in the store."""
         return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
 
-    def go_on(self, *, after_mail: bool = False) -> None:
+    def proceed(self, *, after_mail: bool = False) -> None:
         """Let the run go on: what it lacked is in memory. ``after_mail``: what waits in its inbox comes first."""
         if not self.ready:
             return
         try:
             if after_mail:
-                self.take_mail_in()
+                self.accept_mail()
             self.begin_turn()
             self.move()
             self.end_turn()
@@ -472,7 +477,7 @@ class Actor:
     def take_draft(self) -> Draft | None:
         """What to commit next. The committer serves many runs, so a defect of this one must not reach it."""
         try:
-            while self.drafts and self.flying is None and self.ready:
+            while self.drafts and self.in_flight is None and self.ready:
                 draft = self.drafts.popleft()
                 if draft.is_empty():
                     self.answer(draft)
@@ -481,7 +486,7 @@ class Actor:
                     keep_snapshot(self, draft)
                 if self.idle_until is not None or not self.machine.state.tasks:
                     note_idle(self, draft)
-                self.flying = draft
+                self.in_flight = draft
                 self.stalls_asked = self.ports.heartbeat.stalls
                 return draft
         except Exception as error:  # noqa: BLE001 - see give_up
@@ -492,27 +497,27 @@ class Actor:
         return self.mail_taken
 
     def committed(self, draft: Draft, outcome: Outcome) -> None:
-        if self.flying is not draft:
+        if self.in_flight is not draft:
             return
         if outcome is not Outcome.ACCEPTED:
             self.ports.on_refused(self, draft, outcome)
             return
-        self.flying = None
+        self.in_flight = None
         self.stalls = self.stalls_asked
         try:
-            self.landed(draft)
+            self.on_committed(draft)
         except Exception as error:  # noqa: BLE001 - see give_up
             self.give_up(error)
         if self.drafts:
             self.ports.submit(self)
-        if self.put_off and len(self.drafts) <= DRAFTS_AHEAD_MAX:
-            self.put_off = False
+        if self.waits_for_commit and len(self.drafts) <= DRAFTS_AHEAD_MAX:
+            self.waits_for_commit = False
             self.ports.background.call_soon(self._next_slice)
 
-    def landed(self, draft: Draft) -> None:
+    def on_committed(self, draft: Draft) -> None:
         """The append is durable: its effects go out, its answers are given."""
         self.committed_seq = Seq(draft.base + len(draft.events))
-        self.died = False
+        self.owner_died = False
         self.tail_bytes += draft.bytes
         ports = self.ports
         ports.remember(self, draft)
@@ -530,7 +535,7 @@ class Actor:
             ports.publish(self, draft)
 
     def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
-        if self.flying is draft:
+        if self.in_flight is draft:
             self.ports.on_unknown(self, draft, error, guilty)
 
     def answer(self, draft: Draft) -> None:
@@ -560,12 +565,12 @@ class Actor:
 
     def is_committed(self) -> bool:
         """Whether all that was decided is durable."""
-        return not self.drafts and self.flying is None
+        return not self.drafts and self.in_flight is None
 
     def is_idle(self) -> bool:
         """Whether it may leave memory: nothing decided, nothing under way, nothing waiting, nothing to be fetched."""
-        lacks = self.driver is not None and self.driver.lacks
-        waits = self.mailbox or self.drafts or self.flying is not None or self._scheduled or lacks or self.fetching
+        lacks = self.driver is not None and self.driver.missing_blobs
+        waits = self.mailbox or self.drafts or self.in_flight is not None or self._scheduled or lacks or self.fetching
         return self.ready and not waits
 
     def close(self) -> None:
@@ -576,7 +581,7 @@ class Actor:
             self.driver.close()
             self.driver = None
 
-    def unanswered(self) -> list[Posted]:
+    def unanswered(self) -> list[PendingCommand]:
         """Commands whose fate depends on appends that are not known to be durable, oldest first, then those not taken
         in.
         """
@@ -585,10 +590,10 @@ class Actor:
         found += [posted for draft in drafts for posted, _ in draft.refused]
         return found + list(self.mailbox)
 
-    def leave_behind(self) -> list[Posted]:
+    def take_unanswered(self) -> list[PendingCommand]:
         """What nobody here will take in any more and somebody waits for; mail waits in the store."""
         left = [posted for posted in self.unanswered() if not posted.mail_id and not posted.abandoned]
-        self.flying = None
+        self.in_flight = None
         self.drafts.clear()
         self.mailbox.clear()
         return left

@@ -2,44 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from typing import Protocol
 
 from weft.core.decider import Machine
 from weft.core.effects import ArmTimer
 from weft.core.ids import Millis, Seq
 from weft.core.run.state import FOLD
 from weft.ports.store import NEVER, Snapshot
-from weft.runtime.draft import Draft
-
-if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
+from weft.runtime.run.draft import Draft, PendingCommand
+from weft.runtime.run.driver import CodeDriver
 
 WAITS_MAX = 100
 """With more open waits, looking for the earliest would cost every append too much."""
 
 
-def keep_snapshot(actor: Actor, draft: Draft) -> None:
+class RestingRun(Protocol):
+    """A run that is about to commit, and may only wait afterwards."""
+
+    machine: Machine
+    driver: CodeDriver | None
+    mailbox: deque[PendingCommand]
+    drafts: deque[Draft]
+    fetching: bool
+    idle_until: Millis | None
+    snapshot_bytes: int
+    tail_bytes: int
+
+
+def keep_snapshot(run: RestingRun, draft: Draft) -> None:
     """The tail has grown as long as what a snapshot costs: take one, so that loading stays short and the cost even."""
-    state = actor.machine.state
+    state = run.machine.state
     if state.over:
         return
-    body = actor.machine.snapshot()
+    body = run.machine.snapshot()
     draft.snapshot = Snapshot(Seq(state.seq), FOLD, body)
-    actor.snapshot_bytes = len(body)
-    actor.tail_bytes = -draft.bytes
+    run.snapshot_bytes = len(body)
+    run.tail_bytes = -draft.bytes
 
 
-def note_idle(actor: Actor, draft: Draft) -> None:
+def note_idle(run: RestingRun, draft: Draft) -> None:
     """Say on the row until when the run only waits, if that changes: who takes over then need not load it before.
 
     Nothing changes for a run that has tasks in flight, if its row says so already.
     """
-    if actor.machine.state.over:
+    if run.machine.state.over:
         return
-    busy = actor.drafts or actor.mailbox or actor.fetching or (actor.driver is not None and actor.driver.lacks)
-    until = None if busy else _idle_until(actor.machine)
-    if until != actor.idle_until:
-        draft.idle_until = actor.idle_until = until
+    busy = run.drafts or run.mailbox or run.fetching or (run.driver is not None and run.driver.missing_blobs)
+    until = None if busy else _idle_until(run.machine)
+    if until != run.idle_until:
+        draft.idle_until = run.idle_until = until
 
 
 def _idle_until(machine: Machine) -> Millis | None:

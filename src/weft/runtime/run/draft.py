@@ -14,7 +14,7 @@ from weft.core.ids import Epoch, Millis, RunUid, Seq
 from weft.errors import WeftError
 from weft.ports.store import Append, KeyRow, Mail, NewRun, Resolved, Snapshot, StoredEvent
 from weft.ports.streams import NewChunk
-from weft.runtime.worker import Flight
+from weft.runtime.worker.flight import Flight
 
 _REF = b'{"$weft":"blob"'
 _DIGEST = re.compile(rb'{"\$weft":"blob","at":"cas://sha256:([0-9a-f]{64})"')
@@ -22,7 +22,7 @@ _DIGEST = re.compile(rb'{"\$weft":"blob","at":"cas://sha256:([0-9a-f]{64})"')
 Reply = Callable[[WeftError | None], None]
 
 
-class Posted(msgspec.Struct, eq=False):
+class PendingCommand(msgspec.Struct, eq=False):
     """A command on its way into a run, and who must hear of it."""
 
     command: Mailed
@@ -68,8 +68,8 @@ class Draft:
         self.create: NewRun | None = None
         self.events: list[StoredEvent] = []
         self.effects: list[AnyEffect] = []
-        self.posted: list[Posted] = []
-        self.refused: list[tuple[Posted, WeftError]] = []
+        self.posted: list[PendingCommand] = []
+        self.refused: list[tuple[PendingCommand, WeftError]] = []
         self.resolved: Resolved | None = None
         self.taken: list[str] = []
         self.keys: list[KeyRow] = []

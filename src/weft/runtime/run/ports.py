@@ -14,10 +14,10 @@ from weft.ports.clock import Clock
 from weft.ports.store import Mail, NewRun, Outcome, StoredEvent
 from weft.ports.streams import NewChunk
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.draft import Draft
 from weft.runtime.programs import AnyProgram
+from weft.runtime.run.draft import Draft
 from weft.runtime.values import OpenedValues, ValueStore
-from weft.runtime.worker import Flight
+from weft.runtime.worker.flight import Flight
 
 
 class CountsStalls(Protocol):

@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
+from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import values
-from weft.errors import RunCancelled, UnknownWorkflow
+from weft.core.ids import RunId
+from weft.errors import RunCancelled, UnknownWorkflow, WeftError
 from weft.ports.store import Resolved
-from weft.runtime.draft import Draft
+from weft.runtime.catalogue import Callee
 from weft.runtime.programs import NOT_CODE
+from weft.runtime.run.draft import Draft
+from weft.runtime.run.ports import RunPorts
 from weft.runtime.words import read_words
-
-if TYPE_CHECKING:
-    from weft.runtime.actor import Actor
-
 
 STOPPED_TEXT = "is cancelled or has failed"
 
 
-def complete_start(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
+class StartingRun(Protocol):
+    """A run that has no event yet."""
+
+    id: RunId
+    ports: RunPorts
+    callee: Callee | None
+    cut_off: bool
+    fetched: dict[str, bytes | WeftError]
+
+    def keep(self, raw: bytes) -> Raw:
+        """Return a value as the log has it."""
+        ...
+
+
+def complete_start(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
     """Fill in what the sender did not know. A start that cannot be is marked as refused."""
-    if start.run_id != actor.id:
+    if start.run_id != run.id:
         taken = f"{start.run_id} exists already"
-        start = msgspec.structs.replace(start, run_id=actor.id, refused=taken)
-    if actor.cut_off:
+        start = msgspec.structs.replace(start, run_id=run.id, refused=taken)
+    if run.cut_off:
         reason = f"the run at the root of its tree {STOPPED_TEXT}"
         start = msgspec.structs.replace(start, refused=reason, refused_as=RunCancelled.code)
-    start = start if start.style else _resolved(actor, start, draft)
-    return _with_defaults(actor, _with_words_read(actor, start) if start.words else start)
+    start = start if start.style else _resolved(run, start, draft)
+    return _with_defaults(run, _with_words_read(run, start) if start.words else start)
 
 
-def _resolved(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
+def _resolved(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
     """A start by name, with the version, style and timeout that the name has here."""
-    callee = actor.callee
+    callee = run.callee
     if callee is None:
         missing = f'No workflow "{start.workflow}" is known here.'
         return msgspec.structs.replace(start, style="code", refused=missing, refused_as=UnknownWorkflow.code)
@@ -44,23 +58,23 @@ def _resolved(actor: Actor, start: c.StartRun, draft: Draft) -> c.StartRun:
     return msgspec.structs.replace(start, version=callee.version, style=callee.style, timeout_ms=timeout_ms)
 
 
-def _with_words_read(actor: Actor, start: c.StartRun) -> c.StartRun:
+def _with_words_read(run: StartingRun, start: c.StartRun) -> c.StartRun:
     """What was typed for a start, by the types that are declared here."""
-    program = actor.ports.program(start.workflow, start.version)
+    program = run.ports.program(start.workflow, start.version)
     raw = bytes(start.input)
-    given = actor.fetched.get(values.parse_ref(raw).digest) if values.is_ref(raw) else values.unseal(raw)
+    given = run.fetched.get(values.parse_ref(raw).digest) if values.is_ref(raw) else values.unseal(raw)
     if program is None or not isinstance(given, bytes):
         return start
-    return msgspec.structs.replace(start, input=actor.keep(read_words(given, start.words, program.read)), words=[])
+    return msgspec.structs.replace(start, input=run.keep(read_words(given, start.words, program.read)), words=[])
 
 
-def _with_defaults(actor: Actor, start: c.StartRun) -> c.StartRun:
+def _with_defaults(run: StartingRun, start: c.StartRun) -> c.StartRun:
     """The defaults are recorded with the start: the run keeps them when the code changes."""
-    program = actor.ports.program(start.workflow, start.version)
+    program = run.ports.program(start.workflow, start.version)
     if program is None or isinstance(program, NOT_CODE):
         return start
     if not program.defaults(None):
         return start
     raw = bytes(start.input)
     found = program.defaults(None if values.is_ref(raw) else values.unseal(raw))
-    return msgspec.structs.replace(start, defaults=actor.keep(found)) if found else start
+    return msgspec.structs.replace(start, defaults=run.keep(found)) if found else start

@@ -18,14 +18,15 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
-from weft.core.code.state import CodeState, Entry
+from weft.core.code.state import Entry
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import lifecycle
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
-from weft.runtime.inline import InlineBody
-from weft.runtime.private_loop import PrivateLoop, error_of, line_of, make_loop
-from weft.runtime.scopes import CURRENT, Scope
-from weft.runtime.unreached import NEW_WORK, Missed, Unreached
+from weft.runtime.run.divergence import diverged, map_item, other_parameters
+from weft.runtime.run.inline import InlineBody
+from weft.runtime.run.private_loop import PrivateLoop, error_of, line_of, make_loop
+from weft.runtime.run.scopes import CURRENT, NameScope
+from weft.runtime.run.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of_run, text_of
 from weft.steps.misfits import Misfit
@@ -101,23 +102,27 @@ class Outside(Protocol):
         """Write to an output stream, from this place."""
         ...
 
-    def hold_other_input(self, location: str, entry: EntryId, asked: bytes) -> None:
-        """Stop for a person: the code asks with other arguments than the log holds, which must be read there first."""
+    def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
+        """Stop for a person: the code asks with other arguments than the log has, which must be read there first.
+
+        ``where``: what else is known of the place.
+        """
         ...
 
 
 class CodeDriver:
-    """See the module."""
+    """Runs the code of one run on its private loop."""
 
     def __init__(self, machine: CodeMachine, program: Program, outside: Outside) -> None:
         self.machine = machine
         self.program = program
         self.outside = outside
         self.loop: PrivateLoop = make_loop()
+        self.loop.workflow = program.name
         self.evicted = False
         self.unfinished = False
         """Whether the code has more to do now, in its next slice."""
-        self.lacks: set[str] = set()
+        self.missing_blobs: set[str] = set()
         """Digests of blobs that must be in memory before the next fact can be told."""
         self.bodies: dict[int, InlineBody] = {}
         """Inline steps that are open: their bodies live only here."""
@@ -147,7 +152,7 @@ class CodeDriver:
             return
         if self._main is None and not self._begin():
             return
-        if not self.lacks:
+        if not self.missing_blobs:
             self._fetched()
         self.loop.begin_slice()
         try:
@@ -170,7 +175,7 @@ class CodeDriver:
             # the code is replayed, it comes where it came before.
             is_next = self._is_cancel_next() and not self._has_replayed
             self._is_cancel_late = is_next and not (self._is_cancel_late and self.tell_cancel())
-        elif not self.lacks and not self._has_something_open():
+        elif not self.missing_blobs and not self._has_something_open():
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
     def _begin(self) -> bool:
@@ -189,9 +194,9 @@ class CodeDriver:
                 self.outside.issue(c.FailRun(lifecycle.never_began(failure_of_run(refused), state.run_id)))
                 return False
             # What the log holds was right when it was recorded, so it is the function that has changed.
-            self._hold(_other_parameters(state, misfit))
+            self._hold(other_parameters(state, misfit))
             return False
-        self._main = self.loop.spawn(code, Scope(self, ""))
+        self._main = self.loop.spawn(code, NameScope(self, ""))
         return True
 
     def _turn(self) -> bool:
@@ -299,7 +304,8 @@ class CodeDriver:
         location = error.location if isinstance(error, Diverged) else ""
         self.close()
         if self._other_input is not None:
-            self.outside.hold_other_input(location, *self._other_input)
+            entry, asked = self._other_input
+            self.outside.hold_other_input(location, entry, asked, map_item(self.machine, location))
         else:
             self.outside.issue(c.HoldRun(error.code, str(error), location))
 
@@ -318,7 +324,7 @@ class CodeDriver:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def find(
-        self, scope: Scope, name: str, kind: str, digest: str = "", given: bytes = b""
+        self, scope: CodeScope, name: str, kind: str, digest: str = "", given: bytes = b""
     ) -> tuple[int, Entry | None]:
         """The place of the next use of a name, and what is recorded there; ``given``: what it is asked with.
 
@@ -340,7 +346,7 @@ class CodeDriver:
         self._unreached.forget(missed.entry.id)
 
     def recorded(
-        self, scope: Scope, name: str, kind: str, digest: str = "", given: bytes = b""
+        self, scope: CodeScope, name: str, kind: str, digest: str = "", given: bytes = b""
     ) -> tuple[int, Entry | None]:
         """Like ``find``, for code that will not ask for new work here."""
         if self.evicted or self._stop is not None:
@@ -365,7 +371,7 @@ class CodeDriver:
             self._visited.add(number)
             self._unreached.forget(number)
 
-    def _same_input(self, scope: Scope, name: str, entry: Entry, digest: str, given: bytes) -> Entry:
+    def _same_input(self, scope: CodeScope, name: str, entry: Entry, digest: str, given: bytes) -> Entry:
         """Calls of one name may have been reordered.
 
         An unvisited entry with this very input is the one that is meant.
@@ -383,7 +389,7 @@ class CodeDriver:
         )
         return entry
 
-    def compare_items(self, inner: Scope, entry: Entry, items: int) -> None:
+    def compare_items(self, inner: CodeScope, entry: Entry, items: int) -> None:
         """More items are more work, fewer are less; but not if others act already where that work would be."""
         recorded = int(bytes(entry.output))
         if items == recorded or self.outside.tolerant:
@@ -479,13 +485,13 @@ class CodeDriver:
         digest = values.parse_ref(plain).digest
         found = self.outside.blob(digest)
         if found is None:
-            self.lacks.add(digest)
+            self.missing_blobs.add(digest)
         return found
 
     def new_id(self) -> str:
         return self.outside.new_id()
 
-    def unvisited(self, scope: Scope) -> bool:
+    def unvisited(self, scope: CodeScope) -> bool:
         """Whether the scope holds records that the code has not come to (again)."""
         cut = len(scope.prefix)
         return any(
@@ -500,38 +506,10 @@ class CodeDriver:
         return self._finished
 
 
-def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
-    """The report of a divergence: where, what was recorded, what the code asks for, and what to do.
-
-    ``new``: arguments that only the code has.
-    """
-    new_hint = f" New parameter: give {new} a default and leave it out here, then weft resume {run_id}." if new else ""
-    return Diverged(
-        f"{run_id} stopped for you: at `{location}` it has {recorded}, the code now asks for {asked}. "
-        "Nothing was undone.",
-        hint=f"Old code: weft resume {run_id} after putting it back. "
-        f"On purpose: `await ctx.version(…)`, or weft retry {run_id} --from {location}.{new_hint}",
-        location=location,
-        recorded=recorded,
-        asked=asked,
-    )
+CodeScope = NameScope[CodeDriver]
 
 
-def _other_parameters(state: CodeState, misfit: BadValue) -> Diverged:
-    """The report of a function that no longer takes the input of its run."""
-    run = state.run_id
-    return Diverged(
-        f"{run} stopped for you: the workflow {state.workflow} no longer takes the input this run started with: "
-        f"{misfit.message} Nothing was undone.",
-        hint=f"{misfit.hint} Then: weft resume {run}. Or start anew: weft cancel {run}, then "
-        f"weft start {state.workflow} --input FILE",
-        location="",
-        recorded="the input of its start",
-        asked="other parameters",
-    )
-
-
-def current_scope() -> Scope | None:
+def current_scope() -> CodeScope | None:
     """The scope of the code that runs now, if it is a workflow's."""
     return CURRENT.get(None)
 

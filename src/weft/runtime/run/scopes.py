@@ -8,20 +8,19 @@ Rules: docs/internals/engine.md#rule-21.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import Any, Generic, TypeVar
 
 from weft.errors import NameTaken
 
-if TYPE_CHECKING:
-    from weft.runtime.code_driver import CodeDriver
+Driver = TypeVar("Driver")
 
 
-class Scope:
+class NameScope(Generic[Driver]):
     """A place below which names are counted. ``prefix`` is readable and ends in a slash, or is empty at the root."""
 
     __slots__ = ("counts", "driver", "holds_branches", "kinds", "outer", "prefix", "tasks")
 
-    def __init__(self, driver: CodeDriver, prefix: str, outer: Scope | None = None) -> None:
+    def __init__(self, driver: Driver, prefix: str, outer: NameScope[Driver] | None = None) -> None:
         self.driver = driver
         self.prefix = prefix
         self.outer = outer
@@ -31,7 +30,7 @@ class Scope:
         self.tasks = 0
 
     def count(self, name: str, kind: str) -> int:
-        """The how-manieth use of this name here. One name is for one kind of thing."""
+        """Return which use of the name this is: the n-th in this scope. A name is for one kind of thing."""
         n = self.counts.get(name, 0) + 1
         self.counts[name] = n
         if n == 1:
@@ -50,22 +49,22 @@ class Scope:
         name, _, number = segment.partition("#")
         return self.counts.get(name, 0) >= int(number or 1)
 
-    def for_task(self) -> Scope:
+    def for_task(self) -> NameScope[Driver]:
         """The scope of the next asyncio task made here."""
-        inner = Scope(self.driver, f"{self.prefix}&{self.tasks}/", self)
+        inner = NameScope(self.driver, f"{self.prefix}&{self.tasks}/", self)
         self.tasks += 1
         return inner
 
-    def inside(self, name: str, n: int) -> Scope:
+    def inside(self, name: str, n: int) -> NameScope[Driver]:
         """The scope of what a named operation contains. It holds branches or rounds, and no entries of its own."""
         place = name if n == 1 else f"{name}#{n}"
-        return Scope(self.driver, f"{self.prefix}{place}/", self)
+        return NameScope(self.driver, f"{self.prefix}{place}/", self)
 
-    def branch(self, key: str) -> Scope:
+    def branch(self, key: str) -> NameScope[Driver]:
         """The scope of one branch or round of the operation whose scope this is."""
         self.counts[key] = 1
         self.holds_branches = True
-        return Scope(self.driver, f"{self.prefix}{key}/", self)
+        return NameScope(self.driver, f"{self.prefix}{key}/", self)
 
 
-CURRENT: ContextVar[Scope] = ContextVar("weft_scope")
+CURRENT: ContextVar[NameScope[Any]] = ContextVar("weft_scope")

@@ -13,27 +13,22 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from itertools import count
-from typing import Protocol
 
-import msgspec
 from msgspec import Raw
 
 from weft.core import commands as c
-from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
-from weft.errors import Failure, OutcomeUnknown, StepTimedOut, UnknownStep
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
-from weft.ports.store import TaskOffer
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.secrets import strike_json
 from weft.runtime.streams import StreamWriter
-from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, StepBody, Task
-from weft.steps.failures import failure_of_step, text_of, told
+from weft.runtime.worker.arguments import arguments_of
+from weft.runtime.worker.failures import ends_attempt, meant_by, report_failure, unknown_step
+from weft.runtime.worker.flight import ConfirmsTasks, Flight, Report
+from weft.steps.base import CURRENT_TASK, Executor, StepBody, Task
 from weft.steps.http.failures import AnsweredLater
-from weft.steps.raised import BodyRaised, ends_host
 from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
@@ -43,61 +38,11 @@ _get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but nam
 GRACE_SECONDS = 1.0
 """How long a body may clean up after it was cancelled. One that goes on for longer is abandoned."""
 
-Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
-
-
-class _Recorded(msgspec.Struct):
-    input: Raw
-    result: Raw
-    defaults: Raw = Raw(b"{}")
-
-
-_recorded = msgspec.json.Decoder(_Recorded).decode
-_arguments = msgspec.json.Decoder(dict[str, Raw]).decode
-_encode = msgspec.json.Encoder().encode
-
-
-class Flight(msgspec.Struct, eq=False):
-    """One hand-out that has not been answered for."""
-
-    uid: RunUid
-    run_id: str
-    effect: PerformTask
-    body: StepBody | None
-    offer: TaskOffer | None = None
-    """Set if it was taken from the shared queue: its report goes to another host's run."""
-    running: asyncio.Task[None] | None = None
-    stalls: int = 0
-    """How often this host had stood still when the store last said that this is its own."""
-    since: float = 0.0
-    """When it was handed out, on the monotonic clock."""
-    begun: bool = False
-    stopped: bool = False
-    emitted: bool = False
-    timer: asyncio.TimerHandle | None = None
-    """When its timeout cancels it; every heartbeat of the body moves it. Afterwards: when it is abandoned."""
-    timed_out: bool = False
-    chunks: Iterator[int] = msgspec.field(default_factory=count)
-    """Numbers for the chunks of output that its body writes, on whichever threads."""
-
-
-class Guard(Protocol):
-    """Asked before a body begins: its host may have been away so long that others perform it by now."""
-
-    def is_doubtful(self, stalls: int) -> bool:
-        """Whether what was its own after so many standstills may be in other hands by now."""
-        ...
-
-    async def confirm(self, flight: Flight) -> None:
-        """Return when it is known to be in ours. If it is not, this never returns: the flight is stopped."""
-        ...
-
-
 _NONE: dict[EntryId, Flight] = {}
 
 
-class Worker:
-    """See the module."""
+class StepWorker:
+    """Knows every task that is in flight here, and performs as many at once as there are slots."""
 
     def __init__(
         self,
@@ -120,13 +65,13 @@ class Worker:
         self._streams = streams
         self._free = slots
         self.closed = False
-        self.guard: Guard | None = None
+        self.guard: ConfirmsTasks | None = None
         self.wrap_body: Callable[[Flight], StepBody | None] | None = None
         """Set by tests: what performs a task instead of its body."""
         self.failed: Callable[[str, BaseException], None] = _not_hosted
         """Told when an answer cannot be given."""
         self._context = contextvars.copy_context()
-        self._line: deque[Flight] = deque()
+        self._queue: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
         self._stopping: dict[asyncio.Task[None], Flight] = {}
         """Bodies that were cancelled and may still clean up."""
@@ -154,7 +99,7 @@ class Worker:
         if self._free > 0:
             self._start(flight)
         else:
-            self._line.append(flight)
+            self._queue.append(flight)
 
     def answered(self, flight: Flight) -> None:
         """Its report was taken (or refused for good)."""
@@ -191,7 +136,7 @@ class Worker:
         return uid in self.flights
 
     def free_slots(self) -> int:
-        return max(0, self._free - len(self._line))
+        return max(0, self._free - len(self._queue))
 
     def _of(self, uid: RunUid) -> dict[EntryId, Flight]:
         return self.flights.get(uid, _NONE)
@@ -215,7 +160,7 @@ class Worker:
         running.cancel()
         if flight.begun and not running.done():
             self._stopping[running] = flight
-            _disarm(flight)
+            flight.disarm()
             flight.timer = running.get_loop().call_later(GRACE_SECONDS, self._abandon, flight, running)
 
     def _time_out(self, flight: Flight, running: asyncio.Task[None]) -> None:
@@ -224,7 +169,7 @@ class Worker:
 
     def _abandon(self, flight: Flight, running: asyncio.Task[None]) -> None:
         """The body swallowed its cancellation. Its attempt has timed out, or nobody waits for it any more."""
-        _disarm(flight)
+        flight.disarm()
         flight.running = None
         del self._stopping[running]
         self._abandoned.add(running)
@@ -236,7 +181,7 @@ class Worker:
         )
         if not flight.stopped:
             flight.stopped = True
-            self._report(flight, self._failed(flight.effect, flight.body, TimeoutError()))
+            self._report(flight, report_failure(flight.effect, flight.body, TimeoutError()))
         self._next()
 
     def _start(self, flight: Flight) -> None:
@@ -249,7 +194,7 @@ class Worker:
         self._fill()
 
     @contextlib.contextmanager
-    def _away(self) -> Iterator[None]:
+    def _lend_slot(self) -> Iterator[None]:
         """A body that waits for a run gives up its slot meanwhile: the run may need it."""
         self._free += 1
         self._fill()
@@ -259,8 +204,8 @@ class Worker:
             self._free -= 1
 
     def _fill(self) -> None:
-        while self._free > 0 and self._line:
-            waiting = self._line.popleft()
+        while self._free > 0 and self._queue:
+            waiting = self._queue.popleft()
             if not waiting.stopped:
                 self._start(waiting)
 
@@ -282,7 +227,7 @@ class Worker:
             self._ended(flight)
 
     def _ended(self, flight: Flight) -> None:
-        _disarm(flight)
+        flight.disarm()
         if flight.running is not None:
             self._stopping.pop(flight.running, None)
             self._next()
@@ -299,31 +244,31 @@ class Worker:
                 run_id=flight.run_id,
                 step=effect.step,
                 number=effect.task,
-                away=self._away,
-                beat=partial(self._beat, flight),
+                away=self._lend_slot,
+                beat=partial(self._extend_timeout, flight),
                 emit=partial(self._emit, flight),
             )
         )
         try:
             if body is None:
-                return self._failed(effect, None, _unknown(effect.step))
-            given = await self._given(effect)
+                return report_failure(effect, None, unknown_step(effect.step))
+            given = await arguments_of(effect, self._load)
             if self.guard is not None and self.guard.is_doubtful(flight.stalls):
                 await self.guard.confirm(flight)
             boundary("step.before")
             if effect.policy.timeout_ms:
                 self._arm(flight)
             output = await body.perform(given, self._executor)
-            _disarm(flight)
+            flight.disarm()
             kept = Raw(await self._keep(strike_json(output)))
             return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, kept)
         except AnsweredLater:
             return c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery)
         except BaseException as error:
-            if _ends_host(flight, error):
+            if ends_attempt(flight, error):
                 raise
             # Whatever the body raises is its answer.
-            return self._failed(effect, body, _raised(flight, error))
+            return report_failure(effect, body, meant_by(flight, error))
 
     def _arm(self, flight: Flight) -> None:
         """Let the timeout begin."""
@@ -337,7 +282,7 @@ class Worker:
             flight.timer.cancel()
             self._arm(flight)
 
-    def _beat(self, flight: Flight) -> bool:
+    def _extend_timeout(self, flight: Flight) -> bool:
         """Let the timeout begin anew, on whichever thread the body runs; whether anybody still waits for it."""
         running = flight.running
         if not flight.stopped and flight.timer is not None and running is not None:
@@ -366,40 +311,18 @@ class Worker:
             )
         )
 
-    async def _given(self, effect: PerformTask) -> bytes:
-        """The arguments as JSON; those of an undo are picked from what its task was given and gave."""
-        if effect.takes is None:
-            return await self._load(bytes(effect.input))
-        recorded = _recorded(effect.input)
-        arguments = {**_arguments(recorded.defaults), **_arguments(await self._load(bytes(recorded.input)))}
-        arguments["result"] = Raw(await self._load(bytes(recorded.result)))
-        return _encode({name: arguments[name] for name in effect.takes if name in arguments})
-
-    def _failed(self, effect: PerformTask, body: StepBody | None, error: BaseException) -> c.ReportTaskFailed:
-        if isinstance(error, PerformedElsewhere):
-            failure = msgspec.structs.replace(error.failure, location=effect.location)
-            return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, not error.final)
-        failure = failure_of_step(error, step=effect.step, location=effect.location, attempts=effect.attempt)
-        if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not text_of(error):
-            failure = _timed_out(failure, effect)
-        if effect.policy.effect == "irreversible" and told(lambda: getattr(error, "in_doubt", False), False):
-            failure = msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
-        retryable = body is not None and not body.is_final(error)
-        wait_ms = told(lambda: getattr(error, "retry_after_ms", None), None) or 0
-        return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
-
-    def give_up_waiting(self, since: float) -> list[Flight]:
+    def withdraw_queued(self, since: float) -> list[Flight]:
         """Forget what has waited for a slot since then or longer, and could be performed elsewhere."""
         given = [
             flight
-            for flight in self._line
+            for flight in self._queue
             if flight.since <= since
             and not flight.stopped
             and flight.offer is None
             and self._catalogue.step(flight.effect.step) is flight.body
         ]
         for flight in given:
-            self._line.remove(flight)
+            self._queue.remove(flight)
             self._forget(flight.uid, flight.effect.task)
         return given
 
@@ -407,13 +330,13 @@ class Worker:
         """What is being performed. May be asked from another thread while the loop stands still."""
         return [flight for flights in list(self.flights.values()) for flight in list(flights.values()) if flight.begun]
 
-    def next_in_line(self) -> Flight | None:
+    def next_queued(self) -> Flight | None:
         """What has waited longest for a slot."""
-        return self._line[0] if self._line else None
+        return self._queue[0] if self._queue else None
 
     async def drain(self, seconds: float) -> int:
         """Wait for what runs, at most that long; how many are left."""
-        self._line.clear()
+        self._queue.clear()
         running = [
             flight.running
             for flights in self.flights.values()
@@ -428,9 +351,9 @@ class Worker:
         """Stop everything now; unanswered tasks are for whoever comes next."""
         for uid in list(self.flights):
             self.stop_all(uid)
-        self._line.clear()
+        self._queue.clear()
 
-    async def let_go(self) -> None:
+    async def finish_stopped(self) -> None:
         """Wait until what was stopped has cleaned up. What goes on for all that is hidden from the end of the loop.
 
         ``asyncio.run`` waits for every task that it knows.
@@ -445,48 +368,5 @@ class Worker:
         self._abandoned.clear()
 
 
-def _raised(flight: Flight, error: BaseException) -> BaseException:
-    """What ended an attempt, as its body or its timeout meant it."""
-    if isinstance(error, BodyRaised):
-        return error.error
-    if flight.timed_out and isinstance(error, asyncio.CancelledError):
-        late = TimeoutError()
-        late.__cause__ = error  # it says where the body was
-        return late
-    return error
-
-
-def _disarm(flight: Flight) -> None:
-    if flight.timer is not None:
-        flight.timer.cancel()
-        flight.timer = None
-
-
-def _ends_host(flight: Flight, error: BaseException) -> bool:
-    """Whether this ends the hand-out from outside: the host stopped it, or is going down."""
-    if isinstance(error, asyncio.CancelledError):
-        return flight.stopped
-    if isinstance(error, GeneratorExit):
-        # A coroutine that is thrown away is closed from outside its task.
-        return _get_running() is None or asyncio.current_task() is not flight.running
-    return ends_host(error)
-
-
 def _not_hosted(what: str, error: BaseException) -> None:
     log.error("weft: %s failed", what, exc_info=loggable(error))
-
-
-def _unknown(step: str) -> UnknownStep:
-    hint = "Import the module that has it before the engine starts."
-    return UnknownStep(f'No step "{step}" is registered here.', hint=hint)
-
-
-def _timed_out(failure: Failure, effect: PerformTask) -> Failure:
-    unknown = effect.policy.effect == "irreversible"
-    return msgspec.structs.replace(
-        failure,
-        type="OutcomeUnknown" if unknown else "TimedOut",
-        message=f"{effect.step} took longer than {effect.policy.timeout_ms} ms",
-        code=OutcomeUnknown.code if unknown else StepTimedOut.code,
-        where="",
-    )

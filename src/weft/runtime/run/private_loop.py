@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 from weft.core.durations import format_ms
 from weft.errors import ForeignAwait, LimitExceeded, UsageError
-from weft.runtime.scopes import CURRENT, Scope
+from weft.runtime.run.scopes import CURRENT, NameScope
 from weft.steps.frames import is_users
 from weft.steps.raised import ends_host
 
@@ -70,6 +70,8 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     """See the module."""
 
     # What every loop begins with is kept here: many runs never change it.
+    workflow = ""
+    """The name of what runs here, for errors."""
     frozen = False
     foreign: ForeignAwait | None = None
     stray: BaseException | None = None
@@ -165,13 +167,13 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         if not any(task.done() and not task.cancelled() and task.exception() is error for task in self.tasks.values()):
             self.stray = self.stray or error
 
-    def spawn(self, coro: Coroutine[Any, Any, Any], scope: Scope) -> ScopedTask:
+    def spawn(self, coro: Coroutine[Any, Any, Any], scope: NameScope[Any]) -> ScopedTask:
         """A task that runs in this scope."""
         context = contextvars.copy_context()
         context.run(CURRENT.set, scope)
         return self._task(coro, scope, context)
 
-    def _task(self, coro: Coroutine[Any, Any, Any], scope: Scope, context: contextvars.Context) -> ScopedTask:
+    def _task(self, coro: Coroutine[Any, Any, Any], scope: NameScope[Any], context: contextvars.Context) -> ScopedTask:
         task = ScopedTask(coro, place=scope.prefix, loop=self, context=context)
         self.tasks[id(task)] = task
         task.add_done_callback(self._forget)
@@ -247,8 +249,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
 
     def _foreign(self, what: str, instead: str) -> NoReturn:
         where = _user_line()
-        scope = CURRENT.get(None)
-        who = scope.driver.program.name if scope is not None else "The workflow"
+        who = self.workflow or "The workflow"
         error = ForeignAwait(
             f"{who} waits{where} for something Weft cannot record: {what}. After a restart it would wait again.",
             hint=instead,

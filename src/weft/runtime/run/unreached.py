@@ -9,11 +9,11 @@ Rules: docs/internals/engine.md#rule-21.
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from weft.core.code.state import CodeState, Entry
 from weft.errors import Diverged
-from weft.runtime.scopes import Scope
+from weft.runtime.run.scopes import NameScope
 
 log = logging.getLogger("weft")
 
@@ -66,12 +66,12 @@ class Unreached:
         """An entry was reached, or is reported already."""
         self.entries.pop(number, None)
 
-    def missed(self, scope: Scope, state: CodeState) -> Missed | None:
+    def missed(self, scope: NameScope[Any], state: CodeState) -> Missed | None:
         """The first entry that acted, in this scope or one around it, and that the code has passed by."""
         for number, entry in self.entries.items():
             if entry.kind not in _ACTS or entry.optional or number not in state.entries:
                 continue
-            at: Scope | None = scope
+            at: NameScope[Any] | None = scope
             while at is not None:
                 if entry.key.startswith(at.prefix):
                     found = _missed_in(at, entry, state)
@@ -80,7 +80,7 @@ class Unreached:
                 at = at.outer
         return None
 
-    def has_items(self, inner: Scope, count: int) -> bool:
+    def has_items(self, inner: NameScope[Any], count: int) -> bool:
         """Whether something acted in an item of a map that comes after so many."""
         prefix = f"{inner.prefix}~"
         numbers = (
@@ -98,7 +98,7 @@ class Unreached:
             log.warning("weft: %s ends, and replay no longer reaches the recorded %s", state.run_id, listed)
 
 
-def _missed_in(scope: Scope, entry: Entry, state: CodeState) -> Missed | None:
+def _missed_in(scope: NameScope[Any], entry: Entry, state: CodeState) -> Missed | None:
     first, _, rest = entry.key[len(scope.prefix) :].partition("/")
     place = scope.prefix + first
     if not rest:

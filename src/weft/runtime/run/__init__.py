@@ -1,0 +1,1 @@
+"""One run in memory: its mailbox, what it decides, its code. It knows its host only as `ports.RunPorts`."""

@@ -1,0 +1,59 @@
+"""Reports of a divergence: the code asks for something else than the log has."""
+
+from __future__ import annotations
+
+from weft.core import events as e
+from weft.core.code.machine import CodeMachine
+from weft.core.code.state import CodeState
+from weft.errors import BadValue, Diverged
+from weft.runtime.shown import added_arguments, call_shown
+
+
+def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
+    """The report of a divergence: where, what was recorded, what the code asks for, and what to do.
+
+    ``new``: arguments that only the code has.
+    """
+    new_hint = f" New parameter: give {new} a default and leave it out here, then weft resume {run_id}." if new else ""
+    return Diverged(
+        f"{run_id} stopped for you: at `{location}` it has {recorded}, the code now asks for {asked}. "
+        "Nothing was undone.",
+        hint=f"Old code: weft resume {run_id} after putting it back. "
+        f"On purpose: `await ctx.version(…)`, or weft retry {run_id} --from {location}.{new_hint}",
+        location=location,
+        recorded=recorded,
+        asked=asked,
+    )
+
+
+def other_parameters(state: CodeState, misfit: BadValue) -> Diverged:
+    """The report of a function that no longer takes the input of its run."""
+    run = state.run_id
+    return Diverged(
+        f"{run} stopped for you: the workflow {state.workflow} no longer takes the input this run started with: "
+        f"{misfit.message} Nothing was undone.",
+        hint=f"{misfit.hint} Then: weft resume {run}. Or start anew: weft cancel {run}, then "
+        f"weft start {state.workflow} --input FILE",
+        location="",
+        recorded="the input of its start",
+        asked="other parameters",
+    )
+
+
+def other_arguments(run_id: str, location: str, recorded: bytes, asked: bytes, where: str) -> Diverged:
+    """Return the report of a call with other arguments than its event has: both are named."""
+    given = bytes(getattr(e.decode(recorded), "input", e.NULL))
+    new = ", ".join(added_arguments(given, asked))
+    there = f"a recorded result for {call_shown('', given)}"
+    return diverged(run_id, location, there, f"{call_shown('', asked)}{where}", new)
+
+
+def map_item(machine: CodeMachine, location: str) -> str:
+    """Return a note if the place is in an item of a map: it may be the items that have changed."""
+    parts = location.split("/")
+    for place in range(len(parts) - 1, 0, -1):
+        around = "/".join(parts[:place])
+        entry = machine.lookup(around) if parts[place].startswith("~") else None
+        if entry is not None and entry.kind == "map":
+            return f" (item {parts[place][1:]} of the map `{around}`, which may go over other items now)"
+    return ""

@@ -1,0 +1,48 @@
+"""What a run tells other runs in its own commit."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from weft.core import commands as c
+from weft.core.decider import Machine
+from weft.core.effects import OutgoingMail
+from weft.core.ids import Millis, RunId, RunUid
+from weft.core.run.tree import root_of
+from weft.ports.store import Mail, NewRun
+from weft.runtime.run.draft import Draft
+from weft.runtime.run.ports import RunPorts
+
+
+class SendingRun(Protocol):
+    """A run that tells others something."""
+
+    uid: RunUid
+    machine: Machine
+    now_ms: Millis
+    ports: RunPorts
+
+
+def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
+    """Put a command to another run, or the start of a child, into an append."""
+    body = c.encode(letter.command)
+    if letter.create and isinstance(letter.command, c.StartRun):
+        start = letter.command
+        hosted = run.ports.program(start.workflow, start.version) is not None
+        new = NewRun(
+            uid=RunUid(letter.to),
+            id=RunId(start.run_id),
+            workflow=start.workflow,
+            version=start.version,
+            style=start.style,
+            created_at=run.now_ms,
+            parent=run.uid,
+            start=body,
+            attributes=start.attributes,
+            owner=run.ports.host if hosted else None,
+        )
+        draft.children.append(new)
+        run.ports.on_child(root_of(run.machine.state), new.uid)
+        return
+    mail_id = f"{run.uid}/{run.machine.state.seq}"
+    draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=run.now_ms))

@@ -1,0 +1,1 @@
+"""Performing steps: attempts, slots, timeouts, threads and processes."""

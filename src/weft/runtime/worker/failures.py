@@ -1,0 +1,70 @@
+"""How an attempt failed: what its body raised becomes a report."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core.effects import PerformTask
+from weft.errors import Failure, OutcomeUnknown, StepTimedOut, UnknownStep
+from weft.runtime.worker.flight import Flight
+from weft.steps.base import PerformedElsewhere, StepBody
+from weft.steps.failures import failure_of_step, text_of, told
+from weft.steps.raised import BodyRaised, ends_host
+
+_get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name
+
+
+def report_failure(effect: PerformTask, body: StepBody | None, error: BaseException) -> c.ReportTaskFailed:
+    """Return the report of a task that failed."""
+    if isinstance(error, PerformedElsewhere):
+        failure = msgspec.structs.replace(error.failure, location=effect.location)
+        return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, not error.final)
+    failure = failure_of_step(error, step=effect.step, location=effect.location, attempts=effect.attempt)
+    if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not text_of(error):
+        failure = _timed_out(failure, effect)
+    if effect.policy.effect == "irreversible" and told(lambda: getattr(error, "in_doubt", False), False):
+        failure = msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
+    retryable = body is not None and not body.is_final(error)
+    wait_ms = told(lambda: getattr(error, "retry_after_ms", None), None) or 0
+    return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
+
+
+def meant_by(flight: Flight, error: BaseException) -> BaseException:
+    """What ended an attempt, as its body or its timeout meant it."""
+    if isinstance(error, BodyRaised):
+        return error.error
+    if flight.timed_out and isinstance(error, asyncio.CancelledError):
+        late = TimeoutError()
+        late.__cause__ = error  # it says where the body was
+        return late
+    return error
+
+
+def ends_attempt(flight: Flight, error: BaseException) -> bool:
+    """Whether this ends the hand-out from outside: the host stopped it, or is going down."""
+    if isinstance(error, asyncio.CancelledError):
+        return flight.stopped
+    if isinstance(error, GeneratorExit):
+        # A coroutine that is thrown away is closed from outside its task.
+        return _get_running() is None or asyncio.current_task() is not flight.running
+    return ends_host(error)
+
+
+def unknown_step(step: str) -> UnknownStep:
+    """Return the error of a step that this host does not have."""
+    hint = "Import the module that has it before the engine starts."
+    return UnknownStep(f'No step "{step}" is registered here.', hint=hint)
+
+
+def _timed_out(failure: Failure, effect: PerformTask) -> Failure:
+    unknown = effect.policy.effect == "irreversible"
+    return msgspec.structs.replace(
+        failure,
+        type="OutcomeUnknown" if unknown else "TimedOut",
+        message=f"{effect.step} took longer than {effect.policy.timeout_ms} ms",
+        code=OutcomeUnknown.code if unknown else StepTimedOut.code,
+        where="",
+    )
