@@ -46,7 +46,7 @@ RUNS_PER_BATCH_MAX = 500
 _Waiting = tuple[NewRun, "asyncio.Future[Outcome]"]
 
 
-class Writer(Protocol):
+class CommittingRun(Protocol):
     """A run that has something to commit."""
 
     uid: RunUid
@@ -84,7 +84,7 @@ class GroupWriter:
         self._runs = runs
         self._blobs = blobs
         self._host = host
-        self._dirty: dict[RunUid, Writer] = {}
+        self._dirty: dict[RunUid, CommittingRun] = {}
         self._wake: asyncio.Future[None] | None = None
         self._solo = 0
         self._loop = BackgroundLoop("committing", self._run, failed)
@@ -117,7 +117,7 @@ class GroupWriter:
         """The number of runs that have something for the next commit."""
         return len(self._dirty)
 
-    def submit(self, writer: Writer) -> None:
+    def submit(self, writer: CommittingRun) -> None:
         """This run has something to commit."""
         self._dirty[writer.uid] = writer
         if self._wake is not None and not self._wake.done():
@@ -140,10 +140,10 @@ class GroupWriter:
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2.0 ** (self._failures - 2)))
             await self._commit(self._next_batch())
 
-    def _next_batch(self) -> list[tuple[Writer, Draft]]:
+    def _next_batch(self) -> list[tuple[CommittingRun, Draft]]:
         most = 1 if self._solo else APPENDS_PER_BATCH_MAX
         self._solo = max(0, self._solo - 1)
-        batch: list[tuple[Writer, Draft]] = []
+        batch: list[tuple[CommittingRun, Draft]] = []
         # Whoever has waited longest is in it, whatever its name.
         for uid in sorted(islice(self._dirty, most)):
             writer = self._dirty.pop(uid)
@@ -152,7 +152,7 @@ class GroupWriter:
                 batch.append((writer, draft))
         return batch
 
-    async def _commit(self, batch: Sequence[tuple[Writer, Draft]]) -> None:
+    async def _commit(self, batch: Sequence[tuple[CommittingRun, Draft]]) -> None:
         if not batch:
             return
         try:
@@ -180,7 +180,7 @@ class GroupWriter:
         self.appends += len(batch)
         await self._tell(batch, outcomes)
 
-    async def _tell(self, batch: Sequence[tuple[Writer, Draft]], outcomes: Sequence[Outcome]) -> None:
+    async def _tell(self, batch: Sequence[tuple[CommittingRun, Draft]], outcomes: Sequence[Outcome]) -> None:
         """Tell each run how its draft was judged; others have their turn in between."""
         cancelled: asyncio.CancelledError | None = None
         since = self._now()
@@ -195,7 +195,7 @@ class GroupWriter:
         if cancelled is not None:
             raise cancelled
 
-    def _lost(self, batch: Sequence[tuple[Writer, Draft]], error: Exception) -> None:
+    def _lost(self, batch: Sequence[tuple[CommittingRun, Draft]], error: Exception) -> None:
         passing = not isinstance(error, NAMING_DATA)
         if not passing and len(batch) > 1:
             self._solo = SOLO_ROUNDS + len(batch)
