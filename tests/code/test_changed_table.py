@@ -362,7 +362,7 @@ def test_the_hold_names_the_new_parameter_of_a_step_and_what_to_do() -> None:
     assert run.resumed(with_step("a: int, b: int = 2", "1")) == ["end"]
 
 
-OUTCOMES = {"completed": ("goes on", "waits anew", "is reported"), "held": ("held",), "running": ("waits",)}
+OUTCOMES = {"completed": ("continues",), "held": ("held",), "running": ("waits",)}
 
 
 def test_the_table_of_the_page_has_these_rows_and_outcomes() -> None:
