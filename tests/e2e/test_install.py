@@ -27,8 +27,8 @@ NEED_AN_EXTRA = {
     "http": "weft.authoring.remote weft.steps.http.guard weft.steps.http.wire",
     "postgres": "weft.stores.postgres",
     "s3": "weft.stores.blobs.s3",
-    "server": "weft.server.api weft.server.corked weft.server.metrics weft.server.running weft.server.services "
-    "weft.server.table weft.server.counters",
+    "server": "weft.server.api weft.server.buffered_http weft.server.telemetry weft.server.listener "
+    "weft.server.services weft.server.table",
 }
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.server.kit import Server, serving
 from tests.server.shop import shop
-from weft.server.limits import Limits
+from weft.server.limits import RequestLimits
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving(shop(), limits=Limits(wait_seconds=10)) as running:
+    with serving(shop(), limits=RequestLimits(wait_seconds=10)) as running:
         yield running

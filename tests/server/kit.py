@@ -19,10 +19,10 @@ import weft
 from weft.authoring.serving import Served
 from weft.server.api import Api
 from weft.server.identity import Gate
-from weft.server.limits import Limits
+from weft.server.limits import RequestLimits
+from weft.server.listener import Listener
 from weft.server.problems import RequestRefused
-from weft.server.routing import Router
-from weft.server.running import Listener
+from weft.server.router import Router
 from weft.server.table import ROUTES
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -140,7 +140,7 @@ def quoted(text: str) -> str:
 
 
 @contextlib.contextmanager
-def serving(app: weft.App, *, limits: Limits | None = None, gate: Gate | None = None) -> Iterator[Server]:
+def serving(app: weft.App, *, limits: RequestLimits | None = None, gate: Gate | None = None) -> Iterator[Server]:
     """Host the app and its API on a thread of their own."""
     bound = socket.create_server(("127.0.0.1", 0))
     ready = threading.Event()

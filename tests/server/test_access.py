@@ -24,8 +24,8 @@ from weft.core.ids import Millis
 from weft.runtime.clock import SystemClock
 from weft.server.access.gate import AccessGate
 from weft.server.access.keys import Wish, digest_of, new_key
-from weft.server.access.settings import JwtSettings, jwt_settings_here
 from weft.server.access.tokens import AGAIN_SECONDS, Tokens
+from weft.server.settings import JwtSettings, jwt_settings_here
 from weft.stores.memory import MemoryStore
 
 ISSUER, AUDIENCE = "https://issuer.example", "weft"
@@ -387,7 +387,7 @@ def test_half_of_the_settings_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> N
         jwt_settings_here()
     monkeypatch.setenv("WEFT_JWT_AUDIENCE", AUDIENCE)
     monkeypatch.setenv("WEFT_JWT_JWKS", "file:///etc/passwd")
-    with pytest.raises(weft.UsageError, match="no address"):
+    with pytest.raises(weft.UsageError, match="not a URL"):
         jwt_settings_here()
     monkeypatch.setenv("WEFT_JWT_JWKS", "https://issuer.example/jwks")
     assert jwt_settings_here() == JwtSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://issuer.example/jwks")

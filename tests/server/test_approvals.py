@@ -22,7 +22,7 @@ from tests.server.shop import Parcel
 from weft.core.ids import RunId
 from weft.server.approvals.links import Claim, Links
 from weft.server.approvals.notifier import Notifier
-from weft.server.approvals.settings import Telling, telling_here
+from weft.server.settings import NotifierSettings, notifier_settings_here
 from weft.tokens import is_signed
 
 EVIL = "<script>alert('x')</script>\"'&"
@@ -368,7 +368,7 @@ class Receiver:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.telling = Telling(
+        self.telling = NotifierSettings(
             url=f"http://127.0.0.1:{self.server.server_port}/hook", secret=SECRET, public="https://weft.example"
         )
 
@@ -454,13 +454,15 @@ def test_what_was_asked_before_anybody_listened_is_told_when_somebody_does(recei
 
 
 def test_half_of_the_settings_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert telling_here() is None
+    assert notifier_settings_here() is None
     monkeypatch.setenv("WEFT_APPROVALS_URL", "https://chat.example/hook")
     with pytest.raises(weft.UsageError, match="WEFT_APPROVALS_SECRET"):
-        telling_here()
+        notifier_settings_here()
     monkeypatch.setenv("WEFT_APPROVALS_SECRET", "short")
     monkeypatch.setenv("WEFT_PUBLIC_URL", "https://weft.example/")
     with pytest.raises(weft.UsageError):
-        telling_here()
+        notifier_settings_here()
     monkeypatch.setenv("WEFT_APPROVALS_SECRET", SECRET)
-    assert telling_here() == Telling(url="https://chat.example/hook", secret=SECRET, public="https://weft.example")
+    assert notifier_settings_here() == NotifierSettings(
+        url="https://chat.example/hook", secret=SECRET, public="https://weft.example"
+    )

@@ -17,9 +17,9 @@ from tests.server.kit import API
 from tests.server.test_serve import Process, serve
 from weft.authoring.serving import Served
 from weft.core.ids import RunId
-from weft.server import burst
+from weft.server import admission
+from weft.server.admission import STARTS_MAX
 from weft.server.api import Api
-from weft.server.burst import STARTS_MAX
 
 CLIENTS = 3 * STARTS_MAX
 
@@ -63,7 +63,7 @@ def test_of_many_starts_at_once_most_are_only_written_down_and_all_begin_when_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # With an hour until their time comes, only the calm can begin them.
-    monkeypatch.setattr(burst, "PUT_OFF_MS", 3_600_000)
+    monkeypatch.setattr(admission, "BURST_DELAY_MS", 3_600_000)
 
     async def scenario() -> None:
         app = greeter()
@@ -72,7 +72,7 @@ def test_of_many_starts_at_once_most_are_only_written_down_and_all_begin_when_it
             with contextlib.ExitStack() as busy:  # the burst goes on until all rows are read
                 await asyncio.gather(*(post(api, order(n)) for n in range(STARTS_MAX)))
                 for _ in range(STARTS_MAX + 1):
-                    busy.enter_context(api.services.burst)
+                    busy.enter_context(api.services.admission)
                 await asyncio.gather(*(post(api, order(n)) for n in range(STARTS_MAX, CLIENTS)))
                 rows = [await app.door.row(RunId(f"g{n}")) for n in range(CLIENTS)]
             results = [await app.get(f"g{n}").result(timeout=120) for n in range(CLIENTS)]

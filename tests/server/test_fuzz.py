@@ -19,8 +19,8 @@ from schemathesis.checks import CHECKS
 from tests import scale
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
-from weft.server.corked import HEAD_BYTES_MAX
-from weft.server.limits import Limits
+from weft.server.buffered_http import HEAD_BYTES_MAX
+from weft.server.limits import RequestLimits
 from weft.server.openapi import document
 from weft.server.table import ROUTES
 
@@ -47,7 +47,7 @@ pytestmark = scale.MARKS
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving(shop(), limits=Limits(wait_seconds=0.05)) as running:
+    with serving(shop(), limits=RequestLimits(wait_seconds=0.05)) as running:
         for workflow, given in (("hello", {"name": "a"}), ("order", {"order_id": "o"}), ("ship", {"order_id": "o"})):
             running.start(workflow, "x" if workflow == "hello" else None, **given)
         running.result(running.start("unlucky", n=1))

@@ -14,9 +14,9 @@ from msgspec import inspect
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
 from tests.servers import database
-from weft.server.limits import Limits
+from weft.server.limits import RequestLimits
 from weft.server.request import FORM_TYPE
-from weft.server.routing import Route
+from weft.server.router import ApiRoute
 from weft.server.table import ROUTES
 
 NUL = "a\0b"
@@ -70,14 +70,14 @@ def fields(of: type | None) -> tuple[inspect.Field, ...]:
     return info.fields
 
 
-def path_of(route: Route, **given: str) -> str:
+def path_of(route: ApiRoute, **given: str) -> str:
     path = route.path
     for name in route.parameters:
         path = path.replace(f"{{{name}}}", given.get(name, "x"))
     return path
 
 
-def bodies(route: Route) -> Iterator[dict[str, Any]]:
+def bodies(route: ApiRoute) -> Iterator[dict[str, Any]]:
     """Bodies of a route, each with a NUL somewhere."""
     known = fields(route.body)
     needed = {one.encode_name: sample(one.type) for one in known if one.required}
@@ -90,7 +90,7 @@ WRITES = [route for route in ROUTES if route.is_write and route.body not in (Non
 
 
 @pytest.mark.parametrize("route", WRITES, ids=lambda route: route.name)
-def test_a_nul_in_any_text_of_a_body_is_refused(server: Server, route: Route) -> None:
+def test_a_nul_in_any_text_of_a_body_is_refused(server: Server, route: ApiRoute) -> None:
     for body in bodies(route):
         if route.takes == FORM_TYPE:
             answer = server.ask(route.method, path_of(route), raw=b"reason=a%00b", content_type=FORM_TYPE)
@@ -102,9 +102,9 @@ def test_a_nul_in_any_text_of_a_body_is_refused(server: Server, route: Route) ->
 @pytest.mark.parametrize(
     ("route", "name"),
     [(route, name) for route in ROUTES for name in route.parameters],
-    ids=lambda each: each.name if isinstance(each, Route) else each,
+    ids=lambda each: each.name if isinstance(each, ApiRoute) else each,
 )
-def test_a_nul_in_a_path_is_refused(server: Server, route: Route, name: str) -> None:
+def test_a_nul_in_a_path_is_refused(server: Server, route: ApiRoute, name: str) -> None:
     body = (
         None
         if not fields(route.body)
@@ -119,9 +119,9 @@ def test_a_nul_in_a_path_is_refused(server: Server, route: Route, name: str) -> 
 @pytest.mark.parametrize(
     ("route", "field"),
     [(route, field.encode_name) for route in ROUTES for field in fields(route.query)],
-    ids=lambda each: each.name if isinstance(each, Route) else each,
+    ids=lambda each: each.name if isinstance(each, ApiRoute) else each,
 )
-def test_a_nul_in_a_query_is_refused(server: Server, route: Route, field: str) -> None:
+def test_a_nul_in_a_query_is_refused(server: Server, route: ApiRoute, field: str) -> None:
     answer = server.ask(route.method, f"{path_of(route)}?{field}=a%00b")
 
     assert answer.status == 422, answer.raw
@@ -134,9 +134,9 @@ def test_an_escaped_backslash_is_no_nul(server: Server) -> None:
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.parameters], ids=lambda route: route.name)
-def test_long_paths_and_ids_are_refused_before_anything_is_looked_up(server: Server, route: Route) -> None:
+def test_long_paths_and_ids_are_refused_before_anything_is_looked_up(server: Server, route: ApiRoute) -> None:
     """Sixty thousand colons were sixty thousand lookups, all in one turn of the loop."""
-    limits = Limits()
+    limits = RequestLimits()
     for text in (":" * 60_000, ":" * (limits.parameter_chars + 1)):
         path = path_of(route, **{route.parameters[0]: text})
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:

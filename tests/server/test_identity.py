@@ -13,7 +13,7 @@ import pytest
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
 from weft.errors import NotAllowed
-from weft.server.identity import Identity, OpenHere, Scope, is_loopback
+from weft.server.identity import AccessScope, Identity, OpenHere, is_loopback
 from weft.server.table import ROUTES
 
 
@@ -129,7 +129,7 @@ class OneScope:
 
     async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
         wanted = headers.get("x-scope", "")
-        return Identity(wanted, frozenset({Scope(wanted)} if wanted else ()))
+        return Identity(wanted, frozenset({AccessScope(wanted)} if wanted else ()))
 
 
 def test_every_route_asks_for_its_scope_and_for_no_other() -> None:
@@ -139,10 +139,10 @@ def test_every_route_asks_for_its_scope_and_for_no_other() -> None:
             path = path.replace("{tag}", "x").replace("{stream}", "x")
             if route.kind == "live" and route.parameters == []:
                 path += "?workflow=x&other=1"
-            for held in (None, *Scope):
+            for held in (None, *AccessScope):
                 headers = {"X_Scope": str(held)} if held is not None else {}
                 status = server.ask(route.method, path, {} if route.is_write else None, **headers).status
-                allowed = route.scope is None or held in (route.scope, Scope.ADMIN)
+                allowed = route.scope is None or held in (route.scope, AccessScope.ADMIN)
                 assert (status != 403) == allowed, (route.name, held, status)
                 assert status < 500 or route.name == "ready"
 

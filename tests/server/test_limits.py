@@ -15,11 +15,11 @@ import pytest
 import weft
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
-from weft.server.corked import HEAD_BYTES_MAX
-from weft.server.limits import Limits, Rates, check_json
+from weft.server.buffered_http import HEAD_BYTES_MAX
+from weft.server.limits import RequestLimits, RequestRates, check_json
 from weft.server.problems import RequestRefused
 
-SMALL = Limits(
+SMALL = RequestLimits(
     body_bytes=5_000, depth=10, keys=50, items=100, string_bytes=500, number_chars=20, headers=20, header_bytes=4_000
 )
 
@@ -170,7 +170,7 @@ def test_a_path_that_is_nowhere_and_a_method_that_is_not_possible(server: Server
 
 def test_scanning_costs_little_for_the_worst_bodies() -> None:
     """The limits themselves must not be what is slow."""
-    limits = Limits()
+    limits = RequestLimits()
     most = limits.body_bytes
     for raw in (
         b"[" * most,
@@ -187,7 +187,7 @@ def test_scanning_costs_little_for_the_worst_bodies() -> None:
 
 
 def test_a_caller_that_is_too_quick_is_told_to_come_again() -> None:
-    with serving(shop(), limits=Limits(rate_per_second=2)) as server:
+    with serving(shop(), limits=RequestLimits(rate_per_second=2)) as server:
         answers = [server.get("/openapi.json") for _ in range(6)]
 
         assert [answer.status for answer in answers[:4]] == [200] * 4
@@ -198,7 +198,7 @@ def test_a_caller_that_is_too_quick_is_told_to_come_again() -> None:
 
 
 def test_a_bucket_fills_again_and_callers_have_one_each() -> None:
-    rates = Rates(1.0, callers_max=2)
+    rates = RequestRates(1.0, callers_max=2)
     rates.take("a", 0.0)
     rates.take("a", 0.0)
     with pytest.raises(RequestRefused):
@@ -212,7 +212,7 @@ def test_a_bucket_fills_again_and_callers_have_one_each() -> None:
 def test_requests_at_once_are_limited() -> None:
     held = threading.Event()
     app = shop()
-    with serving(app, limits=Limits(in_flight=1)) as server:
+    with serving(app, limits=RequestLimits(in_flight=1)) as server:
         inside = threading.Event()
 
         async def block() -> None:
@@ -252,7 +252,7 @@ def test_new_runs_are_turned_away_while_the_backlog_is_old() -> None:
     async def holding(ctx: weft.Context) -> None:
         await hold()
 
-    with serving(app, limits=Limits(backlog_seconds=0.05)) as server:
+    with serving(app, limits=RequestLimits(backlog_seconds=0.05)) as server:
         engine = app.door.engine
         assert engine is not None
         engine.worker._free = 1

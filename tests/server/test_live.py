@@ -15,7 +15,7 @@ import pytest
 import weft
 from tests.server.kit import API, SECONDS_MAX, Server, covers, serving, used
 from tests.server.shop import shop
-from weft.server.limits import Limits
+from weft.server.limits import RequestLimits
 from weft.server.live import feed as feed_module
 from weft.server.live.feed import Filter
 from weft.server.problems import RequestRefused
@@ -287,7 +287,7 @@ def test_different_filters_are_counted_per_caller(monkeypatch: pytest.MonkeyPatc
 
 
 def test_clients_that_listen_are_limited_and_leaving_makes_room() -> None:
-    with serving(shop(), limits=Limits(live=1)) as server:
+    with serving(shop(), limits=RequestLimits(live=1)) as server:
 
         async def main() -> None:
             async with Listener(server, f"{API}/live") as client:

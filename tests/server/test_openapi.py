@@ -54,9 +54,9 @@ def test_every_schema_of_the_document_is_one() -> None:
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 def test_every_write_takes_a_key_and_says_what_it_takes_and_every_list_pages(route: object) -> None:
-    from weft.server.routing import Route
+    from weft.server.router import ApiRoute
 
-    assert isinstance(route, Route)
+    assert isinstance(route, ApiRoute)
     operation = document(ROUTES)["paths"][route.path][route.method.lower()]
     names = {(parameter["in"], parameter["name"]) for parameter in operation.get("parameters", [])}
     if route.is_write:

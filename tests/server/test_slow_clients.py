@@ -16,12 +16,12 @@ import pytest
 from tests.server.keyring import caller
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
-from weft.server import corked
-from weft.server.limits import Bodies, Limits, Room
+from weft.server import buffered_http
+from weft.server.limits import Bodies, RequestLimits, Room
 from weft.server.problems import RequestRefused
 
-QUICK = Limits(head_seconds=0.3, body_seconds=0.3)
-PATIENT = Limits(head_seconds=600.0, body_seconds=600.0)
+QUICK = RequestLimits(head_seconds=0.3, body_seconds=0.3)
+PATIENT = RequestLimits(head_seconds=600.0, body_seconds=600.0)
 HEAD = (
     f"POST {API}/runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
 ).encode()
@@ -76,7 +76,7 @@ def test_a_second_head_that_does_not_arrive_ends_the_connection() -> None:
 
 def test_the_head_of_a_request_sent_ahead_waits_for_the_answer_before() -> None:
     """A client that pipelines is not slow: the server is still busy with its first request."""
-    with serving(shop(), limits=Limits(head_seconds=1.0, body_seconds=600.0)) as server:
+    with serving(shop(), limits=RequestLimits(head_seconds=1.0, body_seconds=600.0)) as server:
         run = server.start("talk", words=[])
         asked = f"GET {API}/runs/{run}/result?wait=20 HTTP/1.1\r\nHost: localhost\r\n\r\nGET /he".encode()
         with slow_sockets(server, 1, asked) as (client,):
@@ -96,7 +96,7 @@ def test_a_body_that_does_not_arrive_is_refused() -> None:
 
 def test_a_body_that_nobody_reads_does_not_keep_its_connection_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was answered before its body arrived, and the client goes on sending."""
-    monkeypatch.setattr(corked, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(buffered_http, "GRACE_SECONDS", 0.0)
     head = HEAD.replace(b"/runs", b"/nowhere").replace(b": 100", b": 1000000")
     with serving(shop(), limits=QUICK) as server, slow_sockets(server, 1, head) as (client,):
         assert client.recv(10_000).startswith(b"HTTP/1.1 404")
@@ -109,14 +109,14 @@ def test_a_body_that_nobody_reads_does_not_keep_its_connection_for_ever(monkeypa
 @pytest.mark.parametrize("sent", [b"", b"G", HEAD + b"{"])
 def test_slow_clients_take_no_places(sent: bytes) -> None:
     """Many more of them than there are places, and everybody else is answered."""
-    few = Limits(head_seconds=600.0, body_seconds=600.0, in_flight=2, live=2)
+    few = RequestLimits(head_seconds=600.0, body_seconds=600.0, in_flight=2, live=2)
     with serving(shop(), limits=few) as server, slow_sockets(server, 20, sent):
         assert server.get("/healthz").status == 200
         assert server.result(server.start("hello", name="ann"))["output"] == "hello ann!"
 
 
 def test_health_is_answered_when_there_is_no_place_left() -> None:
-    with serving(shop(), limits=Limits(in_flight=2, rate_per_second=1)) as server:
+    with serving(shop(), limits=RequestLimits(in_flight=2, rate_per_second=1)) as server:
 
         async def fill() -> None:
             server.api._requests._inside = 2
@@ -142,7 +142,7 @@ def test_a_caller_gets_half_of_the_places() -> None:
 
 def test_one_tenant_cannot_take_the_places_of_another() -> None:
     """Places to listen, all from one address."""
-    with serving(shop(), limits=Limits(live=4)) as server, contextlib.ExitStack() as stack:
+    with serving(shop(), limits=RequestLimits(live=4)) as server, contextlib.ExitStack() as stack:
         one = caller(server, "a", "read", tenant="one")
         other = caller(server, "b", "read", tenant="other")
         key = one._headers["Authorization"]
@@ -161,7 +161,7 @@ def test_bodies_that_arrive_share_a_budget_and_the_oldest_gives_way() -> None:
     """Memory is bounded, whatever the number of connections; what arrives at once is never dropped."""
 
     async def main() -> None:
-        bodies = Bodies(Limits(unfinished_bytes=1_000, body_seconds=600))
+        bodies = Bodies(RequestLimits(unfinished_bytes=1_000, body_seconds=600))
         queues: list[asyncio.Queue[Any]] = [asyncio.Queue() for _ in range(3)]
         reading = [asyncio.ensure_future(bodies.read(queue.get, None)) for queue in queues]
         for queue in queues[:2]:
@@ -183,7 +183,7 @@ def test_bodies_that_arrive_share_a_budget_and_the_oldest_gives_way() -> None:
 
 
 def test_the_oldest_silent_connections_make_room_for_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corked, "connections_max", lambda: 10)
+    monkeypatch.setattr(buffered_http, "connections_max", lambda: 10)
     with serving(shop(), limits=PATIENT) as server:
         listen = f"GET {API}/live HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
         with slow_sockets(server, 1, listen) as (listening,):
@@ -208,9 +208,9 @@ def test_a_thousand_slow_sockets_disturb_nobody(sent: bytes, capsys: pytest.Capt
 
     The ratio of the 99th percentiles is printed, not asserted: it depends on what else this machine does.
     """
-    corked.allow_many_files()
-    corked.connections_max.cache_clear()
-    limits = Limits(head_seconds=8.0, body_seconds=8.0)
+    buffered_http.allow_many_files()
+    buffered_http.connections_max.cache_clear()
+    limits = RequestLimits(head_seconds=8.0, body_seconds=8.0)
     with serving(shop(), limits=limits) as server:
         p99(server)
         quiet = p99(server)

@@ -13,7 +13,7 @@ import pytest
 from tests.server.kit import API, Server, covers, serving
 from tests.server.shop import shop
 from weft.server.leases import Ticket, read_ticket
-from weft.server.limits import Limits
+from weft.server.limits import RequestLimits
 from weft.stores import open_store
 
 CLAIM = {"steps": ["resize"], "queues": ["elsewhere"], "wait": 10}
@@ -21,7 +21,7 @@ CLAIM = {"steps": ["resize"], "queues": ["elsewhere"], "wait": 10}
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(shop(), limits=Limits(wait_seconds=10)) as running:
+    with serving(shop(), limits=RequestLimits(wait_seconds=10)) as running:
         yield running
 
 
@@ -152,7 +152,7 @@ def test_heartbeats_keep_a_task_beyond_its_lease(server: Server) -> None:
 def test_other_hosts_see_that_a_worker_is_alive_by_its_heartbeats(tmp_path: Path) -> None:
     """A host that never spoke to the worker looks at the store only."""
     url = f"sqlite:///{tmp_path / 'weft.db'}"
-    with serving(shop(url), limits=Limits(wait_seconds=10)) as server:
+    with serving(shop(url), limits=RequestLimits(wait_seconds=10)) as server:
         server.start("picture", "p", file="a.png")
         task = one(server, lease=600)
         holder = read_ticket(task["id"]).host

@@ -27,8 +27,8 @@ from weft.ports import streams as stream_ports
 from weft.ports.store import Page, RunQuery, RunRow, Store
 from weft.runtime.run.actor import DEAD_LETTERS
 from weft.runtime.tenancy import TenantDoor, check_tenant
-from weft.server.identity import Scope
-from weft.server.routing import Route
+from weft.server.identity import AccessScope
+from weft.server.router import ApiRoute
 from weft.server.table import ROUTES
 
 # What the path of a route names: nothing of a tenant's, a run, or something of a run. Or the route is the operator's.
@@ -88,14 +88,14 @@ def callers(server: Server) -> dict[tuple[str, str], Caller]:
     """Somebody of each tenant, and of none, with each scope."""
     found = {}
     for tenant in ("a", "b", ""):
-        for scope in Scope:
-            if tenant and scope is Scope.WORK:
+        for scope in AccessScope:
+            if tenant and scope is AccessScope.WORK:
                 continue
             found[tenant, str(scope)] = caller(server, f"ann-{scope}", str(scope), tenant=tenant)
     return found
 
 
-def asked(route: Route, who: Caller, run: str) -> Answer:
+def asked(route: ApiRoute, who: Caller, run: str) -> Answer:
     """Ask for a route about a run."""
     rule = RULES[route.name]
     subject = run if rule == RUN else f"{run}{PLACES.get(route.name, ':carrier')}"
@@ -119,7 +119,7 @@ def test_the_rules_agree_with_the_table() -> None:
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] != OPEN], ids=lambda one: one.name)
 def test_a_route_asks_for_a_key_and_for_its_scope(
-    server: Server, callers: dict[tuple[str, str], Caller], route: Route
+    server: Server, callers: dict[tuple[str, str], Caller], route: ApiRoute
 ) -> None:
     assert asked(route, Caller(server, None), "same").status == 401
     assert asked(route, Caller(server, "weft_nonsense"), "same").status == 401
@@ -129,7 +129,7 @@ def test_a_route_asks_for_a_key_and_for_its_scope(
 
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] == OPERATORS], ids=lambda one: one.name)
-def test_what_is_about_all_tenants_is_for_no_tenant(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+def test_what_is_about_all_tenants_is_for_no_tenant(callers: dict[tuple[str, str], Caller], route: ApiRoute) -> None:
     for tenant in ("a", "b"):
         assert asked(route, callers[tenant, "admin"], "same").status == 403
     assert asked(route, callers["", "admin"], "same").status not in (401, 403)
@@ -137,7 +137,7 @@ def test_what_is_about_all_tenants_is_for_no_tenant(callers: dict[tuple[str, str
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] in (RUN, PLACE)], ids=lambda one: one.name)
 def test_what_belongs_to_another_tenant_is_not_there(
-    server: Server, callers: dict[tuple[str, str], Caller], route: Route
+    server: Server, callers: dict[tuple[str, str], Caller], route: ApiRoute
 ) -> None:
     before = logs(server)
     for scope in {str(route.scope), "admin"}:
@@ -165,7 +165,7 @@ def logs(server: Server) -> dict[str, int]:
 @pytest.mark.parametrize(
     "route", [one for one in ROUTES if one.kind == "live" and one.parameters], ids=lambda one: one.name
 )
-def test_a_stream_of_another_tenant_is_not_there(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+def test_a_stream_of_another_tenant_is_not_there(callers: dict[tuple[str, str], Caller], route: ApiRoute) -> None:
     for run in ("only-b", "@b/only-b"):
         path = route.path.replace("{id}", quoted(run)).replace("{stream}", "s")
         assert callers["a", "read"].get(path).status == 404
@@ -176,7 +176,7 @@ def test_a_stream_of_another_tenant_is_not_there(callers: dict[tuple[str, str], 
     [one for one in ROUTES if RULES[one.name] in (RUN, PLACE, SHARED) and one.name != "cancelRun"],
     ids=lambda one: one.name,
 )
-def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, str], Caller], route: ApiRoute) -> None:
     answer = asked(route, callers["a", str(route.scope)], "only-a" if route.name == "makeLinks" else "same")
 
     assert answer.status not in (401, 403)
@@ -216,7 +216,7 @@ FOREIGN = ("only-b", "dead-b", "secret of b", "@b")
 """What only tenant b has a reason to see."""
 
 
-def questions(route: Route) -> list[str]:
+def questions(route: ApiRoute) -> list[str]:
     """Ways to ask a route for what is another tenant's: every text that its query takes, and none."""
     texts = [field.encode_name for field in msgspec.structs.fields(route.query)] if route.query is not None else []
     return [
@@ -230,7 +230,7 @@ def questions(route: Route) -> list[str]:
     [one for one in ROUTES if one.method == "GET" and RULES[one.name] in (SHARED, RUN) and one.kind != "live"],
     ids=lambda one: one.name,
 )
-def test_no_route_that_reads_tells_a_tenant_of_another(callers: dict[tuple[str, str], Caller], route: Route) -> None:
+def test_no_route_that_reads_tells_a_tenant_of_another(callers: dict[tuple[str, str], Caller], route: ApiRoute) -> None:
     """Made from the table: a new route, or a new parameter of one, is tried as soon as it is there."""
     for query in questions(route):
         path = route.path

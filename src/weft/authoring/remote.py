@@ -48,8 +48,8 @@ from weft.runtime.runs import Ending
 from weft.server import views
 from weft.server.endpoints.goals import StepViews
 from weft.server.hosted import Order
-from weft.server.problems import Problem
-from weft.server.routing import API
+from weft.server.problems import ProblemDetails
+from weft.server.router import API
 from weft.steps.base import away
 from weft.steps.codec import Codec
 
@@ -135,7 +135,7 @@ class Remote:
         }
         # Who does not want the run that is there must not take the one that was just made for another's.
         pauses = PAUSES_SECONDS if order.existing == "attach" else ()
-        started = await self.tell("runs", body, views.Started, pauses=pauses)
+        started = await self.tell("runs", body, views.StartedRun, pauses=pauses)
         return self.get(started.id)
 
     def get(self, id: str) -> Handle[Any]:
@@ -335,7 +335,7 @@ class RemoteHandle(Handle[R]):
                         return
                     if kind == "problem":
                         raise _error(409, data, self._remote.url)
-                    event = msgspec.json.decode(data, type=views.Event)
+                    event = msgspec.json.decode(data, type=views.EventView)
                     seq, losses = event.seq, 0
                     yield _event(event)
             except (aiohttp.ClientError, TimeoutError) as error:
@@ -356,7 +356,7 @@ def lost(url: str, error: Exception) -> Unavailable:
     )
 
 
-def _event(view: views.Event) -> Event:
+def _event(view: views.EventView) -> Event:
     return Event(view.seq, view.at, view.kind, msgspec.json.decode(view.data))
 
 
@@ -370,7 +370,7 @@ def _read(raw: bytes, of: type[T]) -> T:
 def _error(status: int, raw: bytes, url: str) -> WeftError:
     """What the server raised, as it would be raised here."""
     try:
-        told = msgspec.json.decode(raw, type=Problem)
+        told = msgspec.json.decode(raw, type=ProblemDetails)
     except msgspec.DecodeError:
         what = f"{url} answered {status}, and not as a Weft server does."
         hint = "Is the address right, with the path that the API is mounted at?"

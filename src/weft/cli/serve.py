@@ -22,9 +22,9 @@ from weft.cli.messages import say
 from weft.cli.place import project_settings
 from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
-from weft.server.access.settings import jwt_settings_here
 from weft.server.identity import is_loopback
 from weft.server.logs import log_to
+from weft.server.settings import jwt_settings_here
 from weft.stores import open_store
 
 if TYPE_CHECKING:
@@ -123,8 +123,8 @@ async def _refuse_open(url: str, host: str) -> None:
 
 
 async def _serve(app: App, bound: socket.socket) -> None:
-    from weft.server.corked import allow_many_files
-    from weft.server.running import Listener
+    from weft.server.buffered_http import allow_many_files
+    from weft.server.listener import Listener
 
     allow_many_files()
     api = app.router

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
 
 from weft.errors import NotAllowed, WeftError
+from weft.server.asgi import AsgiScope, Receive, Send
 from weft.server.hosted import Hosted
 from weft.server.identity import NOBODY, Gate, Identity
-from weft.server.limits import Bodies, Limits, Room, check_json
+from weft.server.limits import Bodies, RequestLimits, Room, check_json
 from weft.server.live.carriers import NORMAL, send_events, send_messages
-from weft.server.live.subscriptions import Batches
+from weft.server.live.frames import Batches
 from weft.server.logs import RUN_ID
 from weft.server.openapi import PROBLEM_MEDIA, encoded
-from weft.server.problems import RETRY_AFTER_SECONDS, Problem, RequestRefused, problem, problem_of
+from weft.server.problems import RETRY_AFTER_SECONDS, ProblemDetails, RequestRefused, problem, problem_of
 from weft.server.request import (
     FORM_TYPE,
-    Call,
-    Receive,
+    ApiCall,
     Reply,
-    Send,
     check_text,
     read_form,
     read_headers,
@@ -34,13 +32,12 @@ from weft.server.request import (
     read_key,
     read_query,
 )
-from weft.server.routing import Found, Route, Router
+from weft.server.router import ApiRoute, Found, Router
 from weft.server.services import Services
 from weft.server.table import ROUTES
 
 log = logging.getLogger("weft.api")
 
-Scope = MutableMapping[str, Any]
 POLICY_VIOLATION = 1008
 UNEXPECTED = 1011
 _encode = msgspec.json.Encoder().encode
@@ -51,14 +48,14 @@ _NO_STORE = (b"cache-control", b"no-store")
 class Api:
     """``app.router``: mount it, or let ``weft serve`` run it."""
 
-    def __init__(self, hosted: Hosted, *, gate: Gate | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, hosted: Hosted, *, gate: Gate | None = None, limits: RequestLimits | None = None) -> None:
         services = self.services = Services(hosted, partial(encoded, ROUTES), gate=gate, limits=limits)
         self._router = Router(ROUTES)
         self._bodies = Bodies(services.limits)
         self._requests = Room(services.limits.in_flight, "requests")
-        self._listeners = Room(services.limits.live, "clients that listen or wait", services.metrics.listening)
+        self._listeners = Room(services.limits.live, "clients that listen or wait", services.telemetry.listening)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -69,7 +66,7 @@ class Api:
 
     # --- requests -------------------------------------------------------------------------------------------------
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _http(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         name, waits, status = "none", False, 500
         try:
@@ -95,11 +92,11 @@ class Api:
             await _send_problem(send, problem(500, "weft.error", "Something in Weft itself failed; its log has more."))
         finally:
             seconds = time.perf_counter() - began
-            self.services.metrics.answered(name, status, None if waits else seconds)
+            self.services.telemetry.answered(name, status, None if waits else seconds)
             if log.isEnabledFor(logging.DEBUG):
                 log.debug("%s %s %d", scope["method"], name, status, extra={"ms": round(seconds * 1000, 2)})
 
-    def _found(self, method: str, scope: Scope) -> Found:
+    def _found(self, method: str, scope: AsgiScope) -> Found:
         limits = self.services.limits
         headers = scope["headers"]
         if len(headers) > limits.headers or sum(map(len, chain.from_iterable(headers))) > limits.header_bytes:
@@ -117,7 +114,7 @@ class Api:
             check_text(value, f"The {name} in the path")
         return found
 
-    async def _answer(self, found: Found, scope: Scope, receive: Receive, send: Send) -> int:
+    async def _answer(self, found: Found, scope: AsgiScope, receive: Receive, send: Send) -> int:
         route = found.route
         call = await self._call(found, scope)
         if route.kind == "live":
@@ -141,14 +138,14 @@ class Api:
         await _send(send, reply, route.media)
         return reply.status
 
-    async def _call(self, found: Found, scope: Scope) -> Call:
+    async def _call(self, found: Found, scope: AsgiScope) -> ApiCall:
         """The request, as far as it is known without its body; refused if the caller may not make it."""
         services = self.services
         headers = read_headers(scope)
         identity = await self._identity(found.route, scope, headers)
         if found.route.kind != "health":
             services.rates.take(identity.name)
-        return Call(
+        return ApiCall(
             services=services,
             identity=identity,
             parameters=found.parameters,
@@ -158,7 +155,7 @@ class Api:
             address=(scope.get("client") or ("",))[0],
         )
 
-    async def _identity(self, route: Route, scope: Scope, headers: Mapping[str, str]) -> Identity:
+    async def _identity(self, route: ApiRoute, scope: AsgiScope, headers: Mapping[str, str]) -> Identity:
         """Who calls. Raises RequestRefused."""
         if route.scope is None:
             return NOBODY
@@ -174,7 +171,7 @@ class Api:
             raise RequestRefused(403, NotAllowed.code, what, hint=hint)
         return identity
 
-    async def _read(self, route: Route, call: Call, receive: Receive) -> None:
+    async def _read(self, route: ApiRoute, call: ApiCall, receive: Receive) -> None:
         limits = self.services.limits
         call.key = read_key(call.headers)
         raw = await self._bodies.read(receive, call.headers.get("content-length"))
@@ -189,13 +186,13 @@ class Api:
 
     # --- sockets --------------------------------------------------------------------------------------------------
 
-    async def _batches(self, found: Found, call: Call) -> Batches:
+    async def _batches(self, found: Found, call: ApiCall) -> Batches:
         if found.route.kind != "live":
             raise RequestRefused(404, "request.unknown_route", "There is no WebSocket at this path.")
         batches: Batches | Reply = await found.route.endpoint(call)
         return _ended() if isinstance(batches, Reply) else batches
 
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _socket(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """A live route as a WebSocket. It is accepted only if the same request would have been."""
         assert (await receive())["type"] == "websocket.connect"
         name, code = "none", NORMAL
@@ -214,7 +211,7 @@ class Api:
             code = UNEXPECTED
             await send({"type": "websocket.close", "code": code, "reason": "an error in Weft itself"})
         finally:
-            self.services.metrics.answered(name, code, None)
+            self.services.telemetry.answered(name, code, None)
 
 
 async def _ended() -> Batches:
@@ -222,7 +219,7 @@ async def _ended() -> Batches:
     yield []
 
 
-def _path(scope: Scope) -> bytes:
+def _path(scope: AsgiScope) -> bytes:
     """The path below where the API is mounted, as it was sent."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     root = scope.get("root_path", "").encode()
@@ -240,7 +237,7 @@ async def _send(send: Send, reply: Reply, media: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _send_problem(send: Send, told: Problem, refused: RequestRefused | None = None) -> None:
+async def _send_problem(send: Send, told: ProblemDetails, refused: RequestRefused | None = None) -> None:
     headers: dict[str, str] = {"www-authenticate": "Bearer"} if told.status == 401 else {}
     if told.status == 408:
         headers["connection"] = "close"  # the rest of the body would be taken for the next request

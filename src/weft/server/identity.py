@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from weft.errors import NotAllowed
-from weft.server.approvals.settings import PUBLIC, public_url
+from weft.server.settings import PUBLIC_URL, public_url
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class Scope(StrEnum):
+class AccessScope(StrEnum):
     """What a caller may do. Each is asked for by itself; ``admin`` has them all."""
 
     READ = "read"
@@ -37,7 +37,7 @@ class Identity(msgspec.Struct, frozen=True):
     """The caller of one request. ``subject`` names it in logs and counts its requests."""
 
     subject: str
-    scopes: frozenset[Scope]
+    scopes: frozenset[AccessScope]
     tenant: str = ""
     """Whose runs it sees; empty: it is the operator's, and sees all."""
     groups: frozenset[str] | None = None
@@ -48,8 +48,8 @@ class Identity(msgspec.Struct, frozen=True):
         """Whom to count and to log: subjects of two tenants may be called the same."""
         return f"{self.tenant}/{self.subject}"
 
-    def may(self, scope: Scope) -> bool:
-        return scope in self.scopes or Scope.ADMIN in self.scopes
+    def may(self, scope: AccessScope) -> bool:
+        return scope in self.scopes or AccessScope.ADMIN in self.scopes
 
 
 class Gate(Protocol):
@@ -60,7 +60,7 @@ class Gate(Protocol):
         ...
 
 
-EVERYBODY_HERE = Identity("local", frozenset({Scope.ADMIN}))
+EVERYBODY_HERE = Identity("local", frozenset({AccessScope.ADMIN}))
 NOBODY = Identity("", frozenset())
 """Who asks for what needs nothing."""
 
@@ -82,7 +82,7 @@ class OpenHere:
         if origin is not None and not _is_own(origin, scope, host):
             raise NotAllowed(
                 f"A page of {origin[:100]!r} may not use this server.",
-                hint=f"Without keys only programs on this machine may, and pages of this server ({PUBLIC}).",
+                hint=f"Without keys only programs on this machine may, and pages of this server ({PUBLIC_URL}).",
             )
         return EVERYBODY_HERE
 

@@ -1,4 +1,4 @@
-"""Limits at the door: what is refused before it is parsed, and before it costs others their turn."""
+"""RequestLimits at the door: what is refused before it is parsed, and before it costs others their turn."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import asyncio
 import contextlib
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
 
 import msgspec
 
 from weft.cache import BoundedCache
+from weft.server.asgi import Receive
 from weft.server.problems import BUSY, RETRY_AFTER_SECONDS, RequestRefused
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 # Every byte is looked at once, whatever the bytes are: one that is not closed goes on to the end.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
@@ -23,7 +21,7 @@ _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _OPENING = b"[{"
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How much is taken. Users set none of these; tests do."""
 
     body_bytes: int = 4 * 1024 * 1024
@@ -62,7 +60,7 @@ class Bodies:
     the budget is used up, the body that has been arriving for the longest time is dropped.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RequestLimits) -> None:
         self._limits = limits
         self._arriving: dict[asyncio.Timeout, int] = {}
         self._bytes = 0
@@ -108,7 +106,7 @@ class Bodies:
             oldest.reschedule(0)
 
 
-def check_json(raw: bytes, limits: Limits) -> None:
+def check_json(raw: bytes, limits: RequestLimits) -> None:
     """Refuse JSON that would cost too much to read, by its bytes alone. Whether it is JSON is for the parser to say."""
     if _is_small(raw, limits):
         return
@@ -128,7 +126,7 @@ def check_json(raw: bytes, limits: Limits) -> None:
         raise _exceeded(f"more than {limits.depth} levels")
 
 
-def _is_small(raw: bytes, limits: Limits) -> bool:
+def _is_small(raw: bytes, limits: RequestLimits) -> bool:
     """Whether it cannot exceed anything, also if all that looks like structure in its texts were some."""
     size = len(raw)
     return (
@@ -160,7 +158,7 @@ def _depth(bare: bytes) -> int:
     return deepest
 
 
-class Rates:
+class RequestRates:
     """A bucket of tokens per caller; the callers longest unseen are forgotten first."""
 
     def __init__(self, per_second: float, callers_max: int = 10_000) -> None:
@@ -184,7 +182,7 @@ def busy(detail: str, retry_after: int = RETRY_AFTER_SECONDS) -> RequestRefused:
     return RequestRefused(429, BUSY, detail, hint="Come again later.", retry_after=retry_after)
 
 
-def _too_large(limits: Limits) -> RequestRefused:
+def _too_large(limits: RequestLimits) -> RequestRefused:
     return RequestRefused(413, "limit.exceeded", f"The body has more than {limits.body_bytes:,} bytes.")
 
 

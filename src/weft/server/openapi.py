@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from weft.server.problems import TITLES, Problem, status_of
+from weft.server.problems import TITLES, ProblemDetails, status_of
 from weft.server.request import KEY_CHARS_MAX
-from weft.server.routing import Route
+from weft.server.router import ApiRoute
 from weft.tokens import SIGNATURE_HEADER
 
 REF = "#/components/schemas/{name}"
@@ -37,7 +37,7 @@ SIGNATURE_PARAMETER = {
 }
 
 
-def document(routes: Sequence[Route]) -> dict[str, Any]:
+def document(routes: Sequence[ApiRoute]) -> dict[str, Any]:
     """OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     schemas, components = _schemas(routes)
@@ -56,15 +56,15 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _schemas(routes: Sequence[Route]) -> tuple[dict[Any, Any], dict[str, Any]]:
-    types: dict[Any, None] = {Problem: None}
+def _schemas(routes: Sequence[ApiRoute]) -> tuple[dict[Any, Any], dict[str, Any]]:
+    types: dict[Any, None] = {ProblemDetails: None}
     for route in routes:
         types.update(dict.fromkeys(one for one in (route.body, route.answer) if one is not None))
     found, components = msgspec.json.schema_components(list(types), ref_template=REF)
     return dict(zip(types, found, strict=True)), components
 
 
-def _operation(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+def _operation(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {"operationId": route.name, "summary": route.summary}
     parameters: list[Any] = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
@@ -122,7 +122,7 @@ def _default(schema: dict[str, Any]) -> dict[str, Any]:
     return {"default": schema["default"]} if schema.get("default") not in (None, []) else {}
 
 
-def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+def _responses(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
     """A page for people may have the status of a problem, which programs get as one."""
     found = _answers(route, schemas)
     for status, told in _problems(route).items():
@@ -133,7 +133,7 @@ def _responses(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return found
 
 
-def _answers(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+def _answers(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
     schema = schemas[route.answer] if route.answer is not None else {"type": "string"}
     media = route.media.partition(";")[0]
     found: dict[str, Any] = {
@@ -145,7 +145,7 @@ def _answers(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
     return found
 
 
-def _problems(route: Route) -> dict[str, Any]:
+def _problems(route: ApiRoute) -> dict[str, Any]:
     statuses = {400, 413, 422, 429, 431, *([408] if route.is_write else [])} | {
         status_of(error("example")) for error in route.errors
     }
@@ -155,11 +155,11 @@ def _problems(route: Route) -> dict[str, Any]:
         statuses |= {403}
     if route.is_write:
         statuses |= {409, 415}
-    content = {PROBLEM_MEDIA: {"schema": {"$ref": REF.format(name="Problem")}}}
+    content = {PROBLEM_MEDIA: {"schema": {"$ref": REF.format(name="ProblemDetails")}}}
     return {str(status): {"description": TITLES[status], "content": content} for status in sorted(statuses)}
 
 
 @cache
-def encoded(routes: tuple[Route, ...]) -> bytes:
+def encoded(routes: tuple[ApiRoute, ...]) -> bytes:
     """The document as it is sent."""
     return msgspec.json.encode(document(routes))

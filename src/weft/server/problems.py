@@ -27,7 +27,7 @@ BUSY = "limit.busy"
 RETRY_AFTER_SECONDS = 1
 
 
-class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What went wrong (RFC 9457). ``code`` is stable: ``weft help CODE`` has a page about it."""
 
     type: str
@@ -102,7 +102,7 @@ def status_of(error: WeftError) -> int:
     return next((status for cls, status in STATUSES if isinstance(error, cls)), 500)
 
 
-def problem_of(error: WeftError) -> Problem:
+def problem_of(error: WeftError) -> ProblemDetails:
     """The document of an error out of the engine."""
     status = status_of(error)
     found = error.context.get("findings")
@@ -110,9 +110,11 @@ def problem_of(error: WeftError) -> Problem:
     return problem(status, error.code, error.message, hint=error.hint, findings=findings)
 
 
-def problem(status: int, code: str, detail: str, *, hint: str = "", findings: list[Any] | None = None) -> Problem:
+def problem(
+    status: int, code: str, detail: str, *, hint: str = "", findings: list[Any] | None = None
+) -> ProblemDetails:
     """The document of any error."""
-    return Problem(
+    return ProblemDetails(
         type=f"urn:weft:{code}",
         title=TITLES.get(status, "Error"),
         status=status,

@@ -9,7 +9,7 @@ import functools
 import operator
 import types
 import typing
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from weft.server.services import Services
 
 T = TypeVar("T")
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 KEY_CHARS_MAX = 200
 Key = Annotated[str, Meta(min_length=1, max_length=KEY_CHARS_MAX, pattern=r"^[\x21-\x7e]+$")]
@@ -49,10 +47,6 @@ SINGLE_HEADERS = (
 )
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of bodies and queries."""
-
-
 class Reply(msgspec.Struct, frozen=True):
     """An answer with more than its body."""
 
@@ -61,7 +55,7 @@ class Reply(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-class Call(msgspec.Struct, kw_only=True, eq=False):
+class ApiCall(msgspec.Struct, kw_only=True, eq=False):
     """One request."""
 
     services: Services

@@ -1,174 +1,174 @@
-"""Routes of runs: start, find, look at, steer."""
+"""Routes of runs: start, find, look at, command."""
 
 from __future__ import annotations
 
 from weft.errors import IdTaken, NotFound, Refused, RunFinished, UnknownWorkflow, UsageError
 from weft.observe.explanation import Explanation
 from weft.server import views
-from weft.server.endpoints import runs, starting, steering, trees
-from weft.server.identity import Scope
-from weft.server.routing import API, Route
+from weft.server.endpoints import commands, runs, start, trees
+from weft.server.identity import AccessScope
+from weft.server.router import API, ApiRoute
 
 RUNS = (
-    Route(
+    ApiRoute(
         name="startRun",
         method="POST",
         path=f"{API}/runs",
         summary="Start a run, or find the one that this start made before",
-        endpoint=starting.start,
-        scope=Scope.START,
-        body=views.NewRun,
-        answer=views.Started,
+        endpoint=start.start,
+        scope=AccessScope.START,
+        body=views.StartBody,
+        answer=views.StartedRun,
         statuses=(201, 200),
         errors=(UnknownWorkflow, IdTaken, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="listRuns",
         method="GET",
         path=f"{API}/runs",
         summary="Find runs, newest first",
         endpoint=runs.list_runs,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.RunsQuery,
         answer=views.Runs,
         errors=(NotFound, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="getRun",
         method="GET",
         path=f"{API}/runs/{{id}}",
         summary="One run: where it stands, what it was given, what came of it",
         endpoint=runs.show_run,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         answer=views.RunDetail,
         errors=(NotFound, UnknownWorkflow),
     ),
-    Route(
+    ApiRoute(
         name="listEvents",
         method="GET",
         path=f"{API}/runs/{{id}}/events",
         summary="The log of a run",
         endpoint=runs.list_events,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.EventsQuery,
         answer=views.Events,
         errors=(NotFound,),
     ),
-    Route(
+    ApiRoute(
         name="getTree",
         method="GET",
         path=f"{API}/runs/{{id}}/tree",
         summary="What a run and its child runs recorded, place by place",
         endpoint=trees.show_tree,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.TreeQuery,
-        answer=views.Tree,
+        answer=views.TreeView,
         errors=(NotFound,),
     ),
-    Route(
+    ApiRoute(
         name="getResult",
         method="GET",
         path=f"{API}/runs/{{id}}/result",
         summary="How a run ended, waiting for it if asked to; 202 while it has not",
         endpoint=runs.result,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.ResultQuery,
         answer=views.Result,
         statuses=(200, 202),
         errors=(NotFound,),
         kind="wait",
     ),
-    Route(
+    ApiRoute(
         name="explainRun",
         method="GET",
         path=f"{API}/runs/{{id}}/explain",
         summary="What a run waits for, since when, and what would unblock it",
         endpoint=runs.explain_run,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         answer=Explanation,
         errors=(NotFound, UnknownWorkflow),
     ),
 )
 
-STEERING = (
-    Route(
+COMMANDS = (
+    ApiRoute(
         name="sendMessage",
         method="POST",
         path=f"{API}/runs/{{id}}/messages",
         summary="Deliver a message to a run",
-        endpoint=steering.send,
-        scope=Scope.START,
+        endpoint=commands.send,
+        scope=AccessScope.START,
         body=views.NewMessage,
         answer=views.Accepted,
         errors=(NotFound, RunFinished, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="sendRequest",
         method="POST",
         path=f"{API}/runs/{{id}}/requests",
         summary="Deliver a message and wait for its answer; 202 while there is none",
-        endpoint=steering.request,
-        scope=Scope.START,
+        endpoint=commands.request,
+        scope=AccessScope.START,
         query=views.ResultQuery,
         body=views.NewMessage,
-        answer=views.Request,
+        answer=views.RequestView,
         statuses=(200, 202),
         errors=(NotFound, RunFinished, UsageError),
         kind="wait",
     ),
-    Route(
+    ApiRoute(
         name="getAnswer",
         method="GET",
         path=f"{API}/runs/{{id}}/requests/{{request}}",
         summary="The answer to a request, waiting for it if asked to; 202 while there is none",
-        endpoint=steering.answer,
-        scope=Scope.START,
+        endpoint=commands.answer,
+        scope=AccessScope.START,
         query=views.ResultQuery,
-        answer=views.Request,
+        answer=views.RequestView,
         statuses=(200, 202),
         errors=(NotFound, RunFinished, UsageError),
         kind="wait",
     ),
-    Route(
+    ApiRoute(
         name="cancelRun",
         method="POST",
         path=f"{API}/runs/{{id}}/cancel",
         summary="Stop a run; what it did is undone, newest first",
-        endpoint=steering.cancel,
-        scope=Scope.OPERATE,
+        endpoint=commands.cancel,
+        scope=AccessScope.OPERATE,
         body=views.Cancel,
         answer=views.Accepted,
         errors=(NotFound, RunFinished, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="pauseRun",
         method="POST",
         path=f"{API}/runs/{{id}}/pause",
         summary="No new work until it is resumed",
-        endpoint=steering.pause,
-        scope=Scope.OPERATE,
+        endpoint=commands.pause,
+        scope=AccessScope.OPERATE,
         body=views.Nothing,
         answer=views.Accepted,
         errors=(NotFound, RunFinished),
     ),
-    Route(
+    ApiRoute(
         name="resumeRun",
         method="POST",
         path=f"{API}/runs/{{id}}/resume",
         summary="Release a paused run, or one that was held for a person",
-        endpoint=steering.resume,
-        scope=Scope.OPERATE,
+        endpoint=commands.resume,
+        scope=AccessScope.OPERATE,
         body=views.Nothing,
         answer=views.Accepted,
         errors=(NotFound, RunFinished),
     ),
-    Route(
+    ApiRoute(
         name="retryRun",
         method="POST",
         path=f"{API}/runs/{{id}}/retry",
         summary="Try a failed run again; what it has recorded is not repeated",
-        endpoint=steering.retry,
-        scope=Scope.OPERATE,
+        endpoint=commands.retry,
+        scope=AccessScope.OPERATE,
         body=views.RetryFrom,
         answer=views.Accepted,
         errors=(NotFound, Refused, UsageError, UnknownWorkflow),

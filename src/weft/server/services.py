@@ -10,16 +10,14 @@ from weft.errors import NotRunning
 from weft.runtime.door import Door
 from weft.runtime.engine import Engine
 from weft.server.access.gate import AccessGate, access_gate
+from weft.server.admission import Admission
 from weft.server.approvals.notifier import notifier_here
-from weft.server.backlog import Backlog
-from weft.server.burst import Burst
 from weft.server.hosted import Hosted
 from weft.server.identity import Gate
 from weft.server.leases import Leases
-from weft.server.limits import Limits, Rates
+from weft.server.limits import RequestLimits, RequestRates
 from weft.server.live.feed import Feed
-from weft.server.metrics import Metrics
-from weft.server.run_logs import RunLogs
+from weft.server.telemetry import Telemetry
 
 
 class Services:
@@ -31,20 +29,19 @@ class Services:
         described: Callable[[], bytes],
         *,
         gate: Gate | None = None,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
     ) -> None:
         self.hosted = hosted
         self.described = described
         """The OpenAPI document."""
         self.gate: Gate = gate or access_gate(lambda: self.door)
-        self.limits = limits or Limits()
-        self.rates = Rates(self.limits.rate_per_second)
+        self.limits = limits or RequestLimits()
+        self.rates = RequestRates(self.limits.rate_per_second)
         self.feed = Feed()
         self.notifier = notifier_here(lambda: self.door)
         self.leases = Leases()
-        self.metrics = Metrics()
-        self.backlog = Backlog()
-        self.burst = Burst()
+        self.telemetry = Telemetry()
+        self.admission = Admission(self.limits.backlog_seconds)
         self.closing = asyncio.Event()
         """Set when the server stops: what only waits is let go."""
         self._engine: Engine | None = None
@@ -62,8 +59,7 @@ class Services:
         if engine is not self._engine:
             self._engine = engine
             self.feed.attach(engine)
-            self.metrics.attach(engine)
-            RunLogs().attach(engine)
+            self.telemetry.attach(engine)
             self.leases.attach(engine)
             if self.notifier is not None:
                 self.notifier.attach(engine)

@@ -17,80 +17,81 @@ from weft.errors import (
     UsageError,
 )
 from weft.server import views
-from weft.server.approvals import inbox, link_pages
 from weft.server.approvals.links import PATH
 from weft.server.endpoints import (
+    approvals,
     dead_letters,
     definitions,
     goals,
     health,
+    links,
     live,
     pages,
     streams,
     tasks,
     webhooks,
 )
-from weft.server.identity import Scope
-from weft.server.metrics import MEDIA
+from weft.server.identity import AccessScope
 from weft.server.request import FORM_TYPE
-from weft.server.routing import API, Route
-from weft.server.run_routes import RUNS, STEERING
+from weft.server.router import API, ApiRoute
+from weft.server.run_routes import COMMANDS, RUNS
+from weft.server.telemetry import MEDIA
 
 SSE = "text/event-stream"
 HTML = "text/html; charset=utf-8"
 
 DEFINITIONS = (
-    Route(
+    ApiRoute(
         name="listWorkflows",
         method="GET",
         path=f"{API}/workflows",
         summary="All workflows in all versions",
         endpoint=definitions.list_workflows,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.PageQuery,
         answer=views.Workflows,
         errors=(UsageError,),
     ),
-    Route(
+    ApiRoute(
         name="listVersions",
         method="GET",
         path=f"{API}/workflows/{{name}}",
         summary="The versions of a workflow, with their tags",
         endpoint=definitions.list_versions,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.PageQuery,
         answer=views.Workflows,
         errors=(NotFound, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="getVersion",
         method="GET",
         path=f"{API}/workflows/{{name}}/versions/{{version}}",
         summary="One version, by its name or a tag: what it takes, and its document",
         endpoint=definitions.show_version,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         answer=views.WorkflowDetail,
         errors=(NotFound,),
     ),
-    Route(
+    ApiRoute(
         name="putTag",
         method="PUT",
         path=f"{API}/workflows/{{name}}/tags/{{tag}}",
         summary="Let a tag stand for a version",
         endpoint=definitions.put_tag,
-        scope=Scope.OPERATE,
+        scope=AccessScope.OPERATE,
         whole=True,
         body=views.NewTag,
         answer=views.Tagged,
         errors=(NotFound, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="listNodeTypes",
         method="GET",
         path=f"{API}/node-types",
         summary="The kinds of graph nodes that packages have added",
         endpoint=definitions.list_node_types,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.PageQuery,
         answer=views.NodeTypes,
         errors=(UsageError,),
@@ -98,70 +99,70 @@ DEFINITIONS = (
 )
 
 GOALS = (
-    Route(
+    ApiRoute(
         name="listSteps",
         method="GET",
         path=f"{API}/steps",
         summary="The steps that goals are planned with, and their health",
         endpoint=goals.list_steps,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.PageQuery,
         answer=goals.StepViews,
         errors=(UsageError,),
     ),
-    Route(
+    ApiRoute(
         name="getStep",
         method="GET",
         path=f"{API}/steps/{{step}}",
         summary="One step and its health",
         endpoint=goals.show_step,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         answer=goals.StepView,
         errors=(NotFound,),
     ),
-    Route(
+    ApiRoute(
         name="registerSteps",
         method="POST",
         path=f"{API}/steps",
         summary="Add the steps of a document to the store, all or none",
         endpoint=goals.register_steps,
-        scope=Scope.OPERATE,
+        scope=AccessScope.OPERATE,
         whole=True,
         body=goals.StepsDocument,
         answer=goals.Changed,
         errors=(NameTaken, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="updateSteps",
         method="PUT",
         path=f"{API}/steps",
         summary="Replace steps of the store, all or none",
         endpoint=goals.update_steps,
-        scope=Scope.OPERATE,
+        scope=AccessScope.OPERATE,
         whole=True,
         body=goals.StepsDocument,
         answer=goals.Changed,
         errors=(UnknownStep, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="unregisterStep",
         method="DELETE",
         path=f"{API}/steps/{{step}}",
         summary="Take a step out of the store; runs under way keep it",
         endpoint=goals.unregister_step,
-        scope=Scope.OPERATE,
+        scope=AccessScope.OPERATE,
         whole=True,
         body=views.Nothing,
         answer=goals.Changed,
         errors=(UnknownStep,),
     ),
-    Route(
+    ApiRoute(
         name="plan",
         method="POST",
         path=f"{API}/plan",
         summary="What reaching a goal would take: which steps, and what is missing",
         endpoint=goals.preview,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         body=goals.NewPlan,
         answer=goals.PlanView,
         errors=(UnknownStep, UsageError),
@@ -169,94 +170,94 @@ GOALS = (
 )
 
 PEOPLE = (
-    Route(
+    ApiRoute(
         name="listApprovals",
         method="GET",
         path=f"{API}/approvals",
         summary="Questions that wait for people",
-        endpoint=inbox.list_approvals,
-        scope=Scope.READ,
+        endpoint=approvals.list_approvals,
+        scope=AccessScope.READ,
         query=views.ApprovalsQuery,
         answer=views.Approvals,
         errors=(UsageError,),
     ),
-    Route(
+    ApiRoute(
         name="decide",
         method="POST",
         path=f"{API}/approvals/{{id}}/decision",
         summary="Answer a question; its id is RUN:PLACE",
-        endpoint=inbox.decide,
-        scope=Scope.DECIDE,
+        endpoint=approvals.decide,
+        scope=AccessScope.DECIDE,
         body=views.Decision,
         answer=views.Accepted,
         errors=(NotFound, NotAllowed, AlreadyDecided, RunFinished, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="makeLinks",
         method="POST",
         path=f"{API}/approvals/{{id}}/links",
         summary="Links by which one person approves or rejects: to be sent where only that person reads them",
-        endpoint=link_pages.make_links,
-        scope=Scope.ADMIN,
-        body=link_pages.NewLinks,
-        answer=link_pages.LinkPair,
+        endpoint=links.make_links,
+        scope=AccessScope.ADMIN,
+        body=links.NewLinks,
+        answer=views.LinkPair,
         errors=(NotFound, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="showLink",
         method="GET",
         path=f"{PATH}/{{token}}",
         summary="The page behind a link: what it would decide",
-        endpoint=link_pages.show_link,
+        endpoint=links.show_link,
         scope=None,
         statuses=(200, 404, 409, 410),
         errors=(NotRunning,),
         kind="file",
         media=HTML,
     ),
-    Route(
+    ApiRoute(
         name="followLink",
         method="POST",
         path=f"{PATH}/{{token}}",
         summary="Give the answer that a link stands for",
-        endpoint=link_pages.follow_link,
+        endpoint=links.follow_link,
         scope=None,
-        body=link_pages.LinkAnswer,
+        body=links.LinkAnswer,
         takes=FORM_TYPE,
         statuses=(200, 403, 404, 409, 410, 422),
         errors=(NotRunning,),
         kind="file",
         media=HTML,
     ),
-    Route(
+    ApiRoute(
         name="listDeadLetters",
         method="GET",
         path=f"{API}/dlq",
         summary="Work that failed for good and that nothing took",
         endpoint=dead_letters.list_dead_letters,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.LettersQuery,
         answer=views.Letters,
         errors=(UsageError, UnknownWorkflow),
     ),
-    Route(
+    ApiRoute(
         name="requeueDeadLetter",
         method="POST",
         path=f"{API}/dlq/{{id}}/requeue",
         summary="Let a dead letter work again; its id is RUN:TOKEN",
         endpoint=dead_letters.requeue,
-        scope=Scope.OPERATE,
+        scope=AccessScope.OPERATE,
         body=views.Nothing,
         answer=views.Accepted,
         errors=(NotFound, Refused, UsageError, UnknownWorkflow),
     ),
-    Route(
+    ApiRoute(
         name="discardDeadLetter",
         method="POST",
         path=f"{API}/dlq/{{id}}/discard",
         summary="Put a dead letter away",
         endpoint=dead_letters.discard,
-        scope=Scope.OPERATE,
+        scope=AccessScope.OPERATE,
         body=views.Nothing,
         answer=views.Accepted,
         errors=(NotFound, Refused, UsageError, UnknownWorkflow),
@@ -264,68 +265,68 @@ PEOPLE = (
 )
 
 TASKS = (
-    Route(
+    ApiRoute(
         name="claimTasks",
         method="POST",
         path=f"{API}/tasks/claim",
         summary="Take tasks that no host has the step for, waiting for some if asked to",
         endpoint=tasks.claim,
-        scope=Scope.WORK,
+        scope=AccessScope.WORK,
         whole=True,
         body=views.NewClaim,
         answer=views.Claimed,
         errors=(UsageError,),
         kind="wait",
     ),
-    Route(
+    ApiRoute(
         name="keepTask",
         method="POST",
         path=f"{API}/tasks/{{id}}/heartbeat",
         summary="The work goes on: all tasks of its claim are kept for another lease",
         endpoint=tasks.heartbeat,
-        scope=Scope.WORK,
+        scope=AccessScope.WORK,
         whole=True,
         body=views.Nothing,
         answer=views.Beat,
         errors=(NotFound, Refused),
     ),
-    Route(
+    ApiRoute(
         name="emitOutput",
         method="POST",
         path=f"{API}/tasks/{{id}}/emit",
         summary="Write to an output stream of the run while the work goes on",
         endpoint=tasks.emit,
-        scope=Scope.WORK,
+        scope=AccessScope.WORK,
         whole=True,
         body=views.TaskChunks,
         answer=views.Beat,
         errors=(NotFound, Refused, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="completeTask",
         method="POST",
         path=f"{API}/tasks/{{id}}/complete",
         summary="The work is done",
         endpoint=tasks.complete,
-        scope=Scope.WORK,
+        scope=AccessScope.WORK,
         whole=True,
         body=views.TaskOutput,
         answer=views.Settled,
         errors=(NotFound, Refused, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="failTask",
         method="POST",
         path=f"{API}/tasks/{{id}}/fail",
         summary="The work failed; the policy of the step says whether it is tried again",
         endpoint=tasks.fail,
-        scope=Scope.WORK,
+        scope=AccessScope.WORK,
         whole=True,
         body=views.TaskFailure,
         answer=views.Settled,
         errors=(NotFound, Refused, UsageError),
     ),
-    Route(
+    ApiRoute(
         name="takeWebhook",
         method="POST",
         path=f"{API}/webhooks/{{token}}",
@@ -340,58 +341,58 @@ TASKS = (
 )
 
 LIVE = (
-    Route(
+    ApiRoute(
         name="followAll",
         method="GET",
         path=f"{API}/live",
         summary="What this host commits, as it does; also a WebSocket",
         endpoint=live.follow_all,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.LiveQuery,
         kind="live",
         media=SSE,
     ),
-    Route(
+    ApiRoute(
         name="followRun",
         method="GET",
         path=f"{API}/runs/{{id}}/live",
         summary="The log of a run as it grows, until the run is over; also a WebSocket",
         endpoint=live.follow_run,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.FollowQuery,
         errors=(NotFound,),
         statuses=(200, 204),
         kind="live",
         media=SSE,
     ),
-    Route(
+    ApiRoute(
         name="listStreams",
         method="GET",
         path=f"{API}/runs/{{id}}/streams",
         summary="The output streams of a run",
         endpoint=streams.list_streams,
-        scope=Scope.READ,
-        answer=views.Streams,
+        scope=AccessScope.READ,
+        answer=views.StreamLengths,
         errors=(NotFound,),
     ),
-    Route(
+    ApiRoute(
         name="readStream",
         method="GET",
         path=f"{API}/runs/{{id}}/streams/{{stream}}",
         summary="A page of an output stream",
         endpoint=streams.read_stream,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         query=views.ChunksQuery,
         answer=views.Chunks,
         errors=(NotFound,),
     ),
-    Route(
+    ApiRoute(
         name="followStream",
         method="GET",
         path=f"{API}/runs/{{id}}/streams/{{stream}}/live",
         summary="An output stream as it grows, until the run is over; also a WebSocket",
-        endpoint=streams.follow_stream,
-        scope=Scope.READ,
+        endpoint=live.follow_stream,
+        scope=AccessScope.READ,
         query=views.FollowQuery,
         errors=(NotFound,),
         statuses=(200, 204),
@@ -401,7 +402,7 @@ LIVE = (
 )
 
 ABOUT = (
-    Route(
+    ApiRoute(
         name="alive",
         method="GET",
         path="/healthz",
@@ -412,7 +413,7 @@ ABOUT = (
         kind="health",
         statuses=(200, 503),
     ),
-    Route(
+    ApiRoute(
         name="ready",
         method="GET",
         path="/readyz",
@@ -423,18 +424,18 @@ ABOUT = (
         kind="health",
         statuses=(200, 503),
     ),
-    Route(
+    ApiRoute(
         name="metrics",
         method="GET",
         path="/metrics",
         summary="Numbers for Prometheus",
         endpoint=health.metrics,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         whole=True,
         kind="file",
         media=MEDIA,
     ),
-    Route(
+    ApiRoute(
         name="openapi",
         method="GET",
         path="/openapi.json",
@@ -444,17 +445,17 @@ ABOUT = (
         answer=dict,
         kind="answer",
     ),
-    Route(
+    ApiRoute(
         name="statusPage",
         method="GET",
         path="/",
         summary="A page for people: the store, its runs by status, the newest of them",
         endpoint=pages.status,
-        scope=Scope.READ,
+        scope=AccessScope.READ,
         whole=True,
         kind="file",
         media=HTML,
     ),
 )
 
-ROUTES: tuple[Route, ...] = (*RUNS, *STEERING, *DEFINITIONS, *GOALS, *PEOPLE, *TASKS, *LIVE, *ABOUT)
+ROUTES: tuple[ApiRoute, ...] = (*RUNS, *COMMANDS, *DEFINITIONS, *GOALS, *PEOPLE, *TASKS, *LIVE, *ABOUT)

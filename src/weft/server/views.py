@@ -15,8 +15,8 @@ from weft.core.run.state import Status
 from weft.errors import Failure
 from weft.observe.progress import Progress
 from weft.ports.store import RunRow
-from weft.server.problems import Problem
-from weft.server.request import Form
+from weft.ports.streams import Chunk
+from weft.server.problems import ProblemDetails
 
 ATTEMPT_SECONDS_MAX = 3_600.0
 Text = Annotated[str, Meta(max_length=10_000)]
@@ -28,6 +28,10 @@ Offset = Annotated[int, Meta(ge=0, le=2**53)]
 Seconds = Annotated[float, Meta(ge=0, le=366 * 86_400)]
 Moment = Annotated[datetime, Meta(tz=True)]
 Lease = Annotated[float, Meta(ge=0.1, le=ATTEMPT_SECONDS_MAX)]
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The base of bodies and queries."""
 
 
 def moment(ms: int | None) -> datetime | None:
@@ -43,7 +47,7 @@ def known_moment(ms: int) -> datetime:
 # --- runs --------------------------------------------------------------------------------------------------------
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its row tells it."""
 
     id: str
@@ -61,9 +65,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Why its log cannot be read, if that is so."""
 
 
-def run_view(row: RunRow) -> Run:
+def run_view(row: RunRow) -> RunView:
     """A row for the API."""
-    return Run(
+    return RunView(
         id=row.id,
         workflow=row.workflow,
         version=row.version,
@@ -81,11 +85,11 @@ def run_view(row: RunRow) -> Run:
 class Runs(msgspec.Struct, frozen=True):
     """A page of runs, newest first."""
 
-    runs: list[Run]
+    runs: list[RunView]
     cursor: str | None
 
 
-class RunDetail(Run, frozen=True, kw_only=True):
+class RunDetail(RunView, frozen=True, kw_only=True):
     """A run with what it was given and what came of it."""
 
     input: Raw
@@ -96,11 +100,11 @@ class RunDetail(Run, frozen=True, kw_only=True):
     steps_done: int
     progress: list[Progress] = []
     """How far it is with maps, fan-outs and work items."""
-    problem: Problem | None = None
+    problem: ProblemDetails | None = None
     """Why it cannot be read and what to do, if that is so. What is not known then is null."""
 
 
-class NewRun(Form, frozen=True, kw_only=True):
+class StartBody(Form, frozen=True, kw_only=True):
     """A run to be started: of a workflow, or for goals, which are steps whose outcome is wanted."""
 
     workflow: Name | None = None
@@ -115,7 +119,7 @@ class NewRun(Form, frozen=True, kw_only=True):
     existing: Literal["attach", "refuse"] = "attach"
 
 
-class Started(msgspec.Struct, frozen=True):
+class StartedRun(msgspec.Struct, frozen=True):
     """``created`` false: the run was there."""
 
     id: str
@@ -142,7 +146,7 @@ class EventsQuery(Form, frozen=True, kw_only=True):
     limit: Limit = 200
 
 
-class Event(msgspec.Struct, frozen=True):
+class EventView(msgspec.Struct, frozen=True):
     """One fact of a run's log."""
 
     seq: int
@@ -157,9 +161,9 @@ class Events(msgspec.Struct, frozen=True):
     ``problem``: the event after these cannot be read.
     """
 
-    events: list[Event]
+    events: list[EventView]
     after: int | None
-    problem: Problem | None = None
+    problem: ProblemDetails | None = None
 
 
 class ResultQuery(Form, frozen=True, kw_only=True):
@@ -182,7 +186,7 @@ class NewMessage(Form, frozen=True, kw_only=True):
     body: Any = None
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class RequestView(msgspec.Struct, frozen=True, kw_only=True):
     """A message that the run answers, or (202) has not answered yet."""
 
     id: str
@@ -221,7 +225,7 @@ class TreeQuery(Form, frozen=True, kw_only=True):
     """How many places of a run; the newest are kept."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PlaceView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something a run did or does."""
 
     place: str
@@ -238,12 +242,12 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     child: str = ""
 
 
-class Tree(msgspec.Struct, frozen=True, kw_only=True):
+class TreeView(msgspec.Struct, frozen=True, kw_only=True):
     """A run, what it recorded, and its child runs. ``left_out``: how many places or runs are not shown."""
 
-    run: Run
-    places: list[Place]
-    children: list[Tree]
+    run: RunView
+    places: list[PlaceView]
+    children: list[TreeView]
     left_out: int
 
 
@@ -255,7 +259,7 @@ class PageQuery(Form, frozen=True, kw_only=True):
     cursor: Cursor | None = None
 
 
-class Workflow(msgspec.Struct, frozen=True, kw_only=True):
+class WorkflowView(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a workflow. ``hosted``: it can be started here."""
 
     name: str
@@ -268,11 +272,11 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Workflows(msgspec.Struct, frozen=True):
-    workflows: list[Workflow]
+    workflows: list[WorkflowView]
     cursor: str | None
 
 
-class WorkflowDetail(Workflow, frozen=True, kw_only=True):
+class WorkflowDetail(WorkflowView, frozen=True, kw_only=True):
     """With the schema of its input, and its document where it has one."""
 
     input: dict[str, Any] | None
@@ -289,7 +293,7 @@ class Tagged(msgspec.Struct, frozen=True):
     version: str
 
 
-class NodeType(msgspec.Struct, frozen=True):
+class NodeTypeView(msgspec.Struct, frozen=True):
     name: str
     description: str
     config: dict[str, Any] | None
@@ -297,7 +301,7 @@ class NodeType(msgspec.Struct, frozen=True):
 
 
 class NodeTypes(msgspec.Struct, frozen=True):
-    node_types: list[NodeType]
+    node_types: list[NodeTypeView]
     cursor: str | None
 
 
@@ -346,6 +350,15 @@ class Decision(Form, frozen=True, kw_only=True):
     form: Any = None
     digest: Text = ""
     """Of what was shown; the answer is refused if that is not what is asked."""
+
+
+class LinkPair(msgspec.Struct, frozen=True, kw_only=True):
+    """One link for each answer. Who has one can give it."""
+
+    person: str
+    approve: str
+    reject: str
+    expires_at: Moment
 
 
 class LettersQuery(Form, frozen=True, kw_only=True):
@@ -438,7 +451,7 @@ class Settled(msgspec.Struct, frozen=True):
 # --- output streams ----------------------------------------------------------------------------------------------
 
 
-class Streams(msgspec.Struct, frozen=True):
+class StreamLengths(msgspec.Struct, frozen=True):
     """The output streams of a run and the last offset of each."""
 
     streams: dict[str, int]
@@ -449,7 +462,7 @@ class ChunksQuery(Form, frozen=True, kw_only=True):
     limit: Limit = 200
 
 
-class Chunk(msgspec.Struct, frozen=True):
+class ChunkView(msgspec.Struct, frozen=True):
     """A piece of output. ``attempt`` 0: of the workflow; a greater number begins anew what a smaller one wrote."""
 
     offset: int
@@ -459,8 +472,13 @@ class Chunk(msgspec.Struct, frozen=True):
     chunk: Raw
 
 
+def chunk_view(chunk: Chunk) -> ChunkView:
+    """Return the view of a chunk."""
+    return ChunkView(chunk.offset, known_moment(chunk.at), chunk.by, chunk.attempt, Raw(chunk.body))
+
+
 class Chunks(msgspec.Struct, frozen=True):
-    chunks: list[Chunk]
+    chunks: list[ChunkView]
     after: int | None
 
 

@@ -16,10 +16,10 @@ from weft.ports.access import Access, ApiKey
 from weft.ports.clock import Clock
 from weft.runtime.door import Door
 from weft.server.access.keys import PREFIX, digest_of, identity_of
-from weft.server.access.settings import jwt_settings_here
 from weft.server.access.tokens import Tokens
 from weft.server.identity import Identity, OpenHere
 from weft.server.problems import unknown_caller
+from weft.server.settings import jwt_settings_here
 
 BELIEVED_SECONDS = 1.0
 KEYS_MAX = 1_000

@@ -13,13 +13,13 @@ from weft.core.run.questions import is_group
 from weft.errors import UsageError
 from weft.ports.access import ApiKey
 from weft.runtime.tenancy import check_tenant
-from weft.server.identity import Identity, Scope
+from weft.server.identity import AccessScope, Identity
 
 PREFIX = "weft_"
 RANDOM_BYTES = 32
 ID_CHARS = 10
 NAME_CHARS_MAX = 200
-OPERATORS_ONLY = frozenset({Scope.WORK})
+OPERATORS_ONLY = frozenset({AccessScope.WORK})
 """What no tenant can have: workers perform the steps of all."""
 
 
@@ -71,7 +71,7 @@ def check_name(name: str) -> str:
 
 
 def _checked_scopes(wish: Wish) -> list[str]:
-    known = [str(scope) for scope in Scope]
+    known = [str(scope) for scope in AccessScope]
     unknown = [scope for scope in wish.scopes if scope not in known]
     if unknown or not wish.scopes:
         what = f"{unknown[0][:60]!r} is no scope." if unknown else "A key without scopes opens nothing."
@@ -85,5 +85,5 @@ def identity_of(key: ApiKey, now: Millis) -> Identity | None:
     """Whom a key stands for; None if it opens nothing any more."""
     if key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now):
         return None
-    scopes = frozenset(Scope(scope) for scope in key.scopes if scope in list(Scope))
+    scopes = frozenset(AccessScope(scope) for scope in key.scopes if scope in list(AccessScope))
     return Identity(key.name, scopes, key.tenant, frozenset(key.groups))

@@ -19,9 +19,9 @@ import msgspec
 from weft.errors import UsageError, WeftError
 from weft.runtime.tenancy import check_tenant
 from weft.server.access.keys import check_name
-from weft.server.access.settings import JwtSettings
-from weft.server.identity import Identity, Scope
+from weft.server.identity import AccessScope, Identity
 from weft.server.problems import unknown_caller
+from weft.server.settings import JwtSettings
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import Request
 
@@ -84,7 +84,7 @@ class Tokens:
             if not tenant:
                 raise unknown_caller(f'The token has no claim "{settings.tenant}", which names the tenant.')
         words = _texts(claims.get("scope", claims.get("scp", [])))
-        scopes = frozenset(Scope(word) for word in words if word in list(Scope))
+        scopes = frozenset(AccessScope(word) for word in words if word in list(AccessScope))
         groups = [f"role:{role}" for role in _texts(claims.get("roles", []))]
         groups += [f"team:{team}" for team in _texts(claims.get("groups", []))]
         return Identity(name, scopes, tenant, frozenset(groups))

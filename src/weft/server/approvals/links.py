@@ -12,7 +12,9 @@ import secrets
 import msgspec
 
 from weft.errors import NotFound, Refused
+from weft.observe.questions import OpenQuestion
 from weft.ports.access import Access
+from weft.server import views
 from weft.tokens import ExpiredToken, InvalidToken, Signer
 
 PATH = "/decide"
@@ -65,3 +67,17 @@ class Links:
             raise NotFound("This link was not made here.", hint="Ask for a new one.") from None
         except ExpiredToken:
             raise Refused("This link has expired.", hint="Ask for a new one.", code="ask.link_expired") from None
+
+
+def link_pair(links: Links, item: OpenQuestion, by: str, groups: list[str], *, now_ms: int) -> views.LinkPair:
+    """Both links of one person. They end with the question, where that has an end."""
+    until_s = now_ms // 1000 + GOOD_SECONDS
+    if item.question.due and item.question.on_timeout != "escalate":
+        until_s = min(until_s, item.question.due // 1000 + 1)
+
+    def url(*, approved: bool) -> str:
+        claim = Claim(item.row.uid, item.number, item.digest, approved, by, groups, until_s)
+        return links.url(claim)
+
+    expires_at = views.known_moment(until_s * 1000)
+    return views.LinkPair(person=by, approve=url(approved=True), reject=url(approved=False), expires_at=expires_at)

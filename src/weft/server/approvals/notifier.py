@@ -1,7 +1,7 @@
-"""Tells others that somebody is asked: one signed POST per question, per escalation and per reminder.
+"""Notifies another service of questions for people: one signed POST per question, escalation and reminder.
 
-What was told is in the log of the run, so nothing is forgotten when a process dies, and nothing is told for ever. A
-receiver may get the same word twice (the answer to the first was lost); both have the same ``Idempotency-Key``. It is
+What was sent is recorded in the log of the run. So no notification is lost when a process dies, and none is sent for
+ever. A receiver may get a notification twice if its answer got lost; both have the same ``Idempotency-Key``. It is
 signed like every webhook: ``Weft-Signature: t=…,v1=…`` over the body, with the secret that both sides know.
 """
 
@@ -22,11 +22,10 @@ from weft.core.run.questions import is_group
 from weft.errors import Refused, WeftError
 from weft.observe.questions import OpenQuestion, listed_in, runs_that_ask
 from weft.runtime.background import BackgroundLoop
-from weft.server.approvals.inbox import approval_view
-from weft.server.approvals.link_pages import LinkPair, pair
-from weft.server.approvals.links import Links
-from weft.server.approvals.settings import Telling, telling_here
-from weft.server.views import Approval, Moment, known_moment
+from weft.server.approvals.approval import approval_view
+from weft.server.approvals.links import Links, link_pair
+from weft.server.settings import NotifierSettings, notifier_settings_here
+from weft.server.views import Approval, LinkPair, Moment, known_moment
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import Request
 from weft.tokens import SIGNATURE_HEADER, sign_body
@@ -41,17 +40,17 @@ log = logging.getLogger("weft.api")
 
 SCAN_SECONDS = 60.0
 GRACE_MS = 60_000
-"""A run in other hands is left to their notifier for so long."""
+"""For this long the notifier of the host that owns the run sends first."""
 AT_ONCE = 8
 SEND_MS = 10_000
 PAUSE_SECONDS_MAX = 300.0
 ABOUT_BYTES_MAX = 64 * 1024
-_TELLING = (e.AskOpened, e.AskEscalated, e.AskReminded)
+_NOTIFIED = (e.AskOpened, e.AskEscalated, e.AskReminded)
 _encode = msgspec.json.Encoder().encode
 
 
-class Word(msgspec.Struct, frozen=True, kw_only=True):
-    """What is sent. ``links``: for those who are asked by name; for others they are made on request."""
+class Notification(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of a notification. ``links`` are for people asked by name; the API makes others on request."""
 
     event: str
     key: str
@@ -62,49 +61,53 @@ class Word(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Pause(msgspec.Struct):
+    """How long to wait until a notification that failed is sent again."""
+
     seconds: float
     until: float
 
 
 def notifier_here(door: Callable[[], Door]) -> Notifier | None:
-    """The notifier that the environment asks for. Raises UsageError."""
-    telling = telling_here()
-    return Notifier(door, telling) if telling is not None else None
+    """Return the notifier that environment variables ask for, or None. Raises UsageError."""
+    settings = notifier_settings_here()
+    return Notifier(door, settings) if settings is not None else None
 
 
 class Notifier:
-    """See the module."""
+    """Sends notifications until each is recorded as sent, with growing pauses while the receiver fails."""
 
-    def __init__(self, door: Callable[[], Door], telling: Telling, *, client: HttpClient | None = None) -> None:
+    def __init__(
+        self, door: Callable[[], Door], settings: NotifierSettings, *, client: HttpClient | None = None
+    ) -> None:
         self._door = door
-        self._telling = telling
+        self._settings = settings
         self._client = client or HttpClient()
-        self._news: set[RunUid] = set()
+        self._changed: set[RunUid] = set()
         self._woken = asyncio.Event()
-        self._told: dict[RunUid, int] = {}
-        """Runs that have nothing to tell, as of the number of their last event."""
+        self._quiet: dict[RunUid, int] = {}
+        """Runs without unsent notifications, by the number of the last event that was looked at."""
         self._pauses: dict[str, _Pause] = {}
         self._detach: Callable[[], None] | None = None
-        self._working: BackgroundLoop | None = None
+        self._loop: BackgroundLoop | None = None
 
     def attach(self, engine: Engine) -> None:
-        """Look after the questions of this engine from now on."""
+        """Notify of the questions of this engine's runs from now on."""
         self._detach = engine.commits.observe(self._observed)
-        self._working = BackgroundLoop("telling people of questions", self._work, engine.status.fail)
-        self._working.start()
+        self._loop = BackgroundLoop("notifying of questions", self._work, engine.status.fail)
+        self._loop.start()
 
     async def close(self) -> None:
         if self._detach is not None:
             self._detach()
             self._detach = None
-        if self._working is not None:
-            await self._working.stop()
-            self._working = None
+        if self._loop is not None:
+            await self._loop.stop()
+            self._loop = None
         await self._client.close()
 
     def _observed(self, actor: Actor, draft: Draft) -> None:
-        if actor.machine.state.asks and any(isinstance(e.decode(one.body), _TELLING) for one in draft.events):
-            self._news.add(actor.uid)
+        if actor.machine.state.asks and any(isinstance(e.decode(one.body), _NOTIFIED) for one in draft.events):
+            self._changed.add(actor.uid)
             self._woken.set()
 
     async def _work(self) -> None:
@@ -115,48 +118,48 @@ class Notifier:
                 if loop.time() - scanned >= SCAN_SECONDS:
                     scanned = loop.time()
                     await self._scan()
-                await self._tell_news()
+                await self._notify_changed()
             except WeftError as error:
-                log.warning("weft: questions cannot be looked at now: %s", error)
+                log.warning("weft: open questions cannot be read now, trying again: %s", error)
             self._woken.clear()
-            if not self._news:
+            if not self._changed:
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._patience(scanned)):
+                    async with asyncio.timeout(self._wait_seconds(scanned)):
                         await self._woken.wait()
 
-    def _patience(self, scanned: float) -> float:
-        """Until the next look, or until a receiver that did not answer is tried again."""
+    def _wait_seconds(self, scanned: float) -> float:
+        """Return the time until the next scan, or until a failed notification is sent again."""
         now = asyncio.get_running_loop().time()
         times = [scanned + SCAN_SECONDS, *(pause.until for pause in self._pauses.values())]
         return max(0.05, min(times) - now)
 
     async def _scan(self) -> None:
-        """All runs that ask, also those that no engine here has seen; the ones that were looked at stay quiet."""
+        """Find all runs with open questions, also those of other hosts; skip those that have not changed."""
         door, seen = self._door(), set[RunUid]()
         after: str | None = None
         while True:
             page = await runs_that_ask(door, after=after)
             seen.update(row.uid for row in page.rows)
-            self._news.update(row.uid for row in page.rows if self._told.get(row.uid) != row.seq)
+            self._changed.update(row.uid for row in page.rows if self._quiet.get(row.uid) != row.seq)
             after = page.cursor
             if after is None:
                 break
-        self._told = {uid: seq for uid, seq in self._told.items() if uid in seen}
+        self._quiet = {uid: seq for uid, seq in self._quiet.items() if uid in seen}
 
-    async def _tell_news(self) -> None:
+    async def _notify_changed(self) -> None:
         now = asyncio.get_running_loop().time()
         for pause in self._pauses.values():
             if pause.until <= now:
-                self._news.update(self._waiting_since(now))
+                self._changed.update(self._runs_to_retry(now))
                 break
-        uids, self._news = list(self._news), set()
+        uids, self._changed = list(self._changed), set()
         for start in range(0, len(uids), AT_ONCE):
-            await asyncio.gather(*(self._tell_run(uid) for uid in uids[start : start + AT_ONCE]))
+            await asyncio.gather(*(self._notify_run(uid) for uid in uids[start : start + AT_ONCE]))
 
-    def _waiting_since(self, now: float) -> list[RunUid]:
+    def _runs_to_retry(self, now: float) -> list[RunUid]:
         return [RunUid(key.partition(":")[0]) for key, pause in self._pauses.items() if pause.until <= now]
 
-    async def _tell_run(self, uid: RunUid) -> None:
+    async def _notify_run(self, uid: RunUid) -> None:
         door = self._door()
         row = await door.store.directory.row(uid)
         if row is None:
@@ -166,16 +169,16 @@ class Notifier:
         quiet = True
         for item in items:
             if item.notice != item.question.told:
-                quiet = await self._tell(door, item) and quiet
+                quiet = await self._notify(door, item) and quiet
         if quiet:
-            self._told[uid] = row.seq
+            self._quiet[uid] = row.seq
             self._forget(uid)
 
     def _forget(self, uid: RunUid) -> None:
         self._pauses = {key: pause for key, pause in self._pauses.items() if not key.startswith(f"{uid}:")}
 
-    async def _tell(self, door: Door, item: OpenQuestion) -> bool:
-        """Tell of one question; whether that is done with."""
+    async def _notify(self, door: Door, item: OpenQuestion) -> bool:
+        """Notify of one question. Returns whether there is nothing left to send."""
         now_ms = door.clock.now_ms()
         engine = door.engine
         elsewhere = engine is not None and item.row.owner not in (None, engine.host)
@@ -187,7 +190,7 @@ class Notifier:
         if pause is not None and pause.until > now:
             return False
         try:
-            await self._send(key, await self._word(door, item, key, now_ms), now_ms)
+            await self._send(key, await self._notification(door, item, key, now_ms), now_ms)
             with contextlib.suppress(Refused):
                 note = c.NoteTold(item.number, item.notice)
                 if engine is None:
@@ -197,35 +200,35 @@ class Notifier:
         except WeftError as error:
             seconds = min(PAUSE_SECONDS_MAX, pause.seconds * 2) if pause is not None else 1.0
             self._pauses[key] = _Pause(seconds, now + seconds)
-            log.warning("weft: nobody could be told of %s: %s", item.id, error)
+            log.warning("weft: the notification of %s could not be sent, trying again: %s", item.id, error)
             return False
         self._pauses.pop(key, None)
         return True
 
-    async def _word(self, door: Door, item: OpenQuestion, key: str, now_ms: int) -> Word:
-        links = await Links.of(door.store.access, self._telling.public)
+    async def _notification(self, door: Door, item: OpenQuestion, key: str, now_ms: int) -> Notification:
+        links = await Links.of(door.store.access, self._settings.public)
         approval = await approval_view(door, item)
         if len(bytes(approval.about)) > ABOUT_BYTES_MAX:
             approval = msgspec.structs.replace(approval, about=msgspec.Raw(b"null"))
         people = [who for who in item.asked if not is_group(who) and who not in item.question.approvals]
-        return Word(
+        return Notification(
             event=f"question.{item.notice.partition('.')[0]}",
             key=key,
             sent_at=known_moment(now_ms),
             tenant=tenant_prefix(item.row.id)[1:-1],
             approval=approval,
-            links=[pair(links, item, who, [], now_ms=now_ms) for who in people],
+            links=[link_pair(links, item, who, [], now_ms=now_ms) for who in people],
         )
 
-    async def _send(self, key: str, word: Word, now_ms: int) -> None:
-        body = _encode(word)
+    async def _send(self, key: str, notification: Notification, now_ms: int) -> None:
+        body = _encode(notification)
         headers: dict[str, Any] = {
             "content-type": "application/json",
             "idempotency-key": key,
-            SIGNATURE_HEADER.lower(): sign_body(self._telling.secret, body, now_s=now_ms // 1000),
+            SIGNATURE_HEADER.lower(): sign_body(self._settings.secret, body, now_s=now_ms // 1000),
         }
         answer = await self._client.send(
-            Request(method="POST", url=self._telling.url, headers=headers, body=body, timeout_ms=SEND_MS)
+            Request(method="POST", url=self._settings.url, headers=headers, body=body, timeout_ms=SEND_MS)
         )
         if not answer.ok:
             raise Refused(f"{answer.request.shown()} answered {answer.status}.")

@@ -8,11 +8,11 @@ from weft.core import commands as c
 from weft.observe.dead_letters import FoundLetter, dead_letters_in, runs_with_dead_letters
 from weft.runtime.door import Door
 from weft.server import views
-from weft.server.endpoints.places import named
-from weft.server.request import Call
+from weft.server.endpoints.runs import named
+from weft.server.request import ApiCall
 
 
-async def list_dead_letters(call: Call) -> views.Letters:
+async def list_dead_letters(call: ApiCall) -> views.Letters:
     """Return a page of dead letters, newest runs first. All letters of a run are on one page."""
     asked = call.asked(views.LettersQuery)
     door = call.door
@@ -34,19 +34,19 @@ async def _view(door: Door, item: FoundLetter) -> views.Letter:
     )
 
 
-async def requeue(call: Call) -> views.Accepted:
+async def requeue(call: ApiCall) -> views.Accepted:
     """Requeue a dead letter: its token works again."""
     row, token = await named(call.door, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.RequeueLetter(token))
 
 
-async def discard(call: Call) -> views.Accepted:
+async def discard(call: ApiCall) -> views.Accepted:
     """Discard a dead letter."""
     row, token = await named(call.door, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.DiscardLetter(token))
 
 
-async def _changed(call: Call, run_id: str, command: c.RequeueLetter | c.DiscardLetter) -> views.Accepted:
+async def _changed(call: ApiCall, run_id: str, command: c.RequeueLetter | c.DiscardLetter) -> views.Accepted:
     door = call.door
     row = await door.row(run_id)  # type: ignore[arg-type]
     await door.reopen(row.id, command, key=call.key)

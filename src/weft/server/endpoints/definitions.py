@@ -10,18 +10,18 @@ from weft.errors import NotFound
 from weft.ports.store import Definition
 from weft.runtime.programs import read_graph
 from weft.server import views
+from weft.server.cursors import cut
 from weft.server.hosted import Known
-from weft.server.paging import cut
-from weft.server.request import Call
+from weft.server.request import ApiCall
 from weft.steps.node_types import node_types
 
 
-async def list_workflows(call: Call) -> views.Workflows:
+async def list_workflows(call: ApiCall) -> views.Workflows:
     """All workflows in all versions: those hosted here and those in the store."""
     return await _listed(call, None)
 
 
-async def list_versions(call: Call) -> views.Workflows:
+async def list_versions(call: ApiCall) -> views.Workflows:
     """All versions of one workflow. Raises NotFound."""
     name = call.parameters["name"]
     page = await _listed(call, name)
@@ -30,7 +30,7 @@ async def list_versions(call: Call) -> views.Workflows:
     return page
 
 
-async def _listed(call: Call, name: str | None) -> views.Workflows:
+async def _listed(call: ApiCall, name: str | None) -> views.Workflows:
     asked = call.asked(views.PageQuery)
     stored = {(one.name, one.version): one for one in await call.door.store.definitions.versions(name)}
     hosted = {(one.name, one.version): one for one in call.hosted.workflows() if name in {None, one.name}}
@@ -43,10 +43,10 @@ async def _listed(call: Call, name: str | None) -> views.Workflows:
     return views.Workflows(views_of_page, cursor)
 
 
-def _view(hosted: Known | None, stored: Definition | None, tags: Sequence[str]) -> views.Workflow:
+def _view(hosted: Known | None, stored: Definition | None, tags: Sequence[str]) -> views.WorkflowView:
     known = hosted or stored
     assert known is not None
-    return views.Workflow(
+    return views.WorkflowView(
         name=known.name,
         version=known.version,
         style=known.style,
@@ -57,7 +57,7 @@ def _view(hosted: Known | None, stored: Definition | None, tags: Sequence[str]) 
     )
 
 
-async def show_version(call: Call) -> views.WorkflowDetail:
+async def show_version(call: ApiCall) -> views.WorkflowDetail:
     """One version, by its name or a tag: what it takes, and its document."""
     name, version = call.parameters["name"], call.parameters["version"]
     definitions = call.door.store.definitions
@@ -77,7 +77,7 @@ async def show_version(call: Call) -> views.WorkflowDetail:
     )
 
 
-async def put_tag(call: Call) -> views.Tagged:
+async def put_tag(call: ApiCall) -> views.Tagged:
     """Let a tag stand for a version."""
     name, tag = call.parameters["name"], call.parameters["tag"]
     version = call.given(views.NewTag).version
@@ -86,8 +86,8 @@ async def put_tag(call: Call) -> views.Tagged:
     return views.Tagged(name, tag, version)
 
 
-async def list_node_types(call: Call) -> views.NodeTypes:
+async def list_node_types(call: ApiCall) -> views.NodeTypes:
     """The kinds of nodes that packages and this program have added."""
     asked = call.asked(views.PageQuery)
     page, cursor = cut(sorted(node_types().values(), key=lambda one: one.name), asked.limit, asked.cursor)
-    return views.NodeTypes([views.NodeType(one.name, one.description, one.schema()) for one in page], cursor)
+    return views.NodeTypes([views.NodeTypeView(one.name, one.description, one.schema()) for one in page], cursor)

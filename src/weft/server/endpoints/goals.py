@@ -15,9 +15,9 @@ from weft.core.goal.plan import Plan
 from weft.errors import NotFound
 from weft.goals.load import Loaded, load_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES
-from weft.server.paging import cut
-from weft.server.request import Call, Form
-from weft.server.views import Name, PageQuery
+from weft.server.cursors import cut
+from weft.server.request import ApiCall
+from weft.server.views import Form, Name, PageQuery
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +76,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
     excluded: dict[str, Any]
 
 
-async def list_steps(call: Call) -> StepViews:
+async def list_steps(call: ApiCall) -> StepViews:
     """All steps that goals are planned with here, by id."""
     asked = call.asked(PageQuery)
     engine = call.services.engine()
@@ -86,7 +86,7 @@ async def list_steps(call: Call) -> StepViews:
     return StepViews([_view(step, stored.health.get(step.id), step.id in stored) for step in page], cursor)
 
 
-async def show_step(call: Call) -> StepView:
+async def show_step(call: ApiCall) -> StepView:
     """One step and its health. Raises NotFound."""
     engine = call.services.engine()
     stored = await engine.steps.stored.catalogue()
@@ -103,24 +103,24 @@ def _view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # n
     return StepView(id=step.id, stored=stored, health=found.status, error=found.error or "", definition=definition)
 
 
-async def register_steps(call: Call) -> Changed:
+async def register_steps(call: ApiCall) -> Changed:
     """Add the steps of a document, all or none. Raises NameTaken, BadStep."""
     loaded = await _loaded(call)
     return await _changed(call, await call.services.engine().steps.stored.register(loaded))
 
 
-async def update_steps(call: Call) -> Changed:
+async def update_steps(call: ApiCall) -> Changed:
     """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
     loaded = await _loaded(call)
     return await _changed(call, await call.services.engine().steps.stored.update(loaded))
 
 
-async def unregister_step(call: Call) -> Changed:
+async def unregister_step(call: ApiCall) -> Changed:
     """Take a step out; runs under way keep it. Raises UnknownStep."""
     return await _changed(call, await call.services.engine().steps.stored.unregister(call.parameters["step"]))
 
 
-async def _loaded(call: Call) -> Loaded:
+async def _loaded(call: ApiCall) -> Loaded:
     document = call.given(StepsDocument).document
     values.encode(document, what="the document has")
     # Scripts are compiled, which may take a while.
@@ -128,12 +128,12 @@ async def _loaded(call: Call) -> Loaded:
     return await engine.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, engine.catalogue))
 
 
-async def _changed(call: Call, events: Sequence[AnyCatalogueEvent]) -> Changed:
+async def _changed(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Changed:
     await call.services.engine().steps.refresh()
     return Changed([e.step.id if isinstance(e, StepRegistered | StepUpdated) else e.step_id for e in events])
 
 
-async def preview(call: Call) -> PlanView:
+async def preview(call: ApiCall) -> PlanView:
     """What a start would take, by the very function that a start uses."""
     wanted = call.given(NewPlan)
     values.encode([*wanted.goals, *wanted.given], what="the plan has")

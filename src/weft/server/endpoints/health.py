@@ -6,13 +6,13 @@ import asyncio
 
 from weft.errors import WeftError
 from weft.server import views
-from weft.server.request import Call, Reply
+from weft.server.request import ApiCall, Reply
 
 ANSWER_SECONDS = 2.0
 """A store that takes longer for a heartbeat is not one to send work to."""
 
 
-async def alive(call: Call) -> Reply:
+async def alive(call: ApiCall) -> Reply:
     """The process answers, and its engine has not failed."""
     failure = call.services.engine_failure()
     if failure is not None:
@@ -20,7 +20,7 @@ async def alive(call: Call) -> Reply:
     return Reply(views.Health("alive"))
 
 
-async def ready(call: Call) -> Reply:
+async def ready(call: ApiCall) -> Reply:
     """Runs can be started and go on: the engine runs, the store answers, and nobody has asked to stop."""
     if call.services.closing.is_set():
         return Reply(views.Health("stopping"), 503)
@@ -38,8 +38,8 @@ async def ready(call: Call) -> Reply:
     return Reply(views.Health("ready"))
 
 
-async def metrics(call: Call) -> Reply:
+async def metrics(call: ApiCall) -> Reply:
     """All numbers, for Prometheus."""
     engine = call.services.engine()
-    age = await call.services.backlog.age_seconds(engine)
-    return Reply(await call.services.metrics.page(engine, age))
+    age = await call.services.admission.backlog_seconds(engine)
+    return Reply(await call.services.telemetry.page(engine, age))

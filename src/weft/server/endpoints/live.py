@@ -1,31 +1,178 @@
-"""Live: the events of one run, or of all that fit a filter, as they are committed."""
+"""Live routes: the events of one run, or of all runs that match a filter, as they are committed.
+
+Each route gives batches of frames; ``live/carriers.py`` sends them as server-sent events or over a WebSocket. Only the
+position of a client is kept. An empty batch is a sign of life.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
+from weft.core.ids import Seq
+from weft.errors import BadValue
+from weft.ports.store import RunRow
+from weft.runtime.engine import Engine
 from weft.runtime.tenancy import prefix_of
+from weft.runtime.unreadable import readable
 from weft.server import views
 from weft.server.endpoints.runs import found
 from weft.server.live.feed import Filter
-from weft.server.live.resuming import NOTHING_MORE, is_reconnect, resumed
-from weft.server.live.subscriptions import Batches, of_filter, of_run
-from weft.server.request import Call, Reply
+from weft.server.live.frames import (
+    Batches,
+    chunk_frame,
+    end_frame,
+    gap_frame,
+    problem_frame,
+    ready_frame,
+    run_frame,
+)
+from weft.server.problems import problem_of
+from weft.server.request import ApiCall, Reply
+from weft.server.services import Services
+
+BATCH_BYTES = 64 * 1024
+EVENTS_PER_BATCH = 200
+BEAT_SECONDS = 15.0
+SETTLE_SECONDS = 1.5
+"""How long another host may take to write the last output of a run. Longer than the feed waits between two polls."""
+DIGITS_MAX = 15
+NOTHING_MORE = Reply(b"", 204)
+"""Ends the reconnects of a browser: the client has seen everything, and the run is over."""
 
 
-async def follow_run(call: Call) -> Batches | Reply:
-    """The log of a run from its beginning, or from where the client stood, until it is over."""
+async def follow_run(call: ApiCall) -> Batches | Reply:
+    """Send the log of a run from its beginning, or from the client's position, until it is over."""
     call.services.engine()
     row = await found(call)
-    after = resumed(call)
-    if row.ended_at is not None and is_reconnect(call) and after >= row.seq:
+    after = _position(call)
+    if row.ended_at is not None and _is_reconnect(call) and after >= row.seq:
         return NOTHING_MORE
-    return of_run(call.services, row, after)
+    return _run_batches(call.services, row, after)
 
 
-async def follow_all(call: Call) -> Batches:
-    """What this host commits from now on, or from where the client stood."""
+async def follow_all(call: ApiCall) -> Batches:
+    """Send what this host commits from now on, or from the client's position."""
     call.services.engine()
     asked = call.asked(views.LiveQuery)
     tenant = call.identity.tenant
     prefix = prefix_of(tenant) if tenant else ""
     wanted = Filter(asked.workflow, asked.status, frozenset(asked.kind), prefix)
-    return of_filter(call.services, wanted, call.headers.get("last-event-id") or asked.after, call.caller)
+    return _filter_batches(call.services, wanted, call.headers.get("last-event-id") or asked.after, call.caller)
+
+
+async def follow_stream(call: ApiCall) -> Batches | Reply:
+    """Send an output stream as it grows, until the run is over."""
+    call.services.engine()
+    row = await found(call)
+    stream, after = call.parameters["stream"], _position(call)
+    if row.ended_at is not None and _is_reconnect(call):
+        lengths = await call.door.store.streams.lengths(row.uid)
+        if after >= lengths.get(stream, 0):
+            return NOTHING_MORE
+    return _stream_batches(call.services, row, stream, after)
+
+
+# --- positions ---------------------------------------------------------------------------------------------------
+
+
+def _is_reconnect(call: ApiCall) -> bool:
+    """Whether the client listened before: browsers send ``Last-Event-ID`` then."""
+    return bool(call.headers.get("last-event-id"))
+
+
+def _position(call: ApiCall) -> int:
+    """Return the number of the last event or chunk that the client saw. Raises BadValue."""
+    last = call.headers.get("last-event-id")
+    if last:
+        if not (last.isascii() and last.isdigit() and len(last) <= DIGITS_MAX):
+            raise BadValue(f"Last-Event-ID {last[:40]!r} is no number of an event.", code="value.wrong_type")
+        return int(last)
+    return call.asked(views.FollowQuery).after or 0
+
+
+# --- batches -----------------------------------------------------------------------------------------------------
+
+
+async def _filter_batches(services: Services, filter: Filter, after: str | None, caller: str) -> Batches:
+    with services.feed.subscribed(filter, caller) as channel:
+        known = channel.last if after is None else channel.position(after)
+        position = channel.last if known is None else known
+        yield [gap_frame(-1, channel.cursor(position)) if known is None else ready_frame(channel.cursor(position))]
+        while not services.closing.is_set():
+            batch = channel.after(position, BATCH_BYTES)
+            position = batch.position
+            if batch.lost:
+                yield [gap_frame(batch.lost), *batch.frames]
+            elif batch.frames:
+                yield batch.frames
+            else:
+                await channel.wait(BEAT_SECONDS)
+                if channel.last == position:
+                    yield []
+
+
+async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
+    store = services.door.store
+    seq = Seq(after)
+    with services.feed.following(row.uid) as changed:
+        yield []
+        while not services.closing.is_set():
+            changed.clear()
+            page, problem = await readable(services.door, row, after=seq, limit=EVENTS_PER_BATCH)
+            if page:
+                seq = page[-1].seq
+                yield [run_frame(stored) for stored in page]
+                continue
+            if problem is not None:
+                yield [problem_frame(problem_of(problem))]
+                return
+            now = await store.directory.row(row.uid)
+            if now is None or (now.ended_at is not None and now.seq <= seq):
+                yield [end_frame(now.status if now is not None else "deleted")]
+                return
+            if not await _is_set(changed):
+                yield []
+
+
+async def _stream_batches(services: Services, row: RunRow, stream: str, after: int) -> Batches:
+    store, engine = services.door.store, services.engine()
+    offset, is_here, settled = after, False, False
+    with services.feed.following(row.uid) as changed:
+        yield []
+        while not services.closing.is_set():
+            changed.clear()
+            is_here = is_here or row.uid in engine.runs.actors
+            now = await store.directory.row(row.uid)
+            page = await store.streams.read(row.uid, stream, after=offset, limit=EVENTS_PER_BATCH)
+            if page:
+                offset = page[-1].offset
+                yield [chunk_frame(views.chunk_view(chunk)) for chunk in page]
+            elif now is None or (now.ended_at is not None and settled):
+                yield [end_frame(now.status if now is not None else "deleted")]
+                return
+            elif now.ended_at is not None:
+                # Code may emit as its last act, which is written after the event that ends the run.
+                settled = True
+                await _wait_for_output(engine, now, changed, is_here=is_here)
+            elif not await _is_set(changed):
+                yield []
+
+
+async def _wait_for_output(engine: Engine, row: RunRow, changed: asyncio.Event, *, is_here: bool) -> None:
+    """Wait until the output of a finished run is written, if some may still be on its way."""
+    assert row.ended_at is not None
+    recent = engine.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
+    actor = engine.runs.actors.get(row.uid)
+    if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
+        await _is_set(changed, SETTLE_SECONDS)
+    await engine.streams.flush()
+
+
+async def _is_set(changed: asyncio.Event, seconds: float = BEAT_SECONDS) -> bool:
+    """Wait for an event. Returns False if the time is over first."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await changed.wait()
+            return True
+    return False

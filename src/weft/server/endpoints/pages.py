@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from weft.ports.store import RunQuery, RunRow
 from weft.server import views
-from weft.server.request import Call, Reply
+from weft.server.request import ApiCall, Reply
 
 RUNS_SHOWN = 50
 STYLE = (
@@ -19,12 +19,12 @@ STYLE = (
 POLICY = "default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 
-async def openapi(call: Call) -> Reply:
+async def openapi(call: ApiCall) -> Reply:
     """What this server can do, for programs."""
     return Reply(Raw(call.services.described()))
 
 
-async def status(call: Call) -> Reply:
+async def status(call: ApiCall) -> Reply:
     """The store, how many runs there are of each status, and the newest of them."""
     door = call.door
     counts = await door.store.directory.counts()

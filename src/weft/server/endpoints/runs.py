@@ -21,15 +21,29 @@ from weft.runtime.unreadable import readable
 from weft.server import views
 from weft.server.live.frames import event_view
 from weft.server.problems import problem_of as shown
-from weft.server.request import Call, Reply
+from weft.server.request import ApiCall, Reply
+
+RUN_ID_CHARS_MAX = 1_000
+"""A start may choose 500; ids of tenants and of child runs have more before and behind that."""
 
 
-async def found(call: Call) -> RunRow:
+async def found(call: ApiCall) -> RunRow:
     """The run that the path names. Raises NotFound."""
     return await call.door.row(RunId(call.parameters["id"]))
 
 
-async def list_runs(call: Call) -> views.Runs:
+async def named(door: Door, text: str, what: str) -> tuple[RunRow, str]:
+    """The run and the place that are meant: both may have colons, so the longest id that exists is taken."""
+    cut = text.rfind(":", 0, RUN_ID_CHARS_MAX + 1)
+    while cut > 0:
+        row = await door.store.directory.find(RunId(text[:cut]))
+        if row is not None:
+            return row, text[cut + 1 :]
+        cut = text.rfind(":", 0, cut)
+    raise NotFound(f"No {what} {text[:100]!r} is known here.")
+
+
+async def list_runs(call: ApiCall) -> views.Runs:
     """A page of runs, newest first."""
     asked = call.asked(views.RunsQuery)
     door = call.door
@@ -58,7 +72,7 @@ def _pair(text: str) -> tuple[str, Any]:
         return name, value
 
 
-async def show_run(call: Call) -> views.RunDetail:
+async def show_run(call: ApiCall) -> views.RunDetail:
     """One run, with its input and what came of it."""
     row = await found(call)
     door = call.door
@@ -99,7 +113,7 @@ async def _unreadable(door: Door, row: RunRow, problem: RunUnreadable) -> views.
     )
 
 
-async def list_events(call: Call) -> views.Events:
+async def list_events(call: ApiCall) -> views.Events:
     """A page of the log."""
     asked = call.asked(views.EventsQuery)
     row = await found(call)
@@ -112,7 +126,7 @@ async def list_events(call: Call) -> views.Events:
     )
 
 
-async def result(call: Call) -> Reply:
+async def result(call: ApiCall) -> Reply:
     """How the run ended, waiting for it if that is asked for; 202: not yet."""
     wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
     row = await found(call)
@@ -140,7 +154,7 @@ async def _ending(door: Door, row: RunRow, wait: float) -> Ending | None:
         return None
 
 
-async def explain_run(call: Call) -> Explanation:
+async def explain_run(call: ApiCall) -> Explanation:
     """What the run waits for, since when, and what would help."""
     row = await found(call)
     try:

@@ -27,7 +27,7 @@ from weft.runtime.shared import Offered
 from weft.runtime.worker.flight import Report
 from weft.server import views
 from weft.server.leases import PREFIX, Ticket, not_yours, read_ticket
-from weft.server.request import Call
+from weft.server.request import ApiCall
 from weft.steps.base import chunk_of
 
 PAUSE_SECONDS = 0.02
@@ -39,18 +39,18 @@ _arguments = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class _Recorded(msgspec.Struct):
+class _RecordedTask(msgspec.Struct):
     input: Raw
     result: Raw
 
 
-_recorded = msgspec.json.Decoder(_Recorded).decode
+_recorded = msgspec.json.Decoder(_RecordedTask).decode
 
 
 # --- claiming ----------------------------------------------------------------------------------------------------
 
 
-async def claim(call: Call) -> views.Claimed:
+async def claim(call: ApiCall) -> views.Claimed:
     """Take tasks of these steps and queues, waiting for some if that is asked for; none is an answer too."""
     wanted = call.given(views.NewClaim)
     leases = call.services.leases
@@ -71,7 +71,7 @@ async def claim(call: Call) -> views.Claimed:
     return views.Claimed([await _task(call.services.door, host, offer) for offer in offers], wanted.lease)
 
 
-async def _taken(call: Call, wanted: views.NewClaim, host: HostId) -> list[TaskOffer]:
+async def _taken(call: ApiCall, wanted: views.NewClaim, host: HostId) -> list[TaskOffer]:
     services = call.services
     engine = services.engine()
     until = time.monotonic() + min(wanted.wait, services.limits.wait_seconds)
@@ -116,7 +116,7 @@ async def _given(door: Door, effect: PerformTask) -> bytes:
 # --- keeping -----------------------------------------------------------------------------------------------------
 
 
-async def heartbeat(call: Call) -> views.Beat:
+async def heartbeat(call: ApiCall) -> views.Beat:
     """The work goes on. Raises Refused if it is in other hands."""
     ticket = read_ticket(call.parameters["id"])
     call.services.engine()
@@ -124,7 +124,7 @@ async def heartbeat(call: Call) -> views.Beat:
     return views.Beat(await call.services.leases.beat(HostId(ticket.host)))
 
 
-async def emit(call: Call) -> views.Beat:
+async def emit(call: ApiCall) -> views.Beat:
     """Output while the work goes on, kept in a stream of the run; it counts as a heartbeat."""
     ticket = read_ticket(call.parameters["id"])
     given = call.given(views.TaskChunks)
@@ -152,7 +152,7 @@ async def emit(call: Call) -> views.Beat:
 # --- answering ---------------------------------------------------------------------------------------------------
 
 
-async def complete(call: Call) -> views.Settled:
+async def complete(call: ApiCall) -> views.Settled:
     """The work is done. Raises Refused if it is in other hands."""
     ticket = read_ticket(call.parameters["id"])
     output = values.encode(call.given(views.TaskOutput).output, what="the task returned")
@@ -162,7 +162,7 @@ async def complete(call: Call) -> views.Settled:
     )
 
 
-async def fail(call: Call) -> views.Settled:
+async def fail(call: ApiCall) -> views.Settled:
     """The work failed; the policy of the step says whether it is tried again."""
     ticket = read_ticket(call.parameters["id"])
     given = call.given(views.TaskFailure)
@@ -173,7 +173,7 @@ async def fail(call: Call) -> views.Settled:
     return await _settle(call, ticket, report)
 
 
-async def _settle(call: Call, ticket: Ticket, report: Report) -> views.Settled:
+async def _settle(call: ApiCall, ticket: Ticket, report: Report) -> views.Settled:
     """The answer goes into the inbox of the run, together with the removal of the row."""
     services = call.services
     engine = services.engine()

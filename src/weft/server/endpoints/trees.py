@@ -11,24 +11,24 @@ from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.server import views
 from weft.server.endpoints.runs import found
-from weft.server.request import Call
+from weft.server.request import ApiCall
 
 RUNS_MAX = 200
 
 
-async def show_tree(call: Call) -> views.Tree:
+async def show_tree(call: ApiCall) -> views.TreeView:
     """The run and those it started, as deep as is asked for."""
     asked = call.asked(views.TreeQuery)
     return await _tree(call.door, await found(call), asked.depth, asked.limit, [RUNS_MAX])
 
 
-async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]) -> views.Tree:
+async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]) -> views.TreeView:
     """``room``: how many runs may still be shown; counted down by all branches together."""
     room[0] -= 1
     operations = (await read_history(door, row)).current()
     shown = operations[-limit:]
     left_out = len(operations) - len(shown)
-    children: list[views.Tree] = []
+    children: list[views.TreeView] = []
     for operation in shown:
         if not operation.child:
             continue
@@ -41,11 +41,11 @@ async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]
             continue
         children.append(await _tree(door, child, depth - 1, limit, room))
     places = [_place(operation) for operation in shown]
-    return views.Tree(run=views.run_view(row), places=places, children=children, left_out=left_out)
+    return views.TreeView(run=views.run_view(row), places=places, children=children, left_out=left_out)
 
 
-def _place(operation: Operation) -> views.Place:
-    return views.Place(
+def _place(operation: Operation) -> views.PlaceView:
+    return views.PlaceView(
         place=operation.location,
         kind=operation.kind,
         status=operation.status,

@@ -11,19 +11,19 @@ from weft.errors import NotAllowed
 from weft.runtime.webhooks import Arrived, take_webhook
 from weft.server import views
 from weft.server.problems import RequestRefused
-from weft.server.request import Call, Form
+from weft.server.request import ApiCall
 from weft.steps.http.failures import NotAnAnswer
 from weft.steps.http.webhooks import webhooks_here
 from weft.tokens import SIGNATURE_HEADER
 
 
-class WebhookQuery(Form, frozen=True, kw_only=True):
+class WebhookQuery(views.Form, frozen=True, kw_only=True):
     """``key``: the proof, for steps that say ``webhook: url``; all others are answered with a signature."""
 
     key: Annotated[str, Meta(max_length=200)] = ""
 
 
-async def take(call: Call) -> views.Nothing:
+async def take(call: ApiCall) -> views.Nothing:
     """Give a work item its answer. The signature is the caller's only right, and it is for this one call."""
     webhooks = webhooks_here()
     if webhooks is None:

@@ -10,9 +10,8 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
-from weft.server.live.frames import Frame
-from weft.server.live.subscriptions import Batches
-from weft.server.request import Receive, Send
+from weft.server.asgi import Receive, Send
+from weft.server.live.frames import Batches, LiveFrame
 
 SEND_SECONDS_MAX = 60.0
 HEADERS = [
@@ -61,7 +60,7 @@ async def send_messages(receive: Receive, send: Send, batches: Batches) -> None:
     await _until_gone(receive, pump)
 
 
-def _joined(batch: Sequence[Frame]) -> bytes:
+def _joined(batch: Sequence[LiveFrame]) -> bytes:
     return b"".join([frame.sse() for frame in batch]) or ALIVE
 
 

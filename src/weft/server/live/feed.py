@@ -1,8 +1,9 @@
-"""One feed per process: what the engine commits here, kept for a while and handed to channels of clients.
+"""The live feed of a process: what its engine commits, kept for a while in channels that clients read.
 
-Clients with the same filter share a channel and its frames. A channel keeps the last of them, bounded in number and
-bytes; a client is no more than a position in it, so a slow one costs nothing and finds a gap when the channel has moved
-on. Who follows one run reads its log, at its own pace, and is only woken from here.
+Clients with the same filter share a channel and its frames. A channel keeps the newest frames, bounded in number and
+bytes. A client is only a position in it: a slow one costs nothing, and finds a gap when the channel has moved on. A
+client that follows one run reads its log at its own pace, and is only woken from here. While nobody listens, the feed
+observes no commits.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import msgspec
 from weft.core.ids import RunUid
 from weft.errors import StoreError
 from weft.server.limits import busy
-from weft.server.live.frames import Frame, LiveEvent, encode, split
+from weft.server.live.frames import LiveEvent, LiveFrame, encode, split
 from weft.server.views import known_moment
 
 if TYPE_CHECKING:
@@ -59,10 +60,10 @@ class Filter(msgspec.Struct, frozen=True):
         )
 
 
-class Batch(msgspec.Struct, frozen=True):
+class LiveBatch(msgspec.Struct, frozen=True):
     """What a client gets next, and where it stands then. ``lost``: how many it missed."""
 
-    frames: list[Frame]
+    frames: list[LiveFrame]
     position: int
     lost: int
 
@@ -77,14 +78,14 @@ class Channel:
         """Who asked for it first."""
         self.clients = 0
         self.idle_since: float | None = None
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[LiveFrame] = deque()
         self._bytes = 0
         self.last = 0
         """How many frames there ever were."""
         self._changed = asyncio.Event()
         self._waking: asyncio.Handle | None = None
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: LiveFrame) -> None:
         self._frames.append(frame)
         self._bytes += len(frame.data)
         self.last += 1
@@ -98,19 +99,19 @@ class Channel:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    def after(self, position: int, bytes_max: int) -> Batch:
+    def after(self, position: int, bytes_max: int) -> LiveBatch:
         """The next frames of a client, about this many bytes."""
         first = self.last - len(self._frames)
         lost = max(0, first - position)
         position = max(position, first)
-        frames: list[Frame] = []
+        frames: list[LiveFrame] = []
         size = 0
         for index in range(position - first, len(self._frames)):
             frames.append(self._frames[index])
             size += len(frames[-1].data)
             if size >= bytes_max:
                 break
-        return Batch(frames, position + len(frames), lost)
+        return LiveBatch(frames, position + len(frames), lost)
 
     async def wait(self, seconds: float) -> None:
         """Until there may be more, or the time is over."""
@@ -141,11 +142,11 @@ class Channel:
 
 
 class Feed:
-    """See the module."""
+    """The channels of this process, and the clients that follow single runs."""
 
     def __init__(self) -> None:
         self._engine: Engine | None = None
-        self._detach: list[Callable[[], None]] = []
+        self._stop_observing: Callable[[], None] | None = None
         self._name = ""
         self._made = 0
         self._channels: dict[Filter, Channel] = {}
@@ -153,8 +154,9 @@ class Feed:
         self._looking: asyncio.Task[None] | None = None
 
     def attach(self, engine: Engine) -> None:
-        """Listen to this engine from now on. Positions in an older one's feed mean nothing here."""
-        self._detach = [engine.commits.observe(self._observed), engine.streams.watch(self.emitted)]
+        """Serve the commits of this engine from now on. Positions in the feed of an earlier one are not valid here."""
+        self._stop_observing = None
+        engine.streams.watch(self.emitted)
         self._engine = engine
         self._name = engine.ids.new()[-12:]
         self._channels.clear()
@@ -179,6 +181,7 @@ class Feed:
             self._make_room(caller)
             self._made += 1
             channel = self._channels[filter] = Channel(f"{self._name}.{self._made}", filter, caller)
+        self._observe()
         channel.clients += 1
         channel.idle_since = None
         try:
@@ -210,12 +213,23 @@ class Feed:
         channel.close()
         del self._channels[channel.filter]
 
+    def _observe(self) -> None:
+        if self._stop_observing is None and self._engine is not None:
+            self._stop_observing = self._engine.commits.observe(self._observed)
+
+    def _stop_if_unused(self) -> None:
+        if self._stop_observing is not None and not self._channels and not self._followers:
+            self._stop_observing()
+            self._stop_observing = None
+
     def _observed(self, actor: Actor, draft: Draft) -> None:
         for event in self._followers.get(actor.uid, ()):
             event.set()
-        if not self._channels:
-            return
         self._forget_idle()
+        if not self._channels:
+            if not self._followers:
+                asyncio.get_running_loop().call_soon(self._stop_if_unused)
+            return
         state = actor.machine.state
         for stored in draft.events:
             kind, data = split(stored.body)
@@ -229,7 +243,7 @@ class Feed:
                 prefix = channel.filter.prefix
                 if prefix not in encoded:
                     encoded[prefix] = encode(msgspec.structs.replace(whole, run=actor.id.removeprefix(prefix)))
-                channel.add(Frame(channel.cursor(channel.last + 1), kind, encoded[prefix]))
+                channel.add(LiveFrame(channel.cursor(channel.last + 1), kind, encoded[prefix]))
 
     # --- one run --------------------------------------------------------------------------------------------------
 
@@ -238,6 +252,7 @@ class Feed:
         """An event that is set whenever something happened to a run, or to its output."""
         event = asyncio.Event()
         self._followers.setdefault(uid, {})[event] = -1
+        self._observe()
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._look())
         try:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Sequence
+
 import msgspec
 
 from weft.ports.store import StoredEvent
 from weft.server import views
-from weft.server.problems import Problem
+from weft.server.problems import ProblemDetails
 
 _PREFIX = b'{"kind":"'
 _encode = msgspec.json.Encoder().encode
 
 
-class Frame(msgspec.Struct, eq=False):
+class LiveFrame(msgspec.Struct, eq=False):
     """``id`` is what a client that comes back names as the last one it saw; empty: it is not counted."""
 
     id: str
@@ -32,7 +34,11 @@ class Frame(msgspec.Struct, eq=False):
         return _encode({"id": self.id, "event": self.event, "data": msgspec.Raw(self.data)}).decode()
 
 
-class LiveEvent(views.Event, frozen=True):
+Batches = AsyncGenerator[Sequence[LiveFrame], None]
+"""What a client gets, batch by batch."""
+
+
+class LiveEvent(views.EventView, frozen=True):
     """An event of any run."""
 
     run: str
@@ -56,41 +62,41 @@ def split(body: bytes) -> tuple[str, msgspec.Raw]:
     return read.pop("kind"), msgspec.Raw(_encode(read))
 
 
-def event_view(stored: StoredEvent) -> views.Event:
+def event_view(stored: StoredEvent) -> views.EventView:
     """An event for the API."""
     kind, data = split(stored.body)
-    return views.Event(stored.seq, views.known_moment(stored.at), kind, data)
+    return views.EventView(stored.seq, views.known_moment(stored.at), kind, data)
 
 
-def run_frame(stored: StoredEvent) -> Frame:
+def run_frame(stored: StoredEvent) -> LiveFrame:
     """An event of the one run that a client follows."""
     view = event_view(stored)
-    return Frame(str(stored.seq), view.kind, _encode(view))
+    return LiveFrame(str(stored.seq), view.kind, _encode(view))
 
 
-def end_frame(status: str) -> Frame:
+def end_frame(status: str) -> LiveFrame:
     """The run is over: nothing more will come."""
-    return Frame("", "end", _encode({"status": status}))
+    return LiveFrame("", "end", _encode({"status": status}))
 
 
-def problem_frame(problem: Problem) -> Frame:
+def problem_frame(problem: ProblemDetails) -> LiveFrame:
     """The next event of the run cannot be read: nothing more will come."""
-    return Frame("", "problem", _encode(problem))
+    return LiveFrame("", "problem", _encode(problem))
 
 
-def ready_frame(id: str) -> Frame:
+def ready_frame(id: str) -> LiveFrame:
     """The client stands here, before anything has happened."""
-    return Frame(id, "ready", b"{}")
+    return LiveFrame(id, "ready", b"{}")
 
 
-def gap_frame(lost: int, id: str = "") -> Frame:
+def gap_frame(lost: int, id: str = "") -> LiveFrame:
     """Some events were not sent."""
-    return Frame(id, "gap", _encode(Gap(lost)))
+    return LiveFrame(id, "gap", _encode(Gap(lost)))
 
 
-def chunk_frame(view: views.Chunk) -> Frame:
+def chunk_frame(view: views.ChunkView) -> LiveFrame:
     """A piece of output."""
-    return Frame(str(view.offset), "chunk", _encode(view))
+    return LiveFrame(str(view.offset), "chunk", _encode(view))
 
 
 def encode(view: LiveEvent) -> bytes:

@@ -12,23 +12,23 @@ from weft.core.run.questions import STARTED_BY
 from weft.errors import BadValue, IdTaken, KeyReused
 from weft.server import views
 from weft.server.hosted import Order
-from weft.server.request import Call, Reply
-from weft.server.routing import API
+from weft.server.request import ApiCall, Reply
+from weft.server.router import API
 
 RESERVED = "weft."
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 """What an address takes as it is."""
 
 
-async def start(call: Call) -> Reply:
+async def start(call: ApiCall) -> Reply:
     """Start a run, or find the one that this very start made before."""
-    new = call.given(views.NewRun)
+    new = call.given(views.StartBody)
     workflow = _wanted(new)
     services = call.services
     engine = services.engine()
-    await services.backlog.admit(engine, services.limits.backlog_seconds)
+    await services.admission.admit(engine)
     by_key = call.key if new.id is None else None
-    with services.burst as put_off_ms:
+    with services.admission as burst_delay_ms:
         order = Order(
             workflow=workflow,
             input=new.input,
@@ -37,7 +37,7 @@ async def start(call: Call) -> Reply:
             id=new.id if by_key is None else _id_of(call, by_key),
             existing=new.existing if by_key is None else "attach",
             attributes=_attributes(call, new),
-            delay_ms=round(new.delay * 1000) or put_off_ms,
+            delay_ms=round(new.delay * 1000) or burst_delay_ms,
         )
         try:
             started = await call.hosted.launch_named(order)
@@ -45,14 +45,14 @@ async def start(call: Call) -> Reply:
             if by_key is None:
                 raise
             raise KeyReused(f'The key "{by_key}" was used for another start.', hint=error.message) from None
-    if put_off_ms and not new.delay and started.created:
-        services.burst.hold(engine, started.uid)
+    if burst_delay_ms and not new.delay and started.created:
+        services.admission.begin_later(engine, started.uid)
     name = started.id if _PLAIN.fullmatch(started.id) else quote(started.id, safe="")
     where = f"{call.root}{API}/runs/{name}"
-    return Reply(views.Started(started.id, started.created), 201 if started.created else 200, {"location": where})
+    return Reply(views.StartedRun(started.id, started.created), 201 if started.created else 200, {"location": where})
 
 
-def _wanted(new: views.NewRun) -> str:
+def _wanted(new: views.StartBody) -> str:
     """The name of what is started. Raises BadValue unless it is one thing."""
     if (new.workflow is None) is not bool(new.goals):
         raise BadValue(
@@ -65,7 +65,7 @@ def _wanted(new: views.NewRun) -> str:
     return new.workflow or GOAL
 
 
-def _attributes(call: Call, new: views.NewRun) -> dict[str, Any]:
+def _attributes(call: ApiCall, new: views.StartBody) -> dict[str, Any]:
     """What the caller says of the run, and who the caller is. Raises BadValue."""
     for name in new.attributes:
         if name.startswith(RESERVED):
@@ -74,6 +74,6 @@ def _attributes(call: Call, new: views.NewRun) -> dict[str, Any]:
     return {**new.attributes, **known}
 
 
-def _id_of(call: Call, key: str) -> str:
+def _id_of(call: ApiCall, key: str) -> str:
     """The id of a run that was started under a key: the same key finds the same run, for as long as there is one."""
     return f"key-{hashlib.blake2b(f'{call.identity.tenant}/{key}'.encode(), digest_size=16).hexdigest()}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from weft.server.corked import CorkedHttp
+from weft.server.buffered_http import BufferedHttp
 from weft.steps.raised import note_interrupt
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Listener:
         config = uvicorn.Config(
             api,
             loop="none",
-            http=CorkedHttp,
+            http=BufferedHttp,
             ws="websockets-sansio",
             ws_max_size=SOCKET_MESSAGE_BYTES_MAX,
             lifespan="off",

@@ -8,8 +8,8 @@ from html import escape
 
 import msgspec
 
-from weft.server.approvals.forms import inputs
 from weft.server.approvals.links import Claim
+from weft.server.endpoints.forms import inputs
 from weft.server.request import Reply
 from weft.server.views import Approval
 

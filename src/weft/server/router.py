@@ -12,15 +12,15 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from weft.errors import WeftError
-from weft.server.identity import Scope
+from weft.server.identity import AccessScope
 from weft.server.problems import RequestRefused
-from weft.server.request import Call
+from weft.server.request import ApiCall
 
 API = "/api/v1"
 Kind = Literal["answer", "live", "wait", "file", "health"]
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class ApiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that can be asked for.
 
     ``kind``: *answer* is JSON at once, *wait* may take its time before it is JSON, *live* goes on for as long as the
@@ -32,8 +32,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     summary: str
-    endpoint: Callable[[Call], Awaitable[Any]]
-    scope: Scope | None
+    endpoint: Callable[[ApiCall], Awaitable[Any]]
+    scope: AccessScope | None
     """What the caller needs; None: nothing, not even an identity."""
     whole: bool = False
     """It is about the whole installation, so it is not for callers that belong to a tenant."""
@@ -66,20 +66,20 @@ class _Place:
         self.below: dict[str, _Place] = {}
         self.parameter: _Place | None = None
         self.name = ""
-        self.methods: dict[str, Route] = {}
+        self.methods: dict[str, ApiRoute] = {}
 
 
 class Found(msgspec.Struct, frozen=True):
     """A route and the parts of the path that it names."""
 
-    route: Route
+    route: ApiRoute
     parameters: dict[str, str]
 
 
 class Router:
     """Finds the route of a request."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
+    def __init__(self, routes: Sequence[ApiRoute]) -> None:
         self._root = _Place()
         self._plain = {
             (route.method, route.path.encode()): Found(route, {}) for route in routes if "{" not in route.path
@@ -88,7 +88,7 @@ class Router:
         for route in routes:
             self._add(route)
 
-    def _add(self, route: Route) -> None:
+    def _add(self, route: ApiRoute) -> None:
         place = self._root
         for part in route.path.strip("/").split("/"):
             if part.startswith("{"):

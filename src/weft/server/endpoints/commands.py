@@ -15,11 +15,11 @@ from weft.observe.sentences import force_hint
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.unreadable import NOT_UNDONE
 from weft.server import views
-from weft.server.request import Call, Reply
-from weft.server.routing import API
+from weft.server.request import ApiCall, Reply
+from weft.server.router import API
 
 
-async def send(call: Call) -> views.Accepted:
+async def send(call: ApiCall) -> views.Accepted:
     """Deliver a message: the run will see it, also if it does not wait for it yet."""
     message = call.given(views.NewMessage)
     door = call.door
@@ -27,7 +27,7 @@ async def send(call: Call) -> views.Accepted:
     return await _tell(call, c.DeliverMessage(door.ids.new(), message.name, msgspec.Raw(raw)))
 
 
-async def request(call: Call) -> Reply:
+async def request(call: ApiCall) -> Reply:
     """Deliver a message and wait for its answer; 202: not yet, ask again at the address in ``Location``."""
     message = call.given(views.NewMessage)
     door = call.door
@@ -40,26 +40,26 @@ async def request(call: Call) -> Reply:
         return _waiting(run_id, sent)
 
 
-async def answer(call: Call) -> Reply:
+async def answer(call: ApiCall) -> Reply:
     """The answer to a request, waiting for it if that is asked for; 202: not yet."""
     return await _answered(call, RunId(call.parameters["id"]), call.parameters["request"])
 
 
-async def _answered(call: Call, run_id: RunId, request: str) -> Reply:
+async def _answered(call: ApiCall, run_id: RunId, request: str) -> Reply:
     wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
     try:
         raw = await answer_of(call.door, run_id, request, timeout=max(wait, 0.1))
     except TimeoutError:
         return _waiting(run_id, request)
-    return Reply(views.Request(id=request, status="answered", answer=msgspec.Raw(raw)))
+    return Reply(views.RequestView(id=request, status="answered", answer=msgspec.Raw(raw)))
 
 
 def _waiting(run_id: RunId, request: str) -> Reply:
     place = f"{API}/runs/{quote(run_id, safe='')}/requests/{quote(request, safe='')}"
-    return Reply(views.Request(id=request, status="waiting"), 202, {"location": place})
+    return Reply(views.RequestView(id=request, status="waiting"), 202, {"location": place})
 
 
-async def cancel(call: Call) -> views.Accepted:
+async def cancel(call: ApiCall) -> views.Accepted:
     """Ask the run to stop, or end it without asking (``force``); what it did is undone."""
     given = call.given(views.Cancel)
     values.encode(given.reason, what="the reason has")
@@ -76,17 +76,17 @@ async def cancel(call: Call) -> views.Accepted:
     return msgspec.structs.replace(accepted, hint=force_hint(row.id, call.door.clock.now_ms() - state.cancelled_at))
 
 
-async def pause(call: Call) -> views.Accepted:
+async def pause(call: ApiCall) -> views.Accepted:
     """No new work until it is resumed."""
     return await _tell(call, c.PauseRun())
 
 
-async def resume(call: Call) -> views.Accepted:
+async def resume(call: ApiCall) -> views.Accepted:
     """Let a paused or held run go on."""
     return await _tell(call, c.ResumeRun())
 
 
-async def retry(call: Call) -> views.Accepted:
+async def retry(call: ApiCall) -> views.Accepted:
     """Try a failed run again."""
     place = call.given(views.RetryFrom).place
     values.encode(place, what="the place has")
@@ -95,12 +95,12 @@ async def retry(call: Call) -> views.Accepted:
     return await _accepted(call, run_id)
 
 
-async def _tell(call: Call, command: c.Mailed) -> views.Accepted:
+async def _tell(call: ApiCall, command: c.Mailed) -> views.Accepted:
     run_id = RunId(call.parameters["id"])
     await call.door.tell(run_id, command, key=call.key)
     return await _accepted(call, run_id)
 
 
-async def _accepted(call: Call, run_id: RunId) -> views.Accepted:
+async def _accepted(call: ApiCall, run_id: RunId) -> views.Accepted:
     row = await call.door.row(run_id)
     return views.Accepted(row.id, row.status)  # type: ignore[arg-type]

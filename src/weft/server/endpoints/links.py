@@ -15,41 +15,32 @@ from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, Refused,
 from weft.observe.questions import OpenQuestion, open_in
 from weft.server import views
 from weft.server.access.keys import check_name
-from weft.server.approvals.forms import filled_in
-from weft.server.approvals.inbox import approval_view
-from weft.server.approvals.links import GOOD_SECONDS, Claim, Links
-from weft.server.approvals.page import question_page, told_page
-from weft.server.approvals.settings import public_url
-from weft.server.endpoints.places import named
-from weft.server.request import Call, Form, Reply
+from weft.server.approvals.approval import approval_view
+from weft.server.approvals.links import Claim, Links, link_pair
+from weft.server.endpoints.forms import filled_in
+from weft.server.endpoints.link_page import question_page, told_page
+from weft.server.endpoints.runs import named
+from weft.server.request import ApiCall, Reply
+from weft.server.settings import public_url
 
 Field = Annotated[str, Meta(max_length=10_000)]
 
 
-class NewLinks(Form, frozen=True, kw_only=True):
+class NewLinks(views.Form, frozen=True, kw_only=True):
     """Whoever asks for links says who will use them; it is answered in that name."""
 
     by: views.Name
     groups: Annotated[list[views.Name], Meta(max_length=50)] = msgspec.field(default_factory=list)
 
 
-class LinkPair(msgspec.Struct, frozen=True, kw_only=True):
-    """One link for each answer. Who has one can give it."""
-
-    person: str
-    approve: str
-    reject: str
-    expires_at: views.Moment
-
-
-class LinkAnswer(Form, frozen=True, kw_only=True):
+class LinkAnswer(views.Form, frozen=True, kw_only=True):
     """What the page behind a link sends: a reason, and the fields of the form as ``form.NAME``."""
 
     reason: Field = ""
     form: Annotated[dict[str, Field], Meta(max_length=100)] | Field = ""
 
 
-async def make_links(call: Call) -> LinkPair:
+async def make_links(call: ApiCall) -> views.LinkPair:
     """Links for one person, to be sent where only that person reads them."""
     wanted = call.given(NewLinks)
     check_name(wanted.by)
@@ -61,37 +52,23 @@ async def make_links(call: Call) -> LinkPair:
     if item is None:
         raise NotFound(f"{row.id} has no open question {place[:100]!r}.")
     links = await Links.of(call.services.door.store.access, public_url() or call.root)
-    return pair(links, item, wanted.by, wanted.groups, now_ms=call.services.door.clock.now_ms())
-
-
-def pair(links: Links, item: OpenQuestion, by: str, groups: list[str], *, now_ms: int) -> LinkPair:
-    """Both links of one person. They end with the question, where that has an end."""
-    until_s = now_ms // 1000 + GOOD_SECONDS
-    if item.question.due and item.question.on_timeout != "escalate":
-        until_s = min(until_s, item.question.due // 1000 + 1)
-
-    def url(*, approved: bool) -> str:
-        claim = Claim(item.row.uid, item.number, item.digest, approved, by, groups, until_s)
-        return links.url(claim)
-
-    expires_at = views.known_moment(until_s * 1000)
-    return LinkPair(person=by, approve=url(approved=True), reject=url(approved=False), expires_at=expires_at)
+    return link_pair(links, item, wanted.by, wanted.groups, now_ms=call.services.door.clock.now_ms())
 
 
 # --- the page ----------------------------------------------------------------------------------------------------
 
 
-async def show_link(call: Call) -> Reply:
+async def show_link(call: ApiCall) -> Reply:
     """What the link would decide. Looking decides nothing."""
     return await _answered(call, None)
 
 
-async def follow_link(call: Call) -> Reply:
+async def follow_link(call: ApiCall) -> Reply:
     """Decide it."""
     return await _answered(call, call.given(LinkAnswer))
 
 
-async def _answered(call: Call, answer: LinkAnswer | None) -> Reply:
+async def _answered(call: ApiCall, answer: LinkAnswer | None) -> Reply:
     door = call.services.door
     try:
         links = await Links.of(door.store.access)
@@ -111,7 +88,7 @@ async def _answered(call: Call, answer: LinkAnswer | None) -> Reply:
     return await _decided(call, claim, item, answer)
 
 
-async def _item(call: Call, claim: Claim) -> OpenQuestion:
+async def _item(call: ApiCall, claim: Claim) -> OpenQuestion:
     door = call.services.door
     row = await door.store.directory.row(RunUid(claim.uid))
     if row is None:
@@ -122,7 +99,7 @@ async def _item(call: Call, claim: Claim) -> OpenQuestion:
     return found
 
 
-async def _decided(call: Call, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> Reply:
+async def _decided(call: ApiCall, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> Reply:
     door = call.services.door
     filled = {"reason": answer.reason, **_fields(answer)}
     schema = item.question.form

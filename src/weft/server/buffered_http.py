@@ -18,7 +18,7 @@ if sys.platform != "win32":
     import resource
 
 if TYPE_CHECKING:
-    from weft.server.limits import Limits
+    from weft.server.limits import RequestLimits
 
 CONNECTIONS_MAX = 10_000
 FILES_RESERVED = 256
@@ -31,14 +31,14 @@ HELD_BYTES_MAX = 16 * 1024
 """More is passed on at once, so that a client that does not read is noticed after no more than this."""
 
 
-class CorkedHttp(HttpToolsProtocol):
+class BufferedHttp(HttpToolsProtocol):
     """One connection. It is closed when its client takes too long over a request, or does not read the answer.
 
     With more connections than there is room for, those that have been silent for the longest time are closed.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._limits: Limits = self.config.app.services.limits  # type: ignore[union-attr]
+        self._limits: RequestLimits = self.config.app.services.limits  # type: ignore[union-attr]
         self._in_head = True
         self._begun = False
         """Whether a part of the request's head has arrived."""
@@ -47,7 +47,7 @@ class CorkedHttp(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self.silent_since = self.loop.time()
-        super().connection_made(_Corked(transport, self.loop))  # type: ignore[arg-type]
+        super().connection_made(_BufferedTransport(transport, self.loop))  # type: ignore[arg-type]
         self._expect_head()
         if len(self.connections) > connections_max():
             self._make_room()
@@ -117,7 +117,9 @@ class CorkedHttp(HttpToolsProtocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _make_room(self) -> None:
-        silent = [one for one in self.connections if isinstance(one, CorkedHttp) and one is not self and one.is_silent]
+        silent = [
+            one for one in self.connections if isinstance(one, BufferedHttp) and one is not self and one.is_silent
+        ]
         silent.sort(key=lambda one: one.silent_since)
         for one in silent[: max(1, len(silent) // 16)]:
             one.transport.close()
@@ -184,7 +186,7 @@ def allow_many_files() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-class _Corked:
+class _BufferedTransport:
     """A transport, but for when it writes."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:

@@ -12,14 +12,14 @@ from weft.core import commands as c
 from weft.core import values
 from weft.errors import NotAllowed
 from weft.observe.questions import RUNS_PER_PAGE, OpenQuestion, listed_in, runs_that_ask
-from weft.runtime.door import Door
 from weft.server import views
-from weft.server.endpoints.places import named
+from weft.server.approvals.approval import approval_view
+from weft.server.endpoints.runs import named
 from weft.server.identity import Identity
-from weft.server.request import Call
+from weft.server.request import ApiCall
 
 
-async def list_approvals(call: Call) -> views.Approvals:
+async def list_approvals(call: ApiCall) -> views.Approvals:
     """A page of open questions, by run, newest runs first."""
     asked = call.asked(views.ApprovalsQuery)
     door = call.door
@@ -36,29 +36,7 @@ def may_answer(identity: Identity, item: OpenQuestion) -> bool:
     return not asked or identity.groups is None or identity.subject in asked or bool(identity.groups & set(asked))
 
 
-async def approval_view(door: Door, item: OpenQuestion) -> views.Approval:
-    """A question for the API."""
-    question = item.question
-    return views.Approval(
-        id=item.id,
-        run=item.row.id,
-        workflow=item.row.workflow,
-        place=item.place,
-        title=question.title,
-        of=item.asked,
-        quorum=question.quorum,
-        four_eyes=question.four_eyes,
-        escalated=question.escalated,
-        approvals=question.approvals,
-        form=question.form,
-        about=msgspec.Raw(await door.values.load(bytes(question.about))),
-        digest=item.digest,
-        since=views.known_moment(question.since),
-        due_at=views.moment(question.due),
-    )
-
-
-async def decide(call: Call) -> views.Accepted:
+async def decide(call: ApiCall) -> views.Accepted:
     """Answer a question. Raises NotFound, NotAllowed, AlreadyDecided, BadValue."""
     decision = call.given(views.Decision)
     door = call.door

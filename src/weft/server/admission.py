@@ -1,0 +1,118 @@
+"""Admission of new runs: whether one is accepted, and whether it begins at once.
+
+New runs are refused while work that is already accepted waits for too long.
+
+While many starts are in progress, new runs are only written to the store, which is all that their callers wait for.
+They begin when the burst is over, and at the latest after the delay that is in their rows. So nothing is lost if the
+host dies in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+
+from weft.core.ids import RunUid
+from weft.runtime.engine import Engine
+from weft.runtime.worker.flight import Flight
+from weft.server.limits import busy
+
+LOOK_SECONDS = 1.0
+RETRY_SECONDS_MAX = 60
+STARTS_MAX = 16
+"""More starts in progress at once are a burst."""
+BURST_DELAY_MS = 5_000
+CALM_SECONDS = 0.02
+"""A burst is over when there was none for this long."""
+RUNS_PER_ROUND = 50
+
+
+class Admission:
+    """Refuses new runs while the backlog is old, and delays them during a burst."""
+
+    def __init__(self, backlog_seconds_max: float) -> None:
+        self._age_max = backlog_seconds_max
+        self._looked = -math.inf
+        self._age = 0.0
+        self._starts = 0
+        self._last_burst = 0.0
+        self._delayed: deque[tuple[float, RunUid]] = deque()
+        self._waiting = False
+        """Whether a task waits for the burst to end."""
+
+    # --- the backlog ----------------------------------------------------------------------------------------------
+
+    async def backlog_seconds(self, engine: Engine) -> float:
+        """Return the age of the oldest work that waits for a slot or for memory. Measured at most once a second."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            self._age = max(_slot_wait_ms(engine), await _memory_wait_ms(engine)) / 1000
+        return self._age
+
+    async def admit(self, engine: Engine) -> None:
+        """Refuse a new run while the backlog is old. Raises RequestRefused."""
+        age = await self.backlog_seconds(engine)
+        if age > self._age_max:
+            raise busy(
+                f"Work has waited for {age:.0f} s; new runs are taken again below {self._age_max:g} s.",
+                min(RETRY_SECONDS_MAX, math.ceil(age - self._age_max) + 1),
+            )
+
+    # --- bursts ---------------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> int:
+        """Begin a start. Returns how long its run is delayed, in milliseconds."""
+        self._starts += 1
+        return BURST_DELAY_MS if self._starts > STARTS_MAX else 0
+
+    def __exit__(self, *_: object) -> None:
+        if self._starts > STARTS_MAX:
+            self._last_burst = time.monotonic()
+        self._starts -= 1
+
+    def begin_later(self, engine: Engine, uid: RunUid) -> None:
+        """Begin a delayed run, which is durable, when the burst is over."""
+        now = time.monotonic()
+        while self._delayed and self._delayed[0][0] <= now:
+            self._delayed.popleft()  # its delay is over, which every host sees by itself
+        self._delayed.append((now + BURST_DELAY_MS / 1000, uid))
+        if not self._waiting:
+            self._waiting = True
+            engine.background.spawn(self._begin_delayed(engine), may_fail=True)  # their rows say when they begin
+
+    async def _begin_delayed(self, engine: Engine) -> None:
+        try:
+            while self._delayed and not engine.status.closing:
+                if self._starts > STARTS_MAX or time.monotonic() - self._last_burst < CALM_SECONDS:
+                    await asyncio.sleep(CALM_SECONDS)
+                    continue
+                uids = [self._delayed.popleft()[1] for _ in range(min(RUNS_PER_ROUND, len(self._delayed)))]
+                await engine.claims.claim_new(uids)
+                await asyncio.sleep(0)
+        finally:
+            self._waiting = False
+
+
+def _slot_wait_ms(engine: Engine) -> int:
+    flight = engine.worker.next_queued()
+    return max(0, engine.clock.now_ms() - _since(engine, flight)) if flight is not None else 0
+
+
+def _since(engine: Engine, flight: Flight) -> int:
+    state = engine.runs.state_of(RunUid(flight.uid))
+    task = state.tasks.get(flight.effect.task) if state is not None else None
+    return max(task.since, task.due) if task is not None else engine.clock.now_ms()
+
+
+async def _memory_wait_ms(engine: Engine) -> int:
+    if not engine.claims.backlog and not engine.runs.is_full():
+        return 0
+    now = engine.clock.now_ms()
+    rows = await engine.store.directory.claimable(engine.catalogue.programs(), dead=(), now=now, limit=1)
+    if not rows:
+        return 0
+    since = rows[0].wake_at or (rows[0].updated_at if rows[0].seq else rows[0].created_at)
+    return max(0, now - since)

@@ -1,0 +1,206 @@
+"""Metrics for Prometheus, and a log line whenever a person may have to look at a run.
+
+Labels come from closed lists: no name that a user chose becomes one. Counters and histograms need no locks, since only
+the event loop of the server adds to them; they become Prometheus metrics when they are scraped.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from weft.core import events as e
+from weft.core.durations import format_ms
+from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
+
+if TYPE_CHECKING:
+    from weft.runtime.engine import Engine
+    from weft.runtime.run.actor import Actor
+    from weft.runtime.run.draft import Draft
+
+log = logging.getLogger("weft.runs")
+
+MEDIA = CONTENT_TYPE_PLAIN_0_0_4
+SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+APPENDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+BYTES = (256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304)
+_KIND = len('{"kind":"')
+_DEAD = ("failure_raised",)
+_LOGGED = ("task_failed", "run_failed", "run_held")
+_UNDO = "!undo"
+
+
+class Counter:
+    """Counts how often something happened, by the values of its labels."""
+
+    def __init__(self, name: str, about: str, labels: Sequence[str] = ()) -> None:
+        self._about = (name, about)
+        self._labels = list(labels)
+        self.counts: dict[tuple[str, ...], int] = {} if labels else {(): 0}
+
+    def add(self, *values: str) -> None:
+        """Count one more with these values of the labels."""
+        self.counts[values] = self.counts.get(values, 0) + 1
+
+    def metric(self) -> Metric:
+        """Return what was counted as a Prometheus metric."""
+        family = CounterMetricFamily(*self._about, labels=self._labels)
+        for values, count in self.counts.items():
+            family.add_metric(values, count)
+        return family
+
+
+class Histogram:
+    """Counts how large something was, in buckets."""
+
+    def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
+        self._about = (name, about)
+        self._bounds = list(bounds)
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, value: float) -> None:
+        """Count one of this size."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def metric(self) -> Metric:
+        """Return what was counted as a Prometheus metric."""
+        names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
+        family = HistogramMetricFamily(*self._about)
+        family.add_metric([], list(zip(names, accumulate(self._counts), strict=True)), sum_value=self._sum)
+        return family
+
+
+class CounterCollector(Collector):
+    """Hands counters and histograms to a Prometheus registry."""
+
+    def __init__(self, *parts: Counter | Histogram) -> None:
+        self._parts = parts
+
+    def collect(self) -> Iterable[Metric]:
+        return [part.metric() for part in self._parts]
+
+
+class Telemetry:
+    """The metrics of one API, in a registry of its own, and its log lines about runs."""
+
+    def __init__(self) -> None:
+        registry = self.registry = CollectorRegistry()
+        self._transitions = Counter("weft_transitions", "Events committed here.", ["kind"])
+        self._tasks = Counter("weft_tasks", "Attempts that ended, by how.", ["outcome"])
+        self._retries = Counter("weft_retries", "Attempts that will be made again.")
+        self._letters = Counter("weft_dead_letters", "Failures that nothing took.")
+        self._hop = Histogram("weft_hop_seconds", "From a decision to its being durable.", SECONDS)
+        self._commit = Histogram("weft_commit_seconds", "Commits.", SECONDS)
+        self._commit_runs = Histogram("weft_commit_runs", "Runs in one commit.", APPENDS)
+        self._commit_bytes = Histogram("weft_commit_bytes", "Bytes of events in one commit.", BYTES)
+        self._requests = Counter("weft_requests", "Answers of the API.", ["route", "status"])
+        self._took = Histogram("weft_request_seconds", "Requests that are answered at once.", SECONDS)
+        registry.register(
+            CounterCollector(
+                self._transitions,
+                self._tasks,
+                self._retries,
+                self._letters,
+                self._hop,
+                self._commit,
+                self._commit_runs,
+                self._commit_bytes,
+                self._requests,
+                self._took,
+            )
+        )
+        self._runs = Gauge("weft_runs", "Runs in the store.", ["status"], registry=registry)
+        self._resident = Gauge("weft_runs_in_memory", "Runs in memory here.", registry=registry)
+        self._flights = Gauge("weft_tasks_in_flight", "Attempts handed out here.", registry=registry)
+        self._age = Gauge("weft_queue_age_seconds", "Age of the oldest work that waits for room.", registry=registry)
+        self._live = Gauge("weft_live_clients", "Clients that listen or wait for work.", registry=registry)
+
+    def attach(self, engine: Engine) -> None:
+        """Count and log what this engine commits from now on."""
+        self._clock = engine.clock
+        engine.commits.observe(self._observed)
+        engine.committer.measured = self._committed
+
+    # --- commits --------------------------------------------------------------------------------------------------
+
+    def _observed(self, actor: Actor, draft: Draft) -> None:
+        now = self._clock.now_ms()
+        self._hop.add(max(0, now - draft.events[0].at) / 1000)
+        for event in draft.events:
+            body = event.body
+            kind = body[_KIND : body.index(b'"', _KIND)].decode()
+            self._transitions.add(kind)
+            if kind.startswith("task_"):
+                self._count_task(kind, body)
+            elif kind in _DEAD:
+                self._letters.add()
+            if kind in _LOGGED:
+                _log_event(actor.id, e.decode(body), event.at)
+
+    def _count_task(self, kind: str, body: bytes) -> None:
+        if kind == "task_scheduled":
+            return
+        self._tasks.add(kind.removeprefix("task_"))
+        if b'"retry_at":' in body or kind == "task_lost":
+            self._retries.add()
+
+    def _committed(self, drafts: Sequence[Draft], seconds: float) -> None:
+        self._commit.add(seconds)
+        self._commit_runs.add(len(drafts))
+        self._commit_bytes.add(sum(draft.bytes for draft in drafts))
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def answered(self, route: str, status: int, seconds: float | None) -> None:
+        """Count an answered request; ``seconds`` is None for one that waits on purpose."""
+        self._requests.add(route, str(status))
+        if seconds is not None:
+            self._took.add(seconds)
+
+    def listening(self, change: int) -> None:
+        """Count clients that begin or stop to listen."""
+        self._live.inc(change)
+
+    async def page(self, engine: Engine, age_seconds: float) -> bytes:
+        """Return all metrics in the format of Prometheus."""
+        counts = await engine.store.directory.counts()
+        for status in (*OPEN_STATUSES, *OVER_STATUSES):
+            self._runs.labels(status).set(counts.get(status, 0))
+        self._resident.set(len(engine.runs.actors))
+        self._flights.set(sum(len(flights) for flights in engine.worker.flights.values()))
+        self._age.set(age_seconds)
+        return generate_latest(self.registry)
+
+
+def _log_event(run: str, event: e.AnyEvent, at: int) -> None:
+    extra = {"run": run}
+    match event:
+        case e.RunFailed(failure=failure):
+            cause = f", caused by {failure.cause}" if failure.cause else ""
+            log.error("weft: %s failed: %s%s", run, failure.brief(), cause, extra=extra)
+        case e.RunHeld(code=code, message=message):
+            log.error("weft: %s is held (%s): %s", run, code, message, extra=extra)
+        case e.TaskFailed(failure=failure, attempt=attempt, retry_at=retry_at) if retry_at:
+            log.warning(
+                "weft: %s: attempt %d of %s failed, the next one is in %s: %s",
+                run,
+                attempt,
+                failure.location or failure.step,
+                format_ms(max(0, retry_at - at)),
+                failure.brief(),
+                extra={**extra, "step": failure.step},
+            )
+        case e.TaskFailed(failure=failure) if failure.location.endswith(_UNDO):
+            undone = failure.location.removesuffix(_UNDO)
+            extra["step"] = failure.step
+            log.error("weft: %s: %s could not be undone: %s", run, undone, failure.brief(), extra=extra)
