@@ -8,7 +8,7 @@ import pytest
 
 from weft.core.goal import catalogue as module
 from weft.core.goal.catalogue import Catalogue
-from weft.goals.admitting import admit
+from weft.goals.admission import admit
 from weft.goals.load import load_steps
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES

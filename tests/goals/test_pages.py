@@ -10,16 +10,20 @@ from weft.observe.error_pages import page
 from weft.observe.goal_error_pages import GOAL_PAGES
 
 SOURCE = Path(__file__).parents[2] / "src" / "weft"
-NAMED = re.compile(r'\b_?(?:add|Unreadable)\(\s*"([a-z_]+)"')
+NAMED = re.compile(
+    r'(?:\b_?(?:add|UnreadableText)\(\s*|\b(?:code|repeated)(?:: str)? ?= ?)"([a-z_]+)"|\{kind\.area\}\.([a-z_]+)"'
+)
 WHOLE = re.compile(r'"(goal\.[a-z_]+)"')
 READERS = (*sorted((SOURCE / "goals").glob("*.py")), SOURCE / "core" / "goal" / "checks.py")
-SHARED = (SOURCE / "graphs" / "fields.py", SOURCE / "graphs" / "text.py")
+SHARED = sorted((SOURCE / "documents").glob("*.py"))
 PLANS = sorted((SOURCE / "core" / "goal").glob("*.py"))
 
 
 def codes() -> set[str]:
     """Every code of a finding or refusal, as the sources spell it."""
-    found = {f"goal.{code}" for path in (*READERS, *SHARED) for code in NAMED.findall(path.read_text())}
+    found = {
+        f"goal.{code or shared}" for path in (*READERS, *SHARED) for code, shared in NAMED.findall(path.read_text())
+    }
     return found | {code for path in (*READERS, *PLANS) for code in WHOLE.findall(path.read_text())}
 
 

@@ -10,7 +10,7 @@ import pytest
 import weft
 from weft.cli.check import check_documents
 from weft.errors import NotFound, UsageError
-from weft.graphs.checking import check_document
+from weft.graphs.check import check_document
 
 STUCK = """\
 name: stuck

@@ -9,10 +9,10 @@ import pytest
 
 from tests.graph.documents import codes, compiled, is_accepted_or_explained, nodes, refused
 from weft.core.graph.model import AskWork, GoalWork, HttpWork, Retry, StepWork, TypeWork, WaitWork, WorkflowWork
+from weft.documents.text import VALUES_MAX
 from weft.errors import BadGraph, NotFound
 from weft.graphs.fold import NODE
 from weft.graphs.load import Surroundings, load_graph, parse_graph
-from weft.graphs.text import VALUES_MAX
 
 LEADS = """\
 weft: graph/1

@@ -10,8 +10,8 @@ import pytest
 
 from tests.graph.documents import Document, codes, compiled, edge, is_accepted, nodes, refused
 from weft.core.graph.model import AskWork, Retry, StepWork, WorkflowWork
+from weft.documents.text import read_text
 from weft.graphs.load import Surroundings, load_graph
-from weft.graphs.text import read_text
 
 CEL = {"type": "cel", "expression": "output.n > 1"}
 

@@ -13,9 +13,9 @@ from tests.graph import seeds
 from tests.graph.documents import nodes
 from tests.graph.test_document_dialects import PAIRS
 from tests.graph.test_document_fuzz import sensible_document
+from weft.documents.text import read_text
 from weft.graphs.fold import DOCUMENT, NODE, NODE_IDS
 from weft.graphs.schema import document_schema
-from weft.graphs.text import read_text
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = sorted((ROOT / "tests" / "golden" / "graphs").glob("*.json"))

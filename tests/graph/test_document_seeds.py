@@ -10,8 +10,8 @@ import pytest
 from tests.graph import seeds
 from tests.graph.documents import Document, compiled, edge
 from weft.core.graph.model import AskWork, Graph, StepWork
+from weft.documents.text import read_text
 from weft.graphs.load import Surroundings, load_graph
-from weft.graphs.text import read_text
 
 AROUND = Surroundings(
     types={"migration": None},

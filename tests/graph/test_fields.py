@@ -8,7 +8,7 @@ import pytest
 
 import weft
 from weft.core.graph.defaults import with_defaults
-from weft.graphs.checking import check_document
+from weft.graphs.check import check_document
 from weft.testing import World
 
 INPUT = {

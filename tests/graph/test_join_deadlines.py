@@ -13,7 +13,7 @@ from tests.graph.documents import codes
 from tests.graph.table import Table
 from weft.core import commands as c
 from weft.core.ids import EntryId
-from weft.graphs.checking import check_document
+from weft.graphs.check import check_document
 from weft.graphs.load import load_graph
 from weft.testing import World
 

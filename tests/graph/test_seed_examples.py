@@ -13,8 +13,8 @@ from tests.graph.documents import Document
 from tests.graph.test_document_seeds import AROUND, drawn, names_in
 from tests.patterns.kit import Bench, after, same, went
 from weft.conditions import sandbox
-from weft.graphs.spelling import fold_condition, inlined
-from weft.graphs.text import read_text
+from weft.documents.spellings import fold_condition, inline_blobs
+from weft.documents.text import read_text
 from weft.testing import World
 
 
@@ -380,7 +380,7 @@ def conditioned(condition: Any, output: Any, context: dict[str, Any]) -> bool:
         "nodes": [{"id": node, "type": "task"} for node in [*before, "yes", "no"]],
         "transitions": [
             *({"from": one, "to": other} for one, other in pairwise(before)),
-            {"from": "a", "to": "yes", "priority": 1, "condition": inlined(fold_condition(condition), resolve)},
+            {"from": "a", "to": "yes", "priority": 1, "condition": inline_blobs(fold_condition(condition), resolve)},
             {"from": "a", "to": "no", "priority": 2},
         ],
     }

@@ -9,7 +9,7 @@ import pytest
 
 from tests.graph.table import Table
 from weft.errors import BadGraph
-from weft.graphs.checking import check_document
+from weft.graphs.check import check_document
 from weft.graphs.load import load_graph
 
 Nodes = dict[str, Any]

@@ -9,7 +9,7 @@ import weft
 from weft.core.goal.catalogue import Checkup, StepHealthChanged, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.checks import BadStep
 from weft.errors import Conflict, NameTaken, UnknownStep
-from weft.goals import Loaded, load_steps
+from weft.goals import LoadedSteps, load_steps
 from weft.ports.store import Definition, Store
 from weft.runtime.catalogue_log import CATALOGUE, StoredCatalogue
 from weft.runtime.clock import SystemClock
@@ -19,7 +19,7 @@ from weft.stores.memory import MemoryStore
 from weft.stores.sqlite import SqliteStore
 
 
-def steps(**bodies: dict[str, Any]) -> Loaded:
+def steps(**bodies: dict[str, Any]) -> LoadedSteps:
     return load_steps({"steps": {name: {"step": name, **body} for name, body in bodies.items()}}, GOAL_LANGUAGES)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import weft
 from tests.server.kit import API, Server, covers, quoted, serving
-from weft.goals import admitting
-from weft.goals.admitting import admit
+from weft.goals import admission
+from weft.goals.admission import admit
 
 
 def document(when: str = "country != ''") -> dict[str, Any]:
@@ -218,7 +218,7 @@ def test_thousands_of_steps_of_one_fact_are_checked_off_the_loop(
         threads.append(threading.current_thread().name)
         return admit(*given)
 
-    monkeypatch.setattr(admitting, "admit", noting)
+    monkeypatch.setattr(admission, "admit", noting)
     steps = {f"s{number}": {"step": "do", "gives": {"fact": "string"}} for number in range(2_000)}
 
     answer = server.post(f"{API}/steps", {"document": {"weft": "steps/1", "steps": steps}})

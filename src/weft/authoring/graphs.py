@@ -21,7 +21,7 @@ from weft.core import values
 from weft.core.durations import duration_ms, format_ms
 from weft.core.findings import Finding, refusal
 from weft.core.graph.defaults import has_defaults, with_defaults
-from weft.errors import BadGraph, BadValue, UsageError
+from weft.errors import BadValue, UsageError, WeftError
 from weft.runtime.programs import graph_version
 from weft.runtime.schemas import check_schema
 from weft.steps.codec import Codec
@@ -29,7 +29,7 @@ from weft.steps.schemas import schema_of_object
 
 if TYPE_CHECKING:
     from weft.authoring.group import Group
-    from weft.graphs.load import Loaded, Surroundings
+    from weft.graphs.load import LoadedGraph, Surroundings
 
 Shape = Mapping[str, Any] | type
 """The fields of an input, state or output: names with a type each, or a dataclass, TypedDict or model."""
@@ -53,7 +53,7 @@ class Graph(Runnable[dict[str, Any]]):
     ) -> None:
         self.name = name
         self.gives: tuple[str, ...] = ()
-        self._loaded: Loaded | None = None
+        self._loaded: LoadedGraph | None = None
         self._performable: tuple[int, int] | None = None
         self._file: Path | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -88,7 +88,7 @@ class Graph(Runnable[dict[str, Any]]):
         graph.name = graph.load(surroundings).graph.name
         return graph
 
-    def load(self, surroundings: Surroundings | None = None) -> Loaded:
+    def load(self, surroundings: Surroundings | None = None) -> LoadedGraph:
         """Compile the graph as it is now.
 
         Raises:
@@ -107,7 +107,7 @@ class Graph(Runnable[dict[str, Any]]):
         Every way that a run can take is looked at, as far as that is possible; errors show the shortest way to them.
         """
         # The search for flaws is big, and most programs never ask for it.
-        from weft.graphs.checking import check_document, check_loaded  # noqa: PLC0415
+        from weft.graphs.check import check_document, check_loaded  # noqa: PLC0415
 
         if self._loaded is not None:
             return check_loaded(self._loaded, self._file).findings
@@ -122,7 +122,7 @@ class Graph(Runnable[dict[str, Any]]):
         self.group = group
 
     @property
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadedGraph:
         """As it was registered. Raises UsageError."""
         if self._loaded is None:
             raise UsageError(f"The graph {self.name} is not registered.", hint="Write: leads = app.graph(g)")
@@ -365,5 +365,5 @@ def here_or_beside(source: str | Path, beside: str | None) -> Path:
     return path
 
 
-def _refused(code: str, path: str, message: str) -> BadGraph:
+def _refused(code: str, path: str, message: str) -> WeftError:
     return refusal([Finding(code, message, path)], name="the graph")

@@ -35,7 +35,7 @@ from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
 
 if TYPE_CHECKING:
-    from weft.goals import Loaded
+    from weft.goals import LoadedSteps
     from weft.graphs.load import Surroundings
     from weft.runtime.door import Door
 
@@ -65,7 +65,7 @@ class Group:
         self._goals: dict[str, Goal] = {}
         self.planner = Catalogue()
         """The steps that take part in planning."""
-        self._documents: list[Loaded] = []
+        self._documents: list[LoadedSteps] = []
         self._adopted: dict[str, StepDef] = {}
         """Of these, those that came out of the store."""
         self._parent: Group | None = None
@@ -235,7 +235,7 @@ class Group:
         self._take_document(loaded)
         return [step.id for step in loaded.steps]
 
-    def _take_document(self, loaded: Loaded) -> None:
+    def _take_document(self, loaded: LoadedSteps) -> None:
         from weft.goals import admit  # noqa: PLC0415 - as with graphs
 
         for step in loaded.steps:

@@ -17,7 +17,7 @@ from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shortened
 from weft.errors import UsageError
-from weft.graphs.checking import Checked, check_document, check_loaded
+from weft.graphs.check import Checked, check_document, check_loaded
 from weft.graphs.load import Surroundings
 
 OUTCOMES = {"sound": "green", "unsound": "bold red", "refused": "bold red", "unknown": "yellow"}

@@ -1,7 +1,7 @@
 """What is wrong with a document: all of it at once, each with a code, a place and a suggestion. Pure.
 
-The compiler notes a `Problem` at a place in the source (`At`); who knows the file turns it into a `Finding` with a path
-that people can read and a line. `refusal` is the error that carries them.
+The compiler reports a `Problem` at a place in the source (`At`). `weft.documents.source` turns it into a `Finding` with
+a readable path and a line. `refusal` makes the error that carries them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from weft.errors import BadGraph
+from weft.errors import BadGraph, WeftError
 
 At = tuple[str | int, ...]
 """A place in the document as its author wrote it: keys and indexes from the top."""
@@ -20,10 +20,10 @@ At = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 
 PROBLEMS_MAX = 100
-"""So many tell enough; a document of a thousand mistakes is one mistake made a thousand times."""
-
+"""Errors reported for one document. More would not help: a thousand errors are usually one mistake, repeated."""
 
 NEAR_MAX = 200
+"""Names compared with a misspelt one."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,7 +45,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A finding whose place nobody has looked up yet."""
+    """A finding whose path and line are not looked up yet."""
 
     code: str
     at: At
@@ -55,29 +55,30 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """Collects what is wrong, so that one mistake does not hide the next."""
+    """Collects problems, so that one mistake does not hide the next. ``area`` is the first part of their codes."""
 
-    def __init__(self) -> None:
+    def __init__(self, area: str = "graph") -> None:
+        self._area = area
         self.found: list[Problem] = []
         self._seen: set[tuple[str, At, str]] = set()
         self._errors = 0
 
     def add(self, code: str, at: At, message: str, suggestion: str = "") -> None:
-        """Note an error. The same one twice is one."""
+        """Add an error, unless the same one is there already."""
         key = (code, at, message)
         if key in self._seen or self.full:
             return
         self._seen.add(key)
         self._errors += 1
-        self.found.append(Problem(code if "." in code else f"graph.{code}", at, message, suggestion))
+        self.found.append(Problem(code if "." in code else f"{self._area}.{code}", at, message, suggestion))
 
     def warn(self, code: str, at: At, message: str) -> None:
-        """Note what is allowed but perhaps not meant."""
+        """Add a warning: this is allowed, but probably not what the author meant."""
         if len(self.found) - self._errors < PROBLEMS_MAX:
-            self.found.append(Problem(f"graph.{code}", at, message, severity="warning"))
+            self.found.append(Problem(f"{self._area}.{code}", at, message, severity="warning"))
 
     def near(self, name: str, known: Iterable[str]) -> str:
-        """The closest known name as a question, if anybody would still read it: looking is dear."""
+        """Suggest the closest known name. Skipped once enough errors are collected, because the search is slow."""
         return "" if self.full else did_you_mean(name, known)
 
     @property
@@ -86,32 +87,32 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Whether more would not be told anyway, so that looking for more is waste."""
+        """Whether the limit of errors is reached, so that looking for more is pointless."""
         return self._errors >= PROBLEMS_MAX
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The closest known name as a question; nothing if none is close."""
+    """Suggest the closest known name. Returns an empty text if none is close."""
     return question(closest(name, known))
 
 
 def question(name: str) -> str:
-    """The suggestion of a name, if there is one."""
+    """Phrase a suggested name as a question. Returns an empty text for an empty name."""
     return f'Did you mean "{name}"?' if name else ""
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """The known name that was probably meant, or nothing."""
+    """Return the known name that was probably meant, or an empty text."""
     near = [word for word in known if abs(len(word) - len(name)) <= 3]
     if len(near) > NEAR_MAX:
-        # Comparing is dear. In a crowd, a slip leaves the beginning or the end as it was.
+        # Comparing is slow. Among many names, compare those that share the beginning or the end.
         near = [word for word in near if word[:2] == name[:2] or word[-3:] == name[-3:]][:NEAR_MAX]
     found = difflib.get_close_matches(name[:100], near, n=1)
     return found[0] if found else ""
 
 
-def refusal(findings: Sequence[Finding], *, name: str) -> BadGraph:
-    """The error for a graph that does not hold together; `context["findings"]` has them all."""
+def refusal(findings: Sequence[Finding], *, name: str, error: type[WeftError] = BadGraph) -> WeftError:
+    """Make the error for a refused document; `context["findings"]` has all findings, warnings included."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if len(errors) == 1:
         message = str(errors[0])
@@ -119,5 +120,4 @@ def refusal(findings: Sequence[Finding], *, name: str) -> BadGraph:
         count = f"at least {len(errors)}" if len(errors) >= PROBLEMS_MAX else len(errors)
         message = f"{name} has {count} problems:" + "".join(f"\n  {each}" for each in errors)
     codes = {finding.code for finding in errors}
-    code = errors[0].code if len(codes) == 1 else "graph.invalid"
-    return BadGraph(message, code=code, findings=list(findings))
+    return error(message, code=errors[0].code if len(codes) == 1 else error.code, findings=list(findings))

@@ -10,8 +10,8 @@ import msgspec
 from weft.core.findings import At
 from weft.core.goal.definitions import METADATA, Collect, Give, Need, Role
 from weft.core.goal.types import Type
+from weft.documents.fields import Fields, describe
 from weft.goals.words import read_deadline, read_json, read_ms, read_script
-from weft.graphs.fields import Fields, kind
 
 NEED = ("type", "default", "optional", "const", "meta", "collect", "match", "mapping", "each", "deadline", "name")
 GIVE = ("type", "name", "mapping", "whole")
@@ -193,7 +193,7 @@ def _type(fields: Fields, own: tuple[str, ...]) -> Type:
     """A word, JSON Schema under `type`, or the words of a JSON Schema beside what is said about the fact."""
     raw = fields.raw.get("type")
     if raw is not None and not isinstance(raw, str | dict):
-        fields.wrong("type", f"a type or JSON Schema, not {kind(raw)}")
+        fields.wrong("type", f"a type or JSON Schema, not {describe(raw)}")
         return None
     said = {key: value for key, value in fields.raw.items() if key in _SCHEMA and key not in own}
     if not said.keys() - {"description", "title", "examples"}:

@@ -12,17 +12,26 @@ from typing import Any
 import msgspec
 
 from weft.core.findings import At, Problems
-from weft.core.goal.checks import Languages, findings
+from weft.core.goal.checks import BadStep, Languages, findings
 from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key, inner_name
+from weft.documents.fields import Fields
+from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.errors import BadValue
 from weft.goals.facts import Facts
 from weft.goals.policies import Policies, Steps
 from weft.goals.ways import READERS, StepWays, rename_gives, rename_needs, texts_by_name
 from weft.goals.words import read_script
-from weft.graphs.fields import Fields, kind
 from weft.steps.http.urls import url_names
 
-FORMAT = "steps/1"
+STEP_DOCUMENT = DocumentKind(
+    area="goal",
+    format="steps/1",
+    error=BadStep,
+    items="steps",
+    noun="step",
+    ids=("id",),
+    repeated="two_steps",
+)
 STEPS_MAX = 10_000
 DOCUMENT = ("weft", "steps", "description")
 STEP = (
@@ -53,11 +62,11 @@ def fold_document(raw: Any, steps: Steps, languages: Languages, problems: Proble
 
 def _bodies(raw: Any, problems: Problems) -> Iterator[tuple[str, Any, At]]:
     if isinstance(raw, dict) and "id" in raw and "steps" not in raw:
-        _check_format(Fields(raw, (), problems, raw))
+        check_format(Fields(raw, (), problems, raw), STEP_DOCUMENT)
         yield str(raw["id"]), raw, ()
         return
     document = Fields(raw, (), problems, DOCUMENT)
-    _check_format(document)
+    check_format(document, STEP_DOCUMENT)
     steps = document.raw.get("steps")
     if steps is None:
         if document.raw or raw == {}:
@@ -65,31 +74,11 @@ def _bodies(raw: Any, problems: Problems) -> Iterator[tuple[str, Any, At]]:
     elif isinstance(steps, dict) and len(steps) <= STEPS_MAX:
         yield from ((step_id, body, ("steps", step_id)) for step_id, body in steps.items())
     elif isinstance(steps, list) and len(steps) <= STEPS_MAX:
-        yield from _listed(steps, problems)
+        yield from listed_items(steps, problems, STEP_DOCUMENT)
     elif isinstance(steps, dict | list):
         problems.add("too_big", ("steps",), f"{len(steps):,} steps; a document has at most {STEPS_MAX:,}.")
     else:
         document.wrong("steps", "a mapping of ids to steps, or a list")
-
-
-def _check_format(document: Fields) -> None:
-    if document.raw.get("weft", FORMAT) != FORMAT:
-        message = f"must be {FORMAT}, not {kind(document.raw['weft'])}."
-        document.problems.add("unknown_format", document.place("weft"), message)
-
-
-def _listed(steps: list[Any], problems: Problems) -> Iterator[tuple[str, Any, At]]:
-    seen: set[str] = set()
-    for index, body in enumerate(steps):
-        at: At = ("steps", index)
-        step_id = body.get("id") if isinstance(body, dict) else None
-        if not isinstance(step_id, str) or not step_id:
-            problems.add("missing_field", at, "a step in a list needs an id.")
-        elif step_id in seen:
-            problems.add("two_steps", at, f'two steps are called "{step_id}".')
-        else:
-            seen.add(step_id)
-            yield step_id, body, at
 
 
 def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -> Folded | None:

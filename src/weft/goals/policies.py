@@ -9,9 +9,9 @@ import msgspec
 
 from weft.core.events import DEFAULT_POLICY, Effect, Policy, UndoPlan
 from weft.core.goal.definitions import COMPENSATE, AskWay, Cache, GoalWay, HttpWay, StepWay, Way, WorkflowWay
+from weft.documents.fields import WHOLE_MAX, Fields
+from weft.documents.policies import BACKOFFS, read_retry
 from weft.goals.words import read_ms
-from weft.graphs.fields import WHOLE_MAX, Fields
-from weft.graphs.policies import BACKOFFS, fold_retry
 
 WORK_CONFIG = (
     "max_retries", "backoff_ms", "init_backoff", "max_backoff_ms", "max_backoff", "backoff_type", "parallelism",
@@ -80,7 +80,7 @@ class Policies:
         return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
 
     def _retry(self) -> dict[str, Any]:
-        retry = fold_retry(self.step)
+        retry = read_retry(self.step)
         said = {
             "attempts_max": retry.attempts,
             "backoff": retry.backoff,

@@ -1,136 +1,148 @@
-"""JSON Schema of the document of steps, for editors: completion, and most mistakes seen while typing.
+"""JSON Schema of step documents, for completion and checks in editors.
 
-Made from the same tables that the loader reads by, so that the two cannot part. It knows both spellings; what only the
-catalogue can know (scripts, conflicts of types, circles) is not in it.
+Made from the tables of the loader, so that the two agree. It knows both spellings. It does not know what only the
+catalogue can check: scripts, conflicts of types, cycles.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.core.goal.definitions import METADATA
 from weft.core.goal.types import WORDS
+from weft.documents.editor import (
+    ANY,
+    COUNT,
+    DIALECT,
+    DURATION,
+    FLAG,
+    PROSE,
+    TEXT,
+    TEXT_MAP,
+    TEXTS,
+    WHOLE,
+    JsonSchema,
+    by_id_or_listed,
+    closed,
+    ref,
+    retry_schema,
+)
+from weft.documents.policies import BACKOFFS
+from weft.documents.questions import QUESTION
 from weft.goals import facts, policies, ways
-from weft.goals.fold import DOCUMENT, FORMAT, STEP
+from weft.goals.fold import DOCUMENT, STEP, STEP_DOCUMENT
 from weft.goals.words import LANGUAGES
-from weft.graphs.policies import BACKOFFS, RETRY
 
-Schema = dict[str, Any]
-
-_ANY: Schema = {}
-_PROSE: Schema = {"type": "string"}
-_TEXT: Schema = {"type": "string", "minLength": 1}
-_FLAG: Schema = {"type": "boolean"}
-_WHOLE: Schema = {"type": "integer", "minimum": 1}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_DURATION: Schema = {"type": ["string", "number"], "description": "30s, 1h30m, 2d, ISO 8601, or seconds"}
-_MS: Schema = {"type": ["string", "integer"], "description": "milliseconds, or a duration such as 30s"}
-_TEXTS: Schema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
-_TEXT_MAP: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
+_MS: JsonSchema = {"type": ["string", "integer"], "description": "milliseconds, or a duration such as 30s"}
 
 
-def document_schema() -> Schema:
-    """The schema of a document: steps by id, a list of them, or one step by itself."""
+def document_schema() -> JsonSchema:
+    """Return the schema of a document: steps by id, a list of steps, or a single step."""
     step = _step()
-    fields: Schema = {
-        **dict.fromkeys(DOCUMENT, _PROSE),
-        "weft": {"const": FORMAT},
-        "steps": {
-            "anyOf": [
-                {"type": "object", "additionalProperties": _ref("step")},
-                {"type": "array", "items": _ref("listed")},
-            ]
+    fields: JsonSchema = {
+        **dict.fromkeys(DOCUMENT, PROSE),
+        "weft": {"const": STEP_DOCUMENT.format},
+        "steps": by_id_or_listed("step", "listed"),
+    }
+    return {
+        "$schema": DIALECT,
+        "title": "Weft steps",
+        "anyOf": [
+            closed(fields, required=["steps"]),
+            closed({**step, "id": TEXT, "weft": {"const": STEP_DOCUMENT.format}}, required=["id"]),
+        ],
+        "$defs": {
+            "step": closed(step),
+            "listed": closed({**step, "id": TEXT}, required=["id"]),
+            **_parts(),
         },
     }
+
+
+def _by_fact(part: str) -> JsonSchema:
+    return {"anyOf": [{"type": "object", "additionalProperties": ref(part)}, {"type": "array", "items": TEXT}]}
+
+
+def _step() -> JsonSchema:
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Weft steps",
-        "anyOf": [_closed(fields, "steps"), _closed({**step, "id": _TEXT, "weft": {"const": FORMAT}}, "id")],
-        "$defs": {"step": _closed(step), "listed": _closed({**step, "id": _TEXT}, "id"), **_parts()},
-    }
-
-
-def _closed(fields: Schema, *required: str) -> Schema:
-    schema: Schema = {"type": "object", "properties": fields, "additionalProperties": False}
-    return {**schema, "required": list(required)} if required else schema
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _by_fact(part: str) -> Schema:
-    return {"anyOf": [{"type": "object", "additionalProperties": _ref(part)}, {"type": "array", "items": _TEXT}]}
-
-
-def _step() -> Schema:
-    return {
-        **dict.fromkeys(STEP, _ANY),
-        "step": _TEXT,
-        "http": {"anyOf": [_TEXT, _ref("http")]},
-        "script": _ref("script"),
-        "goal": _TEXTS,
-        "workflow": {"anyOf": [_TEXT, _closed(dict.fromkeys(ways.WORKFLOW, _TEXT), "name")]},
-        "ask": {"anyOf": [_TEXT, _ref("ask")]},
-        "flow": _closed({**dict.fromkeys(ways.FLOW, _TEXT_MAP), "goals": _TEXTS}, "goals"),
+        **dict.fromkeys(STEP, ANY),
+        "step": TEXT,
+        "http": {"anyOf": [TEXT, ref("http")]},
+        "script": ref("script"),
+        "goal": TEXTS,
+        "workflow": {"anyOf": [TEXT, closed(dict.fromkeys(ways.WORKFLOW, TEXT), required=["name"])]},
+        "ask": {"anyOf": [TEXT, ref("ask")]},
+        "flow": closed({**dict.fromkeys(ways.FLOW, TEXT_MAP), "goals": TEXTS}, required=["goals"]),
         "needs": _by_fact("need"),
         "gives": _by_fact("give"),
-        "attributes": {"type": "object", "additionalProperties": _ref("attribute")},
-        "when": _ref("script"),
-        "predicate": _ref("script"),
-        "retry": {"anyOf": [_WHOLE, _ref("retry")]},
-        "timeout": _DURATION,
-        "queue": _TEXT,
+        "attributes": {"type": "object", "additionalProperties": ref("attribute")},
+        "when": ref("script"),
+        "predicate": ref("script"),
+        "retry": ref("retry"),
+        "timeout": DURATION,
+        "queue": TEXT,
         "effect": {"enum": list(policies.EFFECTS)},
-        "width": _WHOLE,
-        "cache": {"anyOf": [_FLAG, _DURATION]},
-        "memoizable": {"anyOf": [_FLAG, _DURATION]},
-        "undo": {"anyOf": [_TEXT, _closed({"step": _TEXT, "takes": _TEXTS}, "step")]},
-        "title": _TEXT,
-        "name": _TEXT,
-        "labels": _TEXT_MAP,
+        "width": WHOLE,
+        "cache": {"anyOf": [FLAG, DURATION]},
+        "memoizable": {"anyOf": [FLAG, DURATION]},
+        "undo": {"anyOf": [TEXT, closed({"step": TEXT, "takes": TEXTS}, required=["step"])]},
+        "title": TEXT,
+        "name": TEXT,
+        "labels": TEXT_MAP,
         "type": {"enum": list(ways.TYPES)},
-        "work_config": _ref("work_config"),
+        "work_config": ref("work_config"),
     }
 
 
-def _parts() -> Schema:
-    kind = {"anyOf": [_TEXT, {"type": "object"}], "description": f"{', '.join(WORDS)}, with [] behind, or JSON Schema"}
+def _parts() -> JsonSchema:
+    kind = {
+        "anyOf": [TEXT, {"type": "object"}],
+        "description": f"{', '.join(WORDS)}, with [] behind, or JSON Schema",
+    }
     collect = {"enum": list(facts.COLLECT)}
-    deadline = {"anyOf": [{"const": "wait"}, _DURATION]}
-    need = {**dict.fromkeys(facts.NEED, _ANY), "type": kind, "collect": collect, "match": _ref("script")}
-    need |= {"mapping": _ref("script"), "meta": {"enum": list(METADATA)}}
-    need |= {"each": _FLAG, "optional": _FLAG, "deadline": deadline, "name": _TEXT}
-    give = {**dict.fromkeys(facts.GIVE, _ANY), "type": kind, "name": _TEXT, "mapping": _ref("script"), "whole": _FLAG}
-    attribute = {**dict.fromkeys(facts.ATTRIBUTE, _ANY), "role": {"enum": list(facts.ROLES)}, "type": kind}
-    attribute |= {"for_each": _FLAG, "collect": collect, "match": _ref("script")}
+    deadline = {"anyOf": [{"const": "wait"}, DURATION]}
+    need = {**dict.fromkeys(facts.NEED, ANY), "type": kind, "collect": collect, "match": ref("script")}
+    need |= {"mapping": ref("script"), "meta": {"enum": list(METADATA)}}
+    need |= {"each": FLAG, "optional": FLAG, "deadline": deadline, "name": TEXT}
+    give = {
+        **dict.fromkeys(facts.GIVE, ANY),
+        "type": kind,
+        "name": TEXT,
+        "mapping": ref("script"),
+        "whole": FLAG,
+    }
+    attribute = {**dict.fromkeys(facts.ATTRIBUTE, ANY), "role": {"enum": list(facts.ROLES)}, "type": kind}
+    attribute |= {"for_each": FLAG, "collect": collect, "match": ref("script")}
     attribute |= {"deadline": {"anyOf": [{"const": "wait"}, _MS]}}
-    http = {**dict.fromkeys(ways.HTTP, _TEXT), "method": {"enum": list(ways.METHODS)}, "headers": _TEXT_MAP}
+    http = {**dict.fromkeys(ways.HTTP, TEXT), "method": {"enum": list(ways.METHODS)}, "headers": TEXT_MAP}
     http |= {"answer": {"enum": list(ways.ANSWERS)}, "timeout": _MS}
     http |= {"body": {"enum": list(ways.BODIES)}, "webhook": {"enum": list(ways.WEBHOOKS)}}
     ask = {
-        **dict.fromkeys(ways.ASK, _ANY),
-        "title": _TEXT,
-        "of": _TEXTS,
-        "on_timeout": {"anyOf": [{"enum": ["fail", "approve", "reject"]}, _closed({"escalate": _TEXTS}, "escalate")]},
-        "four_eyes": _FLAG,
-        "remind": _DURATION,
+        **dict.fromkeys(QUESTION, ANY),
+        "title": TEXT,
+        "of": TEXTS,
+        "on_timeout": {
+            "anyOf": [
+                {"enum": ["fail", "approve", "reject"]},
+                closed({"escalate": TEXTS}, required=["escalate"]),
+            ]
+        },
+        "four_eyes": FLAG,
+        "remind": DURATION,
     }
-    retry = {**dict.fromkeys(RETRY, _WHOLE), "backoff": {"enum": list(BACKOFFS)}}
-    retry |= {"delay": _DURATION, "max_delay": _DURATION, "backoff_ms": _COUNT}
     config = {**dict.fromkeys(policies.WORK_CONFIG, _MS), "max_retries": {"type": "integer", "minimum": -1}}
-    config |= {"backoff_type": {"enum": list(BACKOFFS)}, "parallelism": _COUNT}
+    config |= {"backoff_type": {"enum": list(BACKOFFS)}, "parallelism": COUNT}
     language = {"enum": list(LANGUAGES)}
-    script = [_closed({word: _TEXT}, word) for word in LANGUAGES]
-    script += [_closed({a: language, b: _TEXT}, a, b) for a in ("language", "lang") for b in ("script", "source")]
+    script = [closed({word: TEXT}, required=[word]) for word in LANGUAGES]
+    script += [
+        closed({a: language, b: TEXT}, required=[a, b]) for a in ("language", "lang") for b in ("script", "source")
+    ]
     return {
         # A mapping may also be JSON Schema of the fact, so other fields are allowed in these two.
-        "need": {"anyOf": [_TEXT, {"type": "null"}, {"type": "object", "properties": need}]},
-        "give": {"anyOf": [_TEXT, {"type": "null"}, {"type": "object", "properties": give}]},
-        "attribute": _closed(attribute, "role"),
-        "http": _closed(http),
-        "ask": _closed(ask),
-        "retry": _closed(retry),
-        "work_config": _closed(config),
-        "script": {"anyOf": [_TEXT, *script], "description": "CEL text, {jpath: …}, {lua: …} or {ale: …}"},
+        "need": {"anyOf": [TEXT, {"type": "null"}, {"type": "object", "properties": need}]},
+        "give": {"anyOf": [TEXT, {"type": "null"}, {"type": "object", "properties": give}]},
+        "attribute": closed(attribute, required=["role"]),
+        "http": closed(http),
+        "ask": closed(ask),
+        "retry": retry_schema(),
+        "work_config": closed(config),
+        "script": {"anyOf": [TEXT, *script], "description": "CEL text, {jpath: …}, {lua: …} or {ale: …}"},
     }

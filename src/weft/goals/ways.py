@@ -20,11 +20,10 @@ from weft.core.goal.definitions import (
     Way,
     WorkflowWay,
 )
+from weft.documents.fields import Fields
+from weft.documents.questions import QUESTION, read_question
 from weft.errors import BadValue
 from weft.goals.words import read_ms, read_script
-from weft.graphs.fields import Fields
-from weft.graphs.schemas import object_schema
-from weft.graphs.work import read_on_timeout, read_quorum
 from weft.steps.http.urls import url_names
 
 Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
@@ -38,7 +37,6 @@ HTTP = (
     "health_check",
 )  # fmt: skip
 FLOW = ("goals", "input_map", "output_map")
-ASK = ("title", "form", "of", "quorum", "on_timeout", "four_eyes", "remind")
 WORKFLOW = ("name", "version")
 
 
@@ -150,19 +148,8 @@ class StepWays:
 
     def _ask(self, key: str) -> Way | None:
         raw = self.step.raw[key]
-        ask = Fields({"title": raw} if isinstance(raw, str) else raw, self.at, self.step.problems, ASK)
-        form = object_schema(ask.raw["form"], ask.place("form"), ask.problems, required=True) if "form" in ask else None
-        on_timeout, escalate = read_on_timeout(ask)
-        return AskWay(
-            title=ask.text("title") or self.id,
-            form=form,
-            of=ask.texts("of"),
-            quorum=read_quorum(ask),
-            on_timeout=on_timeout,
-            escalate=escalate,
-            four_eyes=ask.flag("four_eyes", default=False),
-            remind_ms=ask.duration("remind"),
-        )
+        ask = Fields({"title": raw} if isinstance(raw, str) else raw, self.at, self.step.problems, QUESTION)
+        return AskWay(**msgspec.structs.asdict(read_question(ask, self.id)))
 
 
 READERS: dict[str, Callable[[StepWays, str], Way | None]] = {

@@ -8,15 +8,15 @@ import msgspec
 
 from weft.core.durations import duration_ms
 from weft.core.goal.definitions import Language, Script
+from weft.documents import scripts
+from weft.documents.fields import Fields
 from weft.errors import BadDuration
-from weft.graphs.fields import Fields
 
 LANGUAGES: dict[str, Language] = {"cel": "cel", "jpath": "jpath", "lua": "lua", "ale": "ale"}
-SCRIPT = (*LANGUAGES, "language", "lang", "script", "source")
 
 
 def read_script(holder: Fields, key: str) -> Script | None:
-    """A script: CEL text, `{lua: …}`, `{ale: …}`, or `{language, script}` as the seeds have it."""
+    """Read a script: CEL text, `{jpath: …}`, `{lua: …}`, `{ale: …}`, or `{language, script}`."""
     raw = holder.raw.get(key)
     if raw is None:
         return None
@@ -25,18 +25,8 @@ def read_script(holder: Fields, key: str) -> Script | None:
     if not isinstance(raw, dict):
         holder.wrong(key, "CEL text, or {jpath: …}, {lua: …} or {ale: …}")
         return None
-    fields = Fields(raw, holder.place(key), holder.problems, SCRIPT)
-    named = [word for word in LANGUAGES if word in fields]
-    if len(named) == 1 and len(raw) == 1:
-        source = fields.text(named[0])
-        return Script(source, LANGUAGES[named[0]]) if source else None
-    language, source_key = fields.spelling("language", "lang"), fields.spelling("script", "source")
-    for word in (language, source_key):
-        if word not in fields:
-            fields.needed(word)
-    lang = fields.choice(language, LANGUAGES, None)
-    source = fields.text(source_key)
-    return Script(source, lang) if source and lang is not None else None
+    script = scripts.read_script(holder, key, LANGUAGES)
+    return Script(script[1], script[0]) if script is not None else None
 
 
 def read_json(holder: Fields, key: str) -> Any:

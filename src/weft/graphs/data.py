@@ -7,8 +7,8 @@ from typing import Any
 
 from weft.core.graph.folded import FoldedSave, Source
 from weft.core.graph.model import How, Merge, Target
-from weft.graphs.fields import Fields
-from weft.graphs.spelling import fold_mapping
+from weft.documents.fields import Fields
+from weft.documents.spellings import fold_mapping
 
 _SEGMENT = re.compile(r"[\w-]{1,100}")
 _HERE = ("_branch.output.", "branch.")

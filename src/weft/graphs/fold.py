@@ -15,14 +15,16 @@ from weft.core.code.locations import check_name
 from weft.core.findings import At, Problems
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRepeat, Source
 from weft.core.graph.model import AskWork, FanOut, WorkflowWork
-from weft.errors import BadValue
+from weft.documents.fields import NAME, Fields
+from weft.documents.policies import read_retry
+from weft.documents.schemas import is_json_schema, is_schema_word, object_schema
+from weft.documents.source import DocumentKind, check_format, listed_items
+from weft.documents.spellings import fold_mapping
+from weft.errors import BadGraph, BadValue
 from weft.graphs.data import fold_input, fold_save
-from weft.graphs.fields import NAME, Fields, kind
 from weft.graphs.joins import fold_join
-from weft.graphs.policies import fold_limits, fold_retry, fold_undo
+from weft.graphs.policies import fold_limits, fold_undo
 from weft.graphs.routes import Inline, NodeRoutes
-from weft.graphs.schemas import is_json_schema, is_schema_word, object_schema
-from weft.graphs.spelling import fold_mapping
 from weft.graphs.work import WORDS, HasBlob, NodeTypes, NodeWork
 
 NODES_MAX = 10_000
@@ -37,6 +39,15 @@ NODE = (
     "on_failure", "next", "catch", "branch", "dependents", "dependencies", "fan_out", "on_no_match", "rejection_path",
     "repeat", "loop", "join", "fan_in", "wait_for_all", "of", "joins_node", "merge", "late", "on_early_complete",
 )  # fmt: skip
+GRAPH_DOCUMENT = DocumentKind(
+    area="graph",
+    format="graph/1",
+    error=BadGraph,
+    items="nodes",
+    noun="node",
+    ids=NODE_IDS,
+    repeated="duplicate_node",
+)
 FAN_OUT: dict[str, FanOut] = {"first_match": "first_match", "all": "all"}
 
 
@@ -84,9 +95,7 @@ def _graph_name(document: Fields, default: str) -> str:
         check_name(name)
     except BadValue as error:
         document.problems.add("bad_name", document.place("name"), error.message, error.hint)
-    if document.raw.get("weft", "graph/1") != "graph/1":
-        message = f"must be graph/1, not {kind(document.raw['weft'])}."
-        document.problems.add("unknown_format", document.place("weft"), message)
+    check_format(document, GRAPH_DOCUMENT)
     return name
 
 
@@ -127,30 +136,13 @@ def _named_nodes(document: Fields, problems: Problems) -> dict[str, tuple[Any, A
     if isinstance(raw, dict):
         found: dict[str, tuple[Any, At]] = {name: (node, ("nodes", name)) for name, node in raw.items()}
     elif isinstance(raw, list):
-        found = _listed_nodes(raw, problems)
+        found = {name: (node, at) for name, node, at in listed_items(raw, problems, GRAPH_DOCUMENT)}
     else:
         document.wrong("nodes", "a mapping of names to nodes, or a list")
         return None
     for name, (_, at) in found.items():
         if not NAME.fullmatch(name):
             problems.add("bad_name", at, f'"{name[:60]}" cannot name a node.', "Use letters, digits, _ and -.")
-    return found
-
-
-def _listed_nodes(raw: list[Any], problems: Problems) -> dict[str, tuple[Any, At]]:
-    found: dict[str, tuple[Any, At]] = {}
-    for index, node in enumerate(raw):
-        at: At = ("nodes", index)
-        given = [key for key in NODE_IDS if isinstance(node, dict) and key in node]
-        name = node[given[0]] if given else None
-        if len(given) > 1:
-            problems.add("two_spellings", (*at, given[1]), f"{given[0]} and {given[1]} say the same thing.")
-        if not isinstance(name, str) or not name:
-            problems.add("missing_field", at, "a node in a list needs an id.")
-        elif name in found:
-            problems.add("duplicate_node", at, f'two nodes are called "{name}".')
-        else:
-            found[name] = (node, at)
     return found
 
 
@@ -195,7 +187,7 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
         work_at=reader.at,
         input=given,
         save=fold_save(node),
-        retry=fold_retry(node),
+        retry=read_retry(node),
         timeout_ms=node.duration("timeout"),
         queue=node.text("queue"),
         limits=fold_limits(node),

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from weft.core.findings import At
 from weft.core.graph.folded import FoldedJoin
 from weft.core.graph.model import Deadline, Early, Join, Need
+from weft.documents.fields import Fields, describe
 from weft.graphs.data import fold_merge
-from weft.graphs.fields import Fields, kind
 
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%")
 WAITS = {"all": Need(), "any": Need("count", 1)}
@@ -89,7 +89,7 @@ def _read_need(node: Fields, key: str) -> tuple[Need, str]:
     known = ("at_least", "of", "wait", *DEADLINE) if key == "join" else ("m_of_n",)
     if not isinstance(raw, dict):
         words = "all, any, edges or {at_least: 3}" if key == "join" else "all, any or {m_of_n: 3}"
-        node.problems.add("unknown_word", node.place(key), f"must be {words}, not {kind(raw)}.")
+        node.problems.add("unknown_word", node.place(key), f"must be {words}, not {describe(raw)}.")
         return Need(), ""
     join = Fields(raw, node.place(key), node.problems, known)
     if key == "join" and "wait" in join:
@@ -109,5 +109,5 @@ def _read_count(raw: Any, at: At, join: Fields) -> Need:
     found = _PERCENT.fullmatch(raw) if isinstance(raw, str) and at[-1] == "at_least" else None
     if found is not None and 0 < float(found[1]) <= 100:
         return Need("percent", percent=float(found[1]))
-    join.problems.add("wrong_type", at, f"must be a number from 1, or a share like 90%, not {kind(raw)}.")
+    join.problems.add("wrong_type", at, f"must be a number from 1, or a share like 90%, not {describe(raw)}.")
     return Need()

@@ -11,8 +11,8 @@ from typing import Any
 
 from weft.core.findings import At
 from weft.core.graph.folded import FoldedRepeat, FoldedRoute, Source
-from weft.graphs.fields import Fields, kind
-from weft.graphs.spelling import fold_condition
+from weft.documents.fields import Fields, describe
+from weft.documents.spellings import fold_condition
 
 ENTRY = ("when", "condition", "to", "for_each", "foreach", "as", "width", "copies", "spawn")
 TRANSITION = ("from", "priority", "id", "ref", *ENTRY)
@@ -107,7 +107,9 @@ class NodeRoutes:
             elif isinstance(item, dict):
                 routes = self._entry(Fields(item, place, self.node.problems, ENTRY), tier)
             else:
-                self.node.problems.add("wrong_type", place, f"must be a node or a mapping with to, not {kind(item)}.")
+                self.node.problems.add(
+                    "wrong_type", place, f"must be a node or a mapping with to, not {describe(item)}."
+                )
                 continue
             if always is not None and self.node.raw.get("fan_out") != "all":
                 self.node.problems.add(

@@ -28,15 +28,16 @@ from weft.core.graph.model import (
     Work,
     WorkflowWork,
 )
-from weft.core.run.questions import is_group
+from weft.documents.fields import Fields
+from weft.documents.questions import QUESTION, read_question
+from weft.documents.schemas import field_schema, misfits
+from weft.documents.scripts import LONG, read_script
 from weft.errors import BadValue, WeftError
-from weft.graphs.fields import Fields
-from weft.graphs.schemas import field_schema, misfits, object_schema
 
 LANGUAGES = {"lua": "lua", "ale": "ale"}
-SCRIPT = (*LANGUAGES, "language", "lang", "script", "source")
+SCRIPT = (*LANGUAGES, *LONG)
 HTTP = ("url", "method", "headers", "query", "body", "accept", "answer", "health")
-ASK = ("title", "form", "of", "about", "quorum", "timeout", "on_timeout", "four_eyes", "remind")
+ASK = (*QUESTION, "about", "timeout")
 HUMAN = ("title", "timeout_hours", "approvers", "escalation_policy", "approval_ui_url")
 WORKFLOW = ("name", "workflow", "version", "inherit_artifacts", "on_failure")
 RECEIVE = ("name", "type", "timeout")
@@ -170,24 +171,14 @@ class NodeWork:
         return HttpWork(Expr(request.raw))
 
     def _script(self, key: str, _: str) -> Work:
-        raw = self.node.raw[key]
-        if not isinstance(raw, dict):
+        if not isinstance(self.node.raw[key], dict):
             self.node.wrong(key, "{lua: …} or {ale: …}")
             return PassWork()
-        fields = Fields(raw, self.node.place(key), self.node.problems, SCRIPT)
-        named = [word for word in LANGUAGES if word in fields]
-        if len(named) == 1 and len(raw) == 1:
-            language, source = named[0], fields.text(named[0])
-        else:
-            language_key, source_key = fields.spelling("language", "lang"), fields.spelling("script", "source")
-            for word in (language_key, source_key):
-                if word not in fields:
-                    fields.needed(word)
-            language, source = fields.choice(language_key, LANGUAGES, ""), fields.text(source_key)
-        if not language or not source:
+        script = read_script(self.node, key, LANGUAGES)
+        if script is None:
             return PassWork()
-        self._check_script(language, source)
-        return ScriptWork(language, source)
+        self._check_script(*script)
+        return ScriptWork(*script)
 
     def _check_script(self, language: str, source: str) -> None:
         """Compile it with the names that it will see."""
@@ -264,19 +255,18 @@ class NodeWork:
         if key == "human" and isinstance(raw, dict) and set(raw) & set(HUMAN[1:]):
             return self._human(raw)
         ask = Fields(raw, self.node.place(key), self.node.problems, ASK)
-        form = object_schema(ask.raw["form"], ask.place("form"), ask.problems, required=True) if "form" in ask else None
-        on_timeout, escalate = read_on_timeout(ask)
+        question = read_question(ask, self.name)
         return AskWork(
-            title=Expr(ask.text("title") or self.name),
+            title=Expr(question.title),
             about=Expr(ask.raw["about"]) if "about" in ask else None,
-            form=form,
-            of=ask.texts("of"),
-            quorum=read_quorum(ask),
+            form=question.form,
+            of=question.of,
+            quorum=question.quorum,
             timeout_ms=ask.duration("timeout"),
-            on_timeout=on_timeout,
-            escalate=escalate,
-            four_eyes=ask.flag("four_eyes", default=False),
-            remind_ms=ask.duration("remind"),
+            on_timeout=question.on_timeout,
+            escalate=question.escalate,
+            four_eyes=question.four_eyes,
+            remind_ms=question.remind_ms,
         )
 
     def _human(self, raw: Any) -> Work:
@@ -301,27 +291,6 @@ def _inherits_nothing(holder: Fields) -> None:
     """Runs have no artifacts of their own, so there is nothing to inherit: only `false` can be meant."""
     if holder.flag("inherit_artifacts", default=False):
         holder.wrong("inherit_artifacts", "false, or left out: hand over what the child needs with `with`")
-
-
-def read_quorum(ask: Fields) -> str | int:
-    """How many have to approve. More than there are people is a mistake; how many a group has nobody knows here."""
-    if not isinstance(ask.raw.get("quorum"), int):
-        return ask.choice("quorum", {"any": "any", "all": "all"}, "any")
-    most, people = ask.whole("quorum") or 1, ask.texts("of")
-    if people and most > len(people) and not any(is_group(who) for who in people):
-        ask.wrong("quorum", f"at most {len(people)}: so many people are asked")
-    return most
-
-
-def read_on_timeout(ask: Fields) -> tuple[Any, list[str]]:
-    """What happens when nobody answers, and who is asked then."""
-    raw = ask.raw.get("on_timeout")
-    if isinstance(raw, dict):
-        escalation = Fields(raw, ask.place("on_timeout"), ask.problems, ("escalate",))
-        if not escalation.texts("escalate"):
-            escalation.needed("escalate")
-        return "escalate", escalation.texts("escalate")
-    return ask.choice("on_timeout", {word: word for word in ("fail", "approve", "reject")}, "fail"), []
 
 
 WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {

@@ -37,6 +37,11 @@ GOAL_PAGES: dict[str, tuple[str, str, str]] = {
         ),
         "Correct it where the message says.",
     ),
+    "goal.bad_schema": (
+        "The form of a question is not a schema.",
+        "A form is a mapping of names to types (string, integer[], …) or JSON Schema that refers only to itself.",
+        "Correct the type that the message names.",
+    ),
     "goal.bad_way": (
         "It is not clear how a step is performed.",
         (

@@ -31,7 +31,7 @@ from weft.ports.store import Definition, Definitions
 from weft.runtime.goal_language import GOAL_LANGUAGES
 
 if TYPE_CHECKING:
-    from weft.goals.load import Loaded
+    from weft.goals.load import LoadedSteps
 
 CATALOGUE = "weft.catalogue"
 STYLE = "catalogue"
@@ -98,20 +98,20 @@ class StoredCatalogue:
             self._known.evolve(event)
         self._appends += 1
 
-    async def register(self, loaded: Loaded) -> Sequence[AnyCatalogueEvent]:
+    async def register(self, loaded: LoadedSteps) -> Sequence[AnyCatalogueEvent]:
         """Add the steps of a document, all or none; those that are there already change nothing.
 
         Raises:
             NameTaken: another definition has the id of one.
             BadStep: conflicts of types, circles.
         """
-        from weft.goals.admitting import admit  # noqa: PLC0415 - only those who have documents pay for their language
+        from weft.goals.admission import admit  # noqa: PLC0415 - only those who have documents pay for their language
 
         return await self._append_checked(lambda known: admit(known, loaded, self._languages))
 
-    async def update(self, loaded: Loaded) -> Sequence[AnyCatalogueEvent]:
+    async def update(self, loaded: LoadedSteps) -> Sequence[AnyCatalogueEvent]:
         """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
-        from weft.goals.admitting import admit, update  # noqa: PLC0415 - as above
+        from weft.goals.admission import admit, update  # noqa: PLC0415 - as above
 
         return await self._append_checked(lambda known: admit(known, loaded, self._languages, update))
 

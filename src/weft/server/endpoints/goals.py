@@ -13,7 +13,7 @@ from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered,
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import Plan
 from weft.errors import NotFound
-from weft.goals.load import Loaded, load_steps
+from weft.goals.load import LoadedSteps, load_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.server.cursors import cut
 from weft.server.request import ApiCall
@@ -120,7 +120,7 @@ async def unregister_step(call: ApiCall) -> Changed:
     return await _changed(call, await call.services.engine().steps.stored.unregister(call.parameters["step"]))
 
 
-async def _loaded(call: ApiCall) -> Loaded:
+async def _loaded(call: ApiCall) -> LoadedSteps:
     document = call.given(StepsDocument).document
     values.encode(document, what="the document has")
     # Scripts are compiled, which may take a while.

@@ -1,4 +1,4 @@
-"""Take typed values out of a raw document, noting what does not fit; whoever reads goes on with what is there."""
+"""Read typed values from a raw document. Whatever does not fit is reported, and reading goes on with a default."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _WORD = re.compile(r"[^\W\d]\w{0,99}")
 
 
 class Fields:
-    """One mapping of a document. Fields that nobody knows are noted at once."""
+    """One mapping of a document. Reports unknown fields when it is made."""
 
     def __init__(self, raw: Any, at: At, problems: Problems, known: Iterable[str]) -> None:
         self.at = at
         self.problems = problems
         self.raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
         if not isinstance(raw, dict):
-            problems.add("wrong_type", at, f"must be a mapping, not {kind(raw)}.")
+            problems.add("wrong_type", at, f"must be a mapping, not {describe(raw)}.")
         for key in self.raw:
             if key not in known:
                 problems.add("unknown_field", (*at, key), f'"{key}" is not a field here.', problems.near(key, known))
@@ -38,22 +38,22 @@ class Fields:
         return (*self.at, key)
 
     def spelling(self, *keys: str) -> str:
-        """Which of these spellings of one thing is there (the first if none is); two of them are an error."""
+        """Return which of these names of one field is used: the first if none is. Reports two of them."""
         given = [key for key in keys if key in self.raw]
         if len(given) > 1:
             self.problems.add("two_spellings", self.place(given[1]), f"{given[0]} and {given[1]} say the same thing.")
         return given[0] if given else keys[0]
 
-    def wrong(self, key: str, wanted: str, suggestion: str = "") -> None:
-        """Note that a value is not what it must be."""
-        self.problems.add("wrong_type", self.place(key), f"must be {wanted}, not {kind(self.raw[key])}.", suggestion)
+    def wrong(self, key: str, wanted: str, suggestion: str = "", *, code: str = "wrong_type") -> None:
+        """Report a value that is not what it must be."""
+        self.problems.add(code, self.place(key), f"must be {wanted}, not {describe(self.raw[key])}.", suggestion)
 
     def needed(self, key: str) -> None:
-        """Note that a field is missing."""
+        """Report a missing field."""
         self.problems.add("missing_field", self.at, f"{key} is missing.")
 
     def text(self, key: str) -> str:
-        """A text that is not empty, or nothing."""
+        """Return a text that is not empty; an empty one if the field is absent or wrong."""
         value = self.raw.get(key)
         if key in self.raw and (not isinstance(value, str) or not value):
             self.wrong(key, "text")
@@ -61,7 +61,7 @@ class Fields:
         return value or ""
 
     def texts(self, key: str) -> list[str]:
-        """One text or a list of them."""
+        """Return one text or a list of texts as a list."""
         value = self.raw.get(key, [])
         items = [value] if isinstance(value, str) else value
         if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
@@ -77,7 +77,7 @@ class Fields:
         return value
 
     def whole(self, key: str, *, least: int = 1) -> int | None:
-        """A whole number, or None."""
+        """Return a whole number; None if the field is absent or wrong."""
         if key not in self.raw:
             return None
         value = self.raw[key]
@@ -87,7 +87,7 @@ class Fields:
         return value
 
     def duration(self, key: str) -> int:
-        """Milliseconds; 0 if it is not there."""
+        """Return a duration in milliseconds; 0 if the field is absent or wrong."""
         if key not in self.raw:
             return 0
         try:
@@ -100,7 +100,7 @@ class Fields:
         return ms
 
     def choice(self, key: str, words: Mapping[str, T], default: U) -> T | U:
-        """What one of some words stands for."""
+        """Return what the word in the field stands for."""
         if key not in self.raw:
             return default
         value = self.raw[key]
@@ -111,7 +111,7 @@ class Fields:
         return default
 
     def name(self, key: str) -> str:
-        """A name that expressions can use."""
+        """Return a name that expressions can use; an empty text if the field is absent or wrong."""
         word = self.text(key)
         if word and not _WORD.fullmatch(word):
             self.wrong(key, "a name: letters, digits and _")
@@ -119,8 +119,8 @@ class Fields:
         return word
 
 
-def kind(value: Any) -> str:
-    """What a value is, for people."""
+def describe(value: Any) -> str:
+    """Say what a value is, for a message."""
     match value:
         case None:
             return "empty"

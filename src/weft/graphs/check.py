@@ -1,4 +1,4 @@
-"""Check a graph document: everything the compiler says, and if it compiles, everything its runs can get into."""
+"""Check a graph document: compile it, then search the positions that its runs can reach."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ import msgspec
 
 from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw, check_soundness
+from weft.documents.source import item_id
+from weft.documents.text import Text, UnreadableText, read_text
 from weft.errors import BadGraph
-from weft.graphs.load import Loaded, Surroundings, load_graph
-from weft.graphs.text import Text, Unreadable, read_text
+from weft.graphs.fold import GRAPH_DOCUMENT
+from weft.graphs.load import LoadedGraph, Surroundings, load_graph
 
 Outcome = Literal["refused", "sound", "unsound", "unknown"]
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """``findings``: all there is to say, the compiler's words first; ``flaws``: those that the search found."""
+    """The result of a check. ``findings`` has everything, the compiler's first; ``flaws`` has what the search found."""
 
     name: str
     outcome: Outcome
@@ -33,7 +35,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check_document(source: str | Path | Mapping[str, Any], surroundings: Surroundings | None = None) -> Checked:
-    """Whether runs of the graph in a file or a dict can get stuck. A document that does not compile is ``refused``.
+    """Check whether runs of the graph in a file or a dict can get stuck. ``refused`` means that it does not compile.
 
     Raises:
         NotFound: there is no such file.
@@ -47,10 +49,10 @@ def check_document(source: str | Path | Mapping[str, Any], surroundings: Surroun
     return check_loaded(loaded, None if isinstance(source, Mapping) else Path(source))
 
 
-def check_loaded(loaded: Loaded, file: Path | None = None) -> Checked:
-    """Whether runs of a graph that compiled can get stuck; ``file`` is where its document stands."""
+def check_loaded(loaded: LoadedGraph, file: Path | None = None) -> Checked:
+    """Check whether runs of a compiled graph can get stuck. ``file`` is where its document stands."""
     verdict = check_soundness(loaded.graph)
-    # The search says of every node that never runs that it does not.
+    # The search reports every node that never runs.
     findings = [warning for warning in loaded.warnings if warning.code != "graph.unreachable"]
     found = verdict.findings()
     if file is not None:
@@ -61,12 +63,12 @@ def check_loaded(loaded: Loaded, file: Path | None = None) -> Checked:
 
 
 class _Lines:
-    """Where the nodes of a document stand."""
+    """The lines of the nodes of a document."""
 
     def __init__(self, file: Path) -> None:
         try:
             self._text = read_text(file.read_bytes().decode("utf-8-sig"))
-        except (OSError, UnicodeDecodeError, Unreadable):
+        except (OSError, UnicodeDecodeError, UnreadableText):
             self._text = Text(None, None)
 
     def of(self, path: str) -> int:
@@ -80,12 +82,5 @@ class _Lines:
 
 
 def _index(nodes: Sequence[Any], name: str) -> int:
-    """The place of a node in a list."""
-    return next(
-        (
-            index
-            for index, node in enumerate(nodes)
-            if isinstance(node, dict) and name in (node.get("id"), node.get("node_id"), node.get("ref"))
-        ),
-        len(nodes),
-    )
+    """Return the index of a node in a list."""
+    return next((index for index, node in enumerate(nodes) if item_id(node, GRAPH_DOCUMENT) == name), len(nodes))

@@ -1,6 +1,6 @@
-"""Conditions and mappings in the spelling of the seeds, as this house spells them. Pure.
+"""Rewrite conditions and mappings from the older document formats into Weft's own spelling. Pure.
 
-What is not well formed is left as it is: the language of conditions says what is wrong with it.
+Malformed input is returned unchanged: the compiler of conditions reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ DEPTH_MAX = 20
 
 
 def fold_condition(raw: Any, depth: int = 0) -> Any:
-    """One spelling for each condition: `{type: cel, expression: x}` is `x`."""
+    """Return a condition in Weft's own spelling: `{type: cel, expression: x}` becomes `x`."""
     if not isinstance(raw, dict) or depth > DEPTH_MAX:
         return raw
     match raw:
@@ -52,16 +52,18 @@ def _fold_composite(raw: dict[str, Any], word: str, parts: list[Any]) -> Any:
     return {_WORDS[word]: parts[0] if word == "NOT" else parts}
 
 
-def inlined(condition: Any, resolve: Callable[[str], Any]) -> Any:
-    """The condition with the blobs it refers to inside it, so that a compiled graph needs nobody else.
+def inline_blobs(condition: Any, resolve: Callable[[str], Any]) -> Any:
+    """Return a condition with its blob references replaced by their content, so that a graph is self-contained.
 
-    What cannot be fetched stays a reference.
+    References that cannot be resolved stay as they are.
     """
     if isinstance(condition, list):
-        return [inlined(part, resolve) for part in condition]
+        return [inline_blobs(part, resolve) for part in condition]
     if not isinstance(condition, dict):
         return condition
-    found = {key: inlined(part, resolve) if key in ("all", "any", "not") else part for key, part in condition.items()}
+    found = {
+        key: inline_blobs(part, resolve) if key in ("all", "any", "not") else part for key, part in condition.items()
+    }
     for key in ("schema", "not_schema", "python", "code_ref"):
         reference = found.get(key)
         if isinstance(reference, str) and reference.startswith(REFERENCE):
@@ -72,8 +74,8 @@ def inlined(condition: Any, resolve: Callable[[str], Any]) -> Any:
     return fold_condition(found)
 
 
-def is_there(reference: str, resolve: Callable[[str], Any]) -> bool:
-    """Whether a blob is in the store; a store that cannot be asked now is asked again when the node runs."""
+def blob_exists(reference: str, resolve: Callable[[str], Any]) -> bool:
+    """Return whether a blob is in the store. True if the store does not answer: the node reads it when it runs."""
     try:
         return resolve(reference) is not None
     except Exception:  # noqa: BLE001  # whatever a store raises
@@ -86,10 +88,10 @@ def _fetched(reference: str, resolve: Callable[[str], Any], *, as_json: bool) ->
         if as_json and isinstance(content, bytes | str):
             return msgspec.json.decode(content)
         return content.decode() if isinstance(content, bytes) else content
-    except Exception:  # noqa: BLE001  # whatever a store raises: the language of conditions says that it is not there
+    except Exception:  # noqa: BLE001  # whatever a store raises: the compiler of conditions reports the missing blob
         return None
 
 
 def fold_mapping(raw: Any) -> Any:
-    """A value of `input_mapping` or `output_mapping`, where a text is an expression, as a template."""
+    """Return a value of `input_mapping` or `output_mapping` as a template: there, a text is an expression."""
     return f"${{{raw}}}" if isinstance(raw, str) else raw

@@ -31,7 +31,7 @@ Marks = tuple[int, "dict[str, Marks] | list[Marks] | None"]
 """The line of a value, and of its parts."""
 
 
-class Unreadable(Exception):
+class UnreadableText(Exception):
     """The text is not a document. `line` 0: no particular one."""
 
     def __init__(self, code: str, message: str, *, line: int = 0) -> None:
@@ -69,10 +69,10 @@ def read_text(text: str) -> Text:
     """The document in a text.
 
     Raises:
-        Unreadable: it is neither YAML nor JSON, or too big or too deep to be a document.
+        UnreadableText: it is neither YAML nor JSON, or too big or too deep to be a document.
     """
     if len(text) > BYTES_MAX:
-        raise Unreadable("too_big", f"{len(text):,} characters; a document has at most {BYTES_MAX:,}.")
+        raise UnreadableText("too_big", f"{len(text):,} characters; a document has at most {BYTES_MAX:,}.")
     if text.lstrip()[:1] == "{":
         bare = _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
         data = _json(bare)
@@ -83,7 +83,7 @@ def read_text(text: str) -> Text:
     except yaml.MarkedYAMLError as error:
         raise _bad_yaml(error, text) from None
     except yaml.YAMLError as error:  # a character that YAML does not have
-        raise Unreadable("yaml", f"this is not YAML: {str(error).partition(chr(10))[0]}.") from None
+        raise UnreadableText("yaml", f"this is not YAML: {str(error).partition(chr(10))[0]}.") from None
 
 
 class _Twice(Exception):
@@ -119,7 +119,7 @@ def _marks_of(text: str) -> Marks | None:
     """Lines of JSON text; YAML reads them, unless it cannot."""
     try:
         return _Composer(text).document()[1]
-    except (yaml.YAMLError, Unreadable):
+    except (yaml.YAMLError, UnreadableText):
         return None
 
 
@@ -136,12 +136,12 @@ class _Composer:
     def document(self) -> tuple[Any, Marks]:
         self._next()  # the stream begins
         if isinstance(self._next(), yaml.StreamEndEvent):
-            raise Unreadable("yaml", "the document is empty.")
+            raise UnreadableText("yaml", "the document is empty.")
         built = self._value(self._next(), 0)
         self._next()  # the document ends
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
-            raise Unreadable("yaml", "a file holds one document.", line=_line(after))
+            raise UnreadableText("yaml", "a file holds one document.", line=_line(after))
         return built
 
     def _value(self, event: Any, depth: int) -> tuple[Any, Marks]:
@@ -158,7 +158,7 @@ class _Composer:
             text = event.value
             built: tuple[Any, Marks] = (_scalar(text) if event.implicit[0] else text, (_line(event), None))
         elif depth >= DEPTH_MAX:
-            raise Unreadable("too_deep", f"nested deeper than {DEPTH_MAX} levels.", line=_line(event))
+            raise UnreadableText("too_deep", f"nested deeper than {DEPTH_MAX} levels.", line=_line(event))
         elif kind is yaml.SequenceStartEvent:
             built = self._list(event, depth + 1)
         else:
@@ -170,7 +170,7 @@ class _Composer:
     def _alias(self, event: Any) -> tuple[Any, Marks]:
         found = self._anchors.get(event.anchor)
         if found is None:
-            raise Unreadable("yaml", f"*{event.anchor} stands for nothing yet.", line=_line(event))
+            raise UnreadableText("yaml", f"*{event.anchor} stands for nothing yet.", line=_line(event))
         data, (_, parts), size = found
         self._values += size
         if self._values > VALUES_MAX:
@@ -191,18 +191,18 @@ class _Composer:
         marks: dict[str, Marks] = {}
         while type(name := self._next()) is not yaml.MappingEndEvent:
             if type(name) is not yaml.ScalarEvent or name.tag is not None:
-                raise Unreadable("yaml", "a key must be text.", line=_line(name))
+                raise UnreadableText("yaml", "a key must be text.", line=_line(name))
             key = name.value
             if key in fields:
-                raise Unreadable("duplicate_key", f'"{key}" stands here twice.', line=_line(name))
+                raise UnreadableText("duplicate_key", f'"{key}" stands here twice.', line=_line(name))
             fields[key], (line, parts) = self._value(self._next(), depth)
             # A block below its key begins on the next line; people look for the key.
             marks[key] = (_line(name) if parts is not None else line, parts)
         return fields, (_line(event), marks)
 
 
-def _too_big(event: Any) -> Unreadable:
-    return Unreadable("too_big", f"more than {VALUES_MAX:,} values.", line=_line(event))
+def _too_big(event: Any) -> UnreadableText:
+    return UnreadableText("too_big", f"more than {VALUES_MAX:,} values.", line=_line(event))
 
 
 def _line(event: Any) -> int:
@@ -223,23 +223,23 @@ def _scalar(text: str) -> Any:
     return text
 
 
-def _tagged(event: Any, text: str) -> Unreadable:
+def _tagged(event: Any, text: str) -> UnreadableText:
     line = _line(event)
-    return _bang(text, line) or Unreadable("yaml", f"{event.tag} is a tag, and documents have none.", line=line)
+    return _bang(text, line) or UnreadableText("yaml", f"{event.tag} is a tag, and documents have none.", line=line)
 
 
-def _bang(text: str, line: int) -> Unreadable | None:
+def _bang(text: str, line: int) -> UnreadableText | None:
     """The commonest mistake has a message of its own."""
     lines = text.split("\n")
     found = _BANG.search(lines[line - 1]) if 0 < line <= len(lines) else None
     if found is None:
         return None
     message = f'a condition that begins with ! must be quoted: {found["key"]}: "{found["value"].strip()}"'
-    return Unreadable("yaml", message, line=line)
+    return UnreadableText("yaml", message, line=line)
 
 
-def _bad_yaml(error: yaml.MarkedYAMLError, text: str) -> Unreadable:
+def _bad_yaml(error: yaml.MarkedYAMLError, text: str) -> UnreadableText:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark is not None else 0
     problem = error.problem or error.context or "it cannot be read"
-    return _bang(text, line) or Unreadable("yaml", f"this is not YAML: {problem}.", line=line)
+    return _bang(text, line) or UnreadableText("yaml", f"this is not YAML: {problem}.", line=line)

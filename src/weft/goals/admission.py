@@ -1,4 +1,4 @@
-"""Let the steps of a document into a catalogue: all of them or none, with all that stands against it. Pure."""
+"""Admit the steps of a document to a catalogue: all or none, with everything that speaks against it. Pure."""
 
 from __future__ import annotations
 
@@ -10,50 +10,50 @@ from weft.core.findings import Finding
 from weft.core.goal.catalogue import AnyCatalogueEvent, Catalogue
 from weft.core.goal.checks import BadStep, Languages
 from weft.core.goal.definitions import StepDef
-from weft.goals.load import Loaded
-from weft.goals.problems import refusal
+from weft.goals.fold import STEP_DOCUMENT
+from weft.goals.load import LoadedSteps
 
 Decide = Callable[[Catalogue, StepDef, Languages], Sequence[AnyCatalogueEvent]]
 
 
 def register(catalogue: Catalogue, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
-    """A step that is new, or known by the very same definition."""
+    """Register a step that is new, or known with the same definition."""
     return catalogue.register(step, languages)
 
 
 def update(catalogue: Catalogue, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
-    """A step that exists, changed."""
+    """Change the definition of a step that exists."""
     return catalogue.update(step, languages)
 
 
 def admit(
-    catalogue: Catalogue, loaded: Loaded, languages: Languages, decide: Decide = register
+    catalogue: Catalogue, loaded: LoadedSteps, languages: Languages, decide: Decide = register
 ) -> list[AnyCatalogueEvent]:
-    """The events that take the steps of a document in, in its order; the catalogue itself stays as it is.
+    """Return the events that add the steps of a document, in its order. Does not change the catalogue.
 
     Raises:
-        BadStep: conflicts of types and circles, all of them, each where the document has it.
-        NameTaken: a step of this id is registered with another definition.
-        UnknownStep: one that should be updated does not exist.
+        BadStep: types conflict or steps form a cycle; has all findings, with their places in the document.
+        NameTaken: a step with this id is registered with another definition.
+        UnknownStep: a step to update does not exist.
     """
     known = [entry.definition for entry in catalogue.entries.values()]
-    trial: Catalogue = _WithoutCircles(known)
+    trial: Catalogue = _WithoutCycleCheck(known)
     with contextlib.suppress(BadStep):
         events = _admitted(trial, loaded, languages, decide)
         if not trial.has_cycle():
             return events
-    # Something is wrong: only now is it worth its time to find out which steps close circles.
+    # Something is wrong. Only now look for the steps that close cycles: that takes long.
     return _admitted(Catalogue(known), loaded, languages, decide)
 
 
-class _WithoutCircles(Catalogue):
-    """A catalogue that looks for circles when everything is in: once, and not for every step."""
+class _WithoutCycleCheck(Catalogue):
+    """A catalogue that does not look for cycles with every step: `admit` looks once, at the end."""
 
     def _cycle(self, step: StepDef) -> list[str]:
         return []
 
 
-def _admitted(trial: Catalogue, loaded: Loaded, languages: Languages, decide: Decide) -> list[AnyCatalogueEvent]:
+def _admitted(trial: Catalogue, loaded: LoadedSteps, languages: Languages, decide: Decide) -> list[AnyCatalogueEvent]:
     events: list[AnyCatalogueEvent] = []
     found: list[Finding] = []
     for step in loaded.steps:
@@ -67,5 +67,5 @@ def _admitted(trial: Catalogue, loaded: Loaded, languages: Languages, decide: De
             trial.evolve(event)
         events += decided
     if found:
-        raise refusal(found, name=loaded.name)
+        raise STEP_DOCUMENT.refusal(found, name=loaded.name)
     return events

@@ -1,4 +1,4 @@
-"""Schemas as documents have them: words like `string` and `string[]`, or JSON Schema."""
+"""Schemas, as documents write them: words like `string` and `string[]`, or JSON Schema."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from weft.conditions.failures import BadExpression
 from weft.conditions.schemas import compile_schema
 from weft.core.findings import At, Problems, did_you_mean
-from weft.graphs.fields import kind
+from weft.documents.fields import describe
 
 MISFITS_MAX = 5
 WORDS = ("string", "integer", "number", "boolean", "object", "array", "null", "any")
-# One of these says that a mapping is JSON Schema and not a list of fields; `type` alone could be a field's name.
+# A mapping with one of these keys is JSON Schema, not a list of fields. `type` alone could be the name of a field.
 _KEYWORDS = frozenset({
     "$schema", "$ref", "$defs", "properties", "required", "additionalProperties", "patternProperties", "items", "enum",
     "const", "anyOf", "oneOf", "allOf", "not", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
@@ -21,14 +21,14 @@ _KEYWORDS = frozenset({
 
 
 def is_schema_word(value: Any) -> bool:
-    """Whether a text is a type in short form."""
+    """Return whether a value is the short form of a type."""
     return (
         isinstance(value, str) and value.rstrip("[]") in WORDS and value == value.rstrip("[]") + "[]" * value.count("[")
     )
 
 
 def is_json_schema(value: Any) -> bool:
-    """Whether a mapping is JSON Schema as a whole, and not names with a type each."""
+    """Return whether a mapping is JSON Schema, rather than field names with their types."""
     if not isinstance(value, dict):
         return False
     typed = value.get("type")
@@ -36,16 +36,16 @@ def is_json_schema(value: Any) -> bool:
 
 
 def object_schema(raw: Any, at: At, problems: Problems, *, required: bool) -> dict[str, Any] | None:
-    """JSON Schema of an object, from names with a type each or from JSON Schema; None if it cannot be read.
+    """Read the JSON Schema of an object: field names with their types, or JSON Schema. Returns None if it is wrong.
 
-    With `required` every field without a default must be there.
+    With `required`, every field without a default is required.
     """
     if not isinstance(raw, dict):
-        problems.add("wrong_type", at, f"must be a mapping of names to types, not {kind(raw)}.")
+        problems.add("wrong_type", at, f"must be a mapping of names to types, not {describe(raw)}.")
         return None
     whole = "properties" in raw or "$ref" in raw or "$schema" in raw or raw == {"type": "object"}
     if whole:
-        return checked(dict(raw), at, problems)
+        return _checked(dict(raw), at, problems)
     properties = {name: field_schema(value, (*at, name), problems) for name, value in raw.items()}
     needed = [name for name, schema in properties.items() if required and "default" not in schema]
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
@@ -53,18 +53,18 @@ def object_schema(raw: Any, at: At, problems: Problems, *, required: bool) -> di
 
 
 def field_schema(raw: Any, at: At, problems: Problems) -> dict[str, Any]:
-    """JSON Schema of one field."""
+    """Read the JSON Schema of one field."""
     if isinstance(raw, str):
         return _from_word(raw, at, problems)
     if not isinstance(raw, dict):
-        problems.add("bad_schema", at, f"must be a type or JSON Schema, not {kind(raw)}.")
+        problems.add("bad_schema", at, f"must be a type or JSON Schema, not {describe(raw)}.")
         return {}
     if is_json_schema(raw):
         expanded = dict(raw)
         word = raw.get("type")
         if isinstance(word, str) and word not in WORDS[:-1]:
             expanded = {**_from_word(word, (*at, "type"), problems), **{k: v for k, v in raw.items() if k != "type"}}
-        return checked(expanded, at, problems) or {}
+        return _checked(expanded, at, problems) or {}
     return object_schema(raw, at, problems, required=True) or {}
 
 
@@ -79,8 +79,8 @@ def _from_word(word: str, at: At, problems: Problems) -> dict[str, Any]:
     return schema
 
 
-def checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, Any] | None:
-    """The schema, if it is one."""
+def _checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, Any] | None:
+    """Return the schema, or None after reporting that it is none."""
     try:
         compile_schema(schema)
     except BadExpression as error:
@@ -91,7 +91,7 @@ def checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, Any
 
 
 def misfits(schema: dict[str, Any], value: Any) -> list[str]:
-    """What is wrong with a value, by a schema that a registered type brings; a few sentences at most."""
+    """Return what is wrong with a value by a schema: at most a few sentences."""
     import jsonschema_rs  # noqa: PLC0415  # heavy, and only registered types need it
 
     found = []

@@ -10,7 +10,7 @@ from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.checks import BadStep
 from weft.errors import NameTaken, UnknownStep
 from weft.goals import admit, load_steps, parse_steps
-from weft.goals.admitting import update
+from weft.goals.admission import update
 from weft.runtime.goal_language import GOAL_LANGUAGES
 
 

@@ -1,0 +1,159 @@
+"""A document and its origin: a file, a text or a dict. Turns problems into findings with a path and a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from weft.core import values
+from weft.core.findings import At, Finding, Problem, Problems, refusal
+from weft.documents.fields import Fields
+from weft.documents.text import BYTES_MAX, Text, UnreadableText, read_text
+from weft.errors import BadValue, LimitExceeded, NotFound, WeftError
+
+
+class DocumentKind(msgspec.Struct, frozen=True):
+    """What graph documents and step documents differ in."""
+
+    area: str
+    """The first part of the codes of its findings."""
+    format: str
+    """The value of its field ``weft``."""
+    error: type[WeftError]
+    items: str
+    """The field with its nodes or steps: a mapping by id, or a list."""
+    noun: str
+    """What one of these items is called."""
+    ids: tuple[str, ...]
+    """Fields that may hold the id of a listed item."""
+    repeated: str
+    """The code for two items with the same id."""
+
+    def refusal(self, findings: Sequence[Finding], *, name: str) -> WeftError:
+        """Make the error for a refused document of this kind."""
+        return refusal(findings, name=name, error=self.error)
+
+    def problems(self) -> Problems:
+        return Problems(self.area)
+
+
+class Source:
+    """A document, its file, and the places of its values."""
+
+    def __init__(self, kind: DocumentKind, text: Text, file: str = "") -> None:
+        self.kind = kind
+        self.text = text
+        self.data = text.data
+        self.file = file
+
+    def finding(self, problem: Problem) -> Finding:
+        """Look up the path and the line of a problem."""
+        return Finding(
+            problem.code,
+            problem.message,
+            self._path(problem.at),
+            self.text.line(problem.at) if self.file else 0,
+            self.file,
+            problem.suggestion,
+            problem.severity,
+        )
+
+    def refusal(self, findings: Sequence[Finding], *, name: str = "") -> WeftError:
+        """Make the error for this document."""
+        return self.kind.refusal(findings, name=self.file or name or "the document")
+
+    def _path(self, at: At) -> str:
+        """Return a readable path. Listed nodes and steps appear by their ids."""
+        text = ""
+        for depth, key in enumerate(at):
+            listed = depth == 1 and at[0] == self.kind.items and isinstance(key, int)
+            shown = self._item_id(key) if listed and isinstance(key, int) else key
+            if isinstance(shown, int):
+                text += f"[{shown}]"
+            else:
+                text += f".{shown}" if text else shown
+        return text
+
+    def _item_id(self, index: int) -> str | int:
+        return item_id(self.data[self.kind.items][index], self.kind) or index
+
+
+def read_file(path: Path, kind: DocumentKind) -> Source:
+    """Read a document from a file.
+
+    Raises:
+        NotFound: the file cannot be read.
+        WeftError: the error of this kind, if the file holds no document.
+    """
+    try:
+        raw = path.read_bytes()[: BYTES_MAX * 4 + 1]
+    except OSError as error:
+        raise NotFound(f"{path} cannot be read: {error.strerror}.", code=f"{kind.area}.no_file") from None
+    return read_source(raw, path.name, kind)
+
+
+def read_source(text: str | bytes, file: str, kind: DocumentKind) -> Source:
+    """Read a document from text. Findings call it ``file``.
+
+    Raises:
+        WeftError: the error of this kind, if the text is no document.
+    """
+    try:
+        return Source(kind, read_text(text if isinstance(text, str) else text.decode("utf-8-sig")), file)
+    except UnicodeDecodeError:
+        finding = Finding(f"{kind.area}.yaml", "the file is not UTF-8.", file=file)
+    except UnreadableText as error:
+        finding = Finding(f"{kind.area}.{error.code}", error.message, line=error.line, file=file)
+    raise kind.refusal([finding], name=file)
+
+
+def read_dict(
+    data: Mapping[str, Any], kind: DocumentKind, encode: Callable[..., bytes] = values.encode_known
+) -> Source:
+    """Read a document from a dict. Takes a copy as JSON data, so that later changes to the dict have no effect.
+
+    ``encode`` decides what is JSON; ``values.encode`` also refuses what looks like a reference to a secret.
+
+    Raises:
+        WeftError: the error of this kind, if the dict is not JSON.
+    """
+    try:
+        copied = values.decode(encode(dict(data), what="the document holds"))
+    except (BadValue, LimitExceeded) as error:
+        code = f"{kind.area}.too_deep" if isinstance(error, LimitExceeded) else f"{kind.area}.not_json"
+        finding = Finding(code, error.message, str(error.context.get("path", "")), suggestion=error.hint)
+        raise kind.refusal([finding], name="the document") from None
+    return Source(kind, Text(copied, None))
+
+
+def check_format(document: Fields, kind: DocumentKind) -> None:
+    """Report a document that says it is in another format."""
+    if document.raw.get("weft", kind.format) != kind.format:
+        document.wrong("weft", kind.format, code="unknown_format")
+
+
+def listed_items(items: Sequence[Any], problems: Problems, kind: DocumentKind) -> Iterator[tuple[str, Any, At]]:
+    """Yield the items of a list with their ids and places. Reports items without an id and repeated ids."""
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        at: At = (kind.items, index)
+        given = [key for key in kind.ids if isinstance(item, dict) and key in item]
+        name = item[given[0]] if given else None
+        if len(given) > 1:
+            problems.add("two_spellings", (*at, given[1]), f"{given[0]} and {given[1]} say the same thing.")
+        if not isinstance(name, str) or not name:
+            problems.add("missing_field", at, f"a {kind.noun} in a list needs an id.")
+        elif name in seen:
+            problems.add(kind.repeated, at, f'two {kind.noun}s are called "{name}".')
+        else:
+            seen.add(name)
+            yield name, item, at
+
+
+def item_id(item: Any, kind: DocumentKind) -> str:
+    """Return the id of a listed item, or an empty text."""
+    found = (item.get(key) for key in kind.ids) if isinstance(item, dict) else ()
+    return next((text for text in found if isinstance(text, str) and text), "")
