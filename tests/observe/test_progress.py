@@ -7,7 +7,8 @@ import weft
 from tests.code.desk import Desk
 from tests.code.timeless import calm
 from weft.core.ids import RunId
-from weft.observe.progress import Progress, progress_of
+from weft.observe.diagnosis import Progress
+from weft.observe.progress import progress_of
 
 
 class Gate:

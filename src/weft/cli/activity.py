@@ -9,9 +9,10 @@ import msgspec
 from weft.cli.output import age
 from weft.core.decider import Machine
 from weft.errors import RunUnreadable
+from weft.observe.diagnosis import Progress
 from weft.observe.history import History
 from weft.observe.hosting import Hosting, hosting_of
-from weft.observe.progress import Progress, progress_of
+from weft.observe.progress import progress_of
 from weft.observe.runs import read_run
 from weft.observe.sentences import idle_sentence, wait_sentence
 from weft.observe.waits import waits_of

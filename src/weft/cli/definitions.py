@@ -6,16 +6,15 @@ from weft.cli.messages import say
 from weft.cli.output import console, iso, moment, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.errors import UsageError
-from weft.runtime.catalogue_log import STYLE as CATALOGUE_STYLE
+from weft.observe.definitions import stored_workflows
 from weft.stores import shown_url
 
 
 async def print_definitions(name: str | None, *, url: str | None, app: str | None, json: bool) -> None:
-    """All versions, by name and then oldest first."""
+    """Print all versions, by name and then oldest first."""
     address = url_of(url, app)
     async with opened(address) as door:
-        # The catalogue of steps has its own command.
-        definitions = [one for one in await door.store.definitions.versions(name) if one.style != CATALOGUE_STYLE]
+        definitions = await stored_workflows(door.store.definitions, name)
     if json:
         listed = [
             {"name": one.name, "version": one.version, "style": one.style, "created_at": iso(one.created_at)}
@@ -32,7 +31,7 @@ async def print_definitions(name: str | None, *, url: str | None, app: str | Non
 
 
 async def tag_definition(name: str | None, tag: str, *, url: str | None, app: str | None) -> None:
-    """Let a tag stand for a version. Raises UsageError, NotFound."""
+    """Point a tag at a version. Raises UsageError, NotFound."""
     word, equals, version = tag.partition("=")
     if name is None or not equals or not word or not version:
         raise UsageError("Say which: weft workflows NAME --tag TAG=VERSION.")

@@ -2,99 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from rich.console import Console
 from rich.table import Table
 
 from weft.cli.output import STYLES, SafeText, value
 from weft.cli.tree import GLYPHS, Row, outcome, took_text
-from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan
 from weft.observe.history import History, Operation
+from weft.observe.plan_tree import PlanLine, PlanTree
 
 INDENT_MAX = 30
-FACTS_MAX = 40
 GLYPH_OF = {**GLYPHS, "pending": "○"}
 
 
-def drawn_plan(machine: GoalMachine, history: History, run_id: str, now: int) -> Table | None:
-    """The tree of the plan; None before there is one."""
-    if machine.plan is None:
-        return None
+def print_plan_tree(out: Console, tree: PlanTree, history: History, run_id: str, now: int) -> None:
+    """Print the plan with how each step stands, and what is known."""
+    if tree.lines:
+        operations = {operation.location: operation for operation in history.current()}
+        out.print()
+        out.print(_plan_table([_row(line, operations.get(line.step), run_id, now) for line in tree.lines]))
+    if tree.facts:
+        out.print()
+        out.print(SafeText("facts", style="dim"))
+        out.print(_facts_table(tree))
+
+
+def _plan_table(rows: list[Row]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
-    for row in _rows(machine, machine.plan, history, run_id, now):
+    for row in rows:
         table.add_row(*row)
     return table
 
 
-def _rows(machine: GoalMachine, plan: Plan, history: History, run_id: str, now: int) -> Iterator[Row]:
-    operations = {operation.location: operation for operation in history.current()}
-    told: set[str] = set()
-    # A stack of its own: plans may be deeper than Python's.
-    stack = [(goal, 0) for goal in reversed(plan.goals)]
-    while stack:
-        step, depth = stack.pop()
-        indent = "  " * (1 + min(depth, INDENT_MAX))
-        left_out = plan.excluded.get(step)
-        if left_out is not None:
-            why = f"{left_out.why}: {', '.join(left_out.by)} given"
-            yield SafeText.assemble(indent, ("– ", "dim"), step), SafeText(), SafeText(why, style="dim")
-            continue
-        if step in told:
-            yield SafeText(f"{indent}  {step}", style="dim"), SafeText(), SafeText("see above", style="dim")
-            continue
-        told.add(step)
-        yield _row(machine, step, operations.get(step), indent=indent, run_id=run_id, now=now)
-        providers = dict.fromkeys(
-            provider
-            for fact, need in sorted(plan.steps[step].needs.items())
-            if need.role != "const" and not (need.collect == "first" and fact in plan.given)
-            for provider in (plan.facts[fact].providers if fact in plan.facts else ())
-        )
-        stack += [(provider, depth + 1) for provider in reversed(providers)]
-
-
-def _row(machine: GoalMachine, step: str, operation: Operation | None, *, indent: str, run_id: str, now: int) -> Row:
+def _row(line: PlanLine, operation: Operation | None, run_id: str, now: int) -> Row:
+    indent = "  " * (1 + min(line.depth, INDENT_MAX))
+    if line.kind == "excluded":
+        return SafeText.assemble(indent, ("– ", "dim"), line.step), SafeText(), SafeText(line.why, style="dim")
+    if line.kind == "repeated":
+        return SafeText(f"{indent}  {line.step}", style="dim"), SafeText(), SafeText("see above", style="dim")
     if operation is None:
-        lacks = _lacks(machine, step)
-        what = f"waits for {', '.join(lacks)}" if lacks else "not needed yet"
-        return (
-            SafeText.assemble(indent, (f"{GLYPH_OF['pending']} ", "dim"), step),
-            SafeText(),
-            SafeText(what, style="dim"),
-        )
+        what = f"waits for {', '.join(line.lacks)}" if line.lacks else "not needed yet"
+        pending = (f"{GLYPH_OF['pending']} ", "dim")
+        return SafeText.assemble(indent, pending, line.step), SafeText(), SafeText(what, style="dim")
     glyph = (f"{GLYPH_OF.get(operation.status, '–')} ", STYLES.get(operation.status, "cyan"))
     kind = ""
-    if operation.what not in ("", step):
+    if operation.what not in ("", line.step):
         kind = f"  {operation.what if operation.kind == 'step' else operation.kind}"
     told = outcome(operation, run_id)
-    run = machine.state.steps.get(step)
-    if operation.status == "open" and run is not None and run.fan_out:
-        told = SafeText(f"{run.items - run.left:,} of {run.items:,} items, {run.active:,} under way", style="cyan")
-    return SafeText.assemble(indent, glyph, step, (kind, "dim")), SafeText(took_text(operation, now), style="dim"), told
+    if operation.status == "open" and line.fan_out:
+        told = SafeText(f"{line.items_over:,} of {line.items:,} items, {line.items_active:,} under way", style="cyan")
+    name = SafeText.assemble(indent, glyph, line.step, (kind, "dim"))
+    return name, SafeText(took_text(operation, now), style="dim"), told
 
 
-def _lacks(machine: GoalMachine, step: str) -> list[str]:
-    flow = machine.flow
-    node = flow.steps.get(step) if flow is not None else None
-    return [need.fact.name for need in node.needs if need.undecided] if node is not None else []
-
-
-def drawn_facts(machine: GoalMachine) -> Table | None:
-    """What is known: the first value of each fact, and who gave it."""
-    facts = [(name, found[0]) for name, found in sorted(machine.state.facts.items()) if found]
-    if not facts:
-        return None
+def _facts_table(tree: PlanTree) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
     for _ in range(3):
         table.add_column(no_wrap=True, overflow="ellipsis")
-    for name, first in facts[:FACTS_MAX]:
-        table.add_row(
-            SafeText(f"  {name}"), SafeText(value(bytes(first.value))), SafeText(first.provider or "given", style="dim")
-        )
-    if len(facts) > FACTS_MAX:
-        table.add_row(SafeText(f"  … {len(facts) - FACTS_MAX:,} more", style="dim"), SafeText(), SafeText())
+    for fact in tree.facts:
+        provider = SafeText(fact.provider or "given", style="dim")
+        table.add_row(SafeText(f"  {fact.name}"), SafeText(value(fact.value)), provider)
+    more = tree.facts_total - len(tree.facts)
+    if more:
+        table.add_row(SafeText(f"  … {more:,} more", style="dim"), SafeText(), SafeText())
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -143,11 +143,6 @@ def failure_text(failure: Failure) -> str:
     message = visible_line(failure.message.rstrip(". \n"))
     cause = f", caused by {failure.cause}" if failure.cause else ""
     return f"{failure.type}: {message}{where}{cause}" if message else f"{failure.type}{where}{cause}"
-
-
-def goal_outputs(result: Mapping[str, Any], returned: Mapping[str, Any], gives: Container[str]) -> dict[str, Any]:
-    """What a goal run found: the outputs of its goals; of a goal that gives nothing by name, what it returned."""
-    return {**{goal: value for goal, value in returned.items() if goal not in gives}, **result}
 
 
 def sentence(text: str) -> str:

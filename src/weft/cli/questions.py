@@ -81,7 +81,7 @@ def _is_for(item: OpenQuestion, who: str) -> bool:
 async def _found(door: Door, question: str) -> OpenQuestion:
     """The open question that is meant. Raises NotFound, UsageError."""
     row, place = await _meant(door, question)
-    found = _named(row, await open_in(door, row), place)
+    found = _named(await open_in(door, row), place)
     if found:
         _only(row, found)
         return found[0]
@@ -136,7 +136,7 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
     """Answer an open question. Raises NotFound, AlreadyDecided, BadValue."""
     async with opened(url, app) as door:
         row, location = await _meant(door, question)
-        found = _named(row, await open_in(door, row), location)
+        found = _named(await open_in(door, row), location)
         # Several, or none: the run itself refuses the answer.
         asked = found[0] if len(found) == 1 else None
         schema = asked.question.form if asked is not None else None
@@ -167,12 +167,10 @@ async def _meant(door: Door, question: str) -> tuple[RunRow, str]:
     return await door.by_prefix(run), location
 
 
-def _named(row: RunRow, questions: Sequence[OpenQuestion], place: str) -> list[OpenQuestion]:
+def _named(questions: Sequence[OpenQuestion], place: str) -> list[OpenQuestion]:
     """The question at a place; else those of the node or step of that name."""
     exact = [item for item in questions if item.place == place]
-    if exact or row.style == "code":
-        return exact
-    return [item for item in questions if item.place.startswith((f"{place}/", f"{place}["))]
+    return exact or [item for item in questions if item.is_at(place)]
 
 
 def _only(row: RunRow, questions: Sequence[OpenQuestion]) -> str:

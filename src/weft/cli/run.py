@@ -21,7 +21,7 @@ from weft.cli.arguments import given, pairs, unread
 from weft.cli.live_run import LiveNotices
 from weft.cli.login import login
 from weft.cli.messages import say
-from weft.cli.output import goal_outputs, pretty, print_json
+from weft.cli.output import pretty, print_json
 from weft.cli.place import exists, opened, project_settings, url_of
 from weft.cli.plan import known_steps
 from weft.cli.run_control import NOBODY, is_taken_up
@@ -31,6 +31,8 @@ from weft.core.ids import GOAL, RunId
 from weft.core.run.questions import STARTED_BY
 from weft.core.visible import visible
 from weft.errors import UnknownWorkflow, UsageError
+from weft.observe.definitions import stored_workflows
+from weft.observe.goal_views import goal_outputs
 from weft.runtime.door import Door
 from weft.runtime.programs import read_graph
 from weft.runtime.words import Read, by_schema, by_signature, by_type
@@ -163,7 +165,7 @@ async def _stored_graph(url: str, name: str) -> dict[str, Any] | None:
     if url.startswith("memory:") or not exists(url):
         return None
     async with opened(url) as door:
-        versions = [one for one in await door.store.definitions.versions(name) if one.style == "graph"]
+        versions = await stored_workflows(door.store.definitions, name)
     return dict(read_graph(versions[-1]).source) if versions else None
 
 

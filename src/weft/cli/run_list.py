@@ -13,8 +13,9 @@ from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import BadDuration, RunUnreadable, StoreError, UsageError
+from weft.observe.diagnosis import Progress
 from weft.observe.hosting import Abouts, living_hosts, unoffered_version
-from weft.observe.progress import Progress, progress_of
+from weft.observe.progress import progress_of
 from weft.observe.runs import read_run
 from weft.observe.sentences import missing_sentence, wait_sentence
 from weft.observe.waits import waits_of

@@ -10,14 +10,13 @@ from rich.console import Console
 
 from weft.cli.activity import Activity, activity_of, note_idle
 from weft.cli.drawing import render_text
-from weft.cli.goal_tree import drawn_facts, drawn_plan
+from weft.cli.goal_tree import print_plan_tree
 from weft.cli.output import (
     SafeText,
     age,
     console,
     document,
     failure_text,
-    goal_outputs,
     iso,
     lines,
     moment,
@@ -32,7 +31,6 @@ from weft.cli.output import (
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
 from weft.core.counting import counted
-from weft.core.goal.machine import GoalMachine
 from weft.core.ids import RunId, RunUid
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
@@ -43,8 +41,9 @@ from weft.observe.pictures import (
     render_mermaid,
     render_svg,
 )
-from weft.observe.run_picture import read_picture
-from weft.observe.sentences import hold_hint, host_advice, unhosted_sentence
+from weft.observe.plan_tree import PlanTree
+from weft.observe.run_picture import read_overview, read_picture, shown_result
+from weft.observe.sentences import hold_hint, host_advice, sections, unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 from weft.runtime.unreadable import NOT_UNDONE, problem_of
@@ -81,31 +80,17 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
             out.print(SafeText(str(part), style="cyan"))
         drawings = await _children(door, history, DEPTH_MAX) if children else {}
         problem = await problem_of(door, row)
-        is_whole = problem is None and not children
-        picture = await read_picture(door, row) if is_whole and row.style == "graph" else None
-        if row.style == "goal" and row.seq and is_whole:
-            await _print_goal(out, door, row, history)
-        elif picture is not None:
+        overview = await read_overview(door, row) if problem is None and not children else None
+        if isinstance(overview, PlanTree):
+            print_plan_tree(out, overview, history, row.id, now)
+        elif overview is not None:
             width = out.width if out.is_terminal else PICTURE_WIDTH
             out.print()
-            out.print(SafeText.from_ansi(render_text(picture, width=width, color=out.is_terminal).rstrip()))
+            out.print(SafeText.from_ansi(render_text(overview, width=width, color=out.is_terminal).rstrip()))
         elif history.current():
             out.print()
             out.print(drawn(history, row.id, now, children=drawings))
         await print_end(out, door, row, history, activity)
-
-
-async def _print_goal(out: Console, door: Door, row: RunRow, history: History) -> None:
-    """The plan with how each step stands, and what is known."""
-    machine = await door.machine(row)
-    assert isinstance(machine, GoalMachine)
-    now = door.clock.now_ms()
-    for heading, table in (("", drawn_plan(machine, history, row.id, now)), ("facts", drawn_facts(machine))):
-        if table is not None:
-            out.print()
-            if heading:
-                out.print(SafeText(heading, style="dim"))
-            out.print(table)
 
 
 async def print_header(out: Console, door: Door, row: RunRow, history: History) -> None:
@@ -166,7 +151,8 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         out.print(SafeText(problem.message, style="red"))
         out.print(SafeText(problem.hint, style="dim"))
     elif history.status == "completed":
-        result = pretty(await _result(door, row, history)).replace("\n", "\n  ")
+        whole = await door.values.load(history.output)
+        result = pretty(await shown_result(door, row, whole)).replace("\n", "\n  ")
         out.print(lines(f"→ {result}", style="green"))
         _print_not_undone(out, history)
     elif history.status == "failed" and history.failure is not None:
@@ -196,19 +182,6 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
 def _print_not_undone(out: Console, history: History) -> None:
     if history.not_undone:
         out.print(SafeText(f"not undone: {', '.join(history.not_undone)}", style="red"))
-
-
-async def _result(door: Door, row: RunRow, history: History) -> bytes:
-    """What a run returned; of a goal run what its goals gave, for the facts are drawn already."""
-    raw = await door.values.load(history.output)
-    machine = await door.machine(row) if row.style == "goal" else None
-    if not isinstance(machine, GoalMachine) or machine.plan is None:
-        return raw
-    body = msgspec.json.decode(raw)
-    if not {"result", "of"} <= set(body):
-        return raw
-    gives = {goal for goal, step in machine.plan.steps.items() if step.gives}
-    return msgspec.json.encode(goal_outputs(body["result"], body["of"], gives))
 
 
 def print_traceback(out: Console, failure: Failure) -> None:
@@ -294,17 +267,11 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             out.print(SafeText(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
             if item.unblock:
                 out.print(SafeText(f"    {item.unblock}", style="cyan"))
-        lacks, ran = ("needs", "steps") if explanation.style == "goal" else ("joins", "the way it took")
-        for heading, told in (
-            (lacks, explanation.joins),
-            (ran, explanation.path),
-            ("what did not run", explanation.skipped),
-        ):
-            if told:
-                out.print()
-                out.print(SafeText(heading, style="dim"))
-                for line in told:
-                    out.print(SafeText(f"  {line}"))
+        for heading, told in sections(explanation):
+            out.print()
+            out.print(SafeText(heading, style="dim"))
+            for line in told:
+                out.print(SafeText(f"  {line}"))
         if explanation.hint:
             out.print()
             out.print(SafeText(explanation.hint))

@@ -17,6 +17,7 @@ from weft.core.effects import AnyEffect, OutgoingMail, PerformTask
 from weft.core.events import AnyEvent
 from weft.core.run.env import Env
 from weft.core.run.state import State
+from weft.core.run.style import RunStyle
 
 
 class Machine(Protocol):
@@ -24,6 +25,9 @@ class Machine(Protocol):
 
     @property
     def state(self) -> State: ...
+
+    @property
+    def style(self) -> RunStyle: ...
 
     def decide(self, command: AnyCommand, env: Env) -> Sequence[AnyEvent]:
         """What the command causes.

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from weft.core.graph.tokens import DeadLetter, GraphState
+from weft.core.graph.tokens import DeadLetter
 from weft.errors import RunUnreadable
 from weft.observe.runs import read_run
+from weft.observe.styles import views_of
 from weft.ports.store import Page, RunQuery, RunRow
 from weft.runtime.door import Door
 from weft.runtime.run.actor import DEAD_LETTERS
@@ -41,12 +42,11 @@ async def runs_with_dead_letters(
 async def dead_letters_in(door: Door, row: RunRow) -> list[FoundLetter]:
     """Return the dead letters of a run; none if it cannot be read, so that it hides no letters but its own."""
     try:
-        state = (await read_run(door, row)).state
+        machine = await read_run(door, row)
     except RunUnreadable:
         return []
-    if not isinstance(state, GraphState):
-        return []
-    return [FoundLetter(row, token, letter) for token, letter in state.letters.items()]
+    letters = views_of(machine.style.name).dead_letters(machine)
+    return [FoundLetter(row, token, letter) for token, letter in letters.items()]
 
 
 async def all_dead_letters(door: Door, prefix: str | None = None) -> AsyncIterator[FoundLetter]:

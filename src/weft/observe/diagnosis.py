@@ -8,7 +8,6 @@ from typing import Any, Literal
 import msgspec
 
 from weft.errors import Failure
-from weft.observe.progress import Progress
 
 BranchStatus = Literal["open", "failed", "stopped"]
 WaitKind = Literal["step", "retry", "sleep", "answer", "join", "message", "ask", "child", "fact"]
@@ -17,6 +16,17 @@ WaitKind = Literal["step", "retry", "sleep", "answer", "join", "message", "ask",
 def time_of(ms: int) -> datetime:
     """Return a time of the log as a datetime."""
     return datetime.fromtimestamp(ms / 1000, UTC)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """``done`` of ``total`` at a place of a run: a map, the join or opener of a fan-out, a goal step."""
+
+    place: str
+    done: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.place} {self.done:,} of {self.total:,}"
 
 
 class PendingWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

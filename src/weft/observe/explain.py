@@ -5,21 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.decider import Machine
-from weft.core.goal.machine import GoalMachine
-from weft.core.graph.machine import GraphMachine
-from weft.core.graph.tokens import GraphState
 from weft.core.run.state import State
 from weft.observe.diagnosis import Diagnosis, Hold, brief, time_of
 from weft.observe.explanation import Explanation
-from weft.observe.goal_steps import excluded_from, steps_of
-from weft.observe.graph_path import GraphPath, joins_of
 from weft.observe.hosting import hosting_of
 from weft.observe.progress import progress_of
 from weft.observe.runs import examine
 from weft.observe.sentences import explanation_of
+from weft.observe.styles import views_of
 from weft.observe.waits import waits_of
 from weft.ports.store import RunRow
-from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.door import Door
 from weft.runtime.unreadable import NOT_UNDONE
 
@@ -61,7 +56,7 @@ async def diagnose(door: Door, row: RunRow, machine: Machine | None) -> Diagnosi
         has_mail=held is not None and bool(await door.store.log.inbox(row.uid)),
         waits=waits_of(begun, now, hosting.idle),
         progress=progress_of(begun),
-        **await _style_says(door, row, begun),
+        **await views_of(begun.style.name).details(door, row, begun),
     )
 
 
@@ -74,16 +69,3 @@ def _state_says(state: State) -> dict[str, Any]:
         "cancel_reason": state.cancelled or "",
         "cancelled_at": time_of(state.cancelled_at) if state.cancelled_at else None,
     }
-
-
-async def _style_says(door: Door, row: RunRow, machine: Machine) -> dict[str, Any]:
-    """Collect what only graph runs or only goal runs have."""
-    state = machine.state
-    if isinstance(machine, GraphMachine) and isinstance(state, GraphState):
-        path = GraphPath(machine.graph)
-        await path.read(door.events(row))
-        return {"path": path.steps(), "skips": path.skips(state), "joins": joins_of(machine.graph, state)}
-    if isinstance(machine, GoalMachine):
-        steps = await StoredCatalogue(door.store.definitions, door.clock).catalogue()
-        return {"steps": steps_of(machine, steps.health), "excluded": excluded_from(machine)}
-    return {}

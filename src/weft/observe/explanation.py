@@ -6,8 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from weft.observe.diagnosis import Diagnosis
-from weft.observe.progress import Progress
+from weft.observe.diagnosis import Diagnosis, Progress
 
 
 class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -19,6 +18,14 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
     since: datetime
     until: datetime | None = None
     unblock: str = ""
+
+
+class StyleSentences(msgspec.Struct, frozen=True):
+    """What only one style says about a run: see the fields of the same names of ``Explanation``."""
+
+    path: list[str] = []
+    skipped: list[str] = []
+    joins: list[str] = []
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):

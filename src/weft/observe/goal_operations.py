@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from weft.core import events as e
-from weft.observe.operations import Operation, end, new_operation
+from weft.observe.operations import Keep, Operation, end, new_operation
 from weft.ports.store import StoredEvent
 
 _encode = msgspec.json.Encoder().encode
@@ -16,9 +16,9 @@ _OPENING = (e.TaskScheduled, e.AskOpened, e.ChildStarted)
 
 
 class GoalOperations:
-    """The operations of one goal run. ``keep`` makes an operation the newest of its place."""
+    """The operations of one goal run."""
 
-    def __init__(self, operations: dict[int, Operation], keep: Callable[[Operation], Operation]) -> None:
+    def __init__(self, operations: dict[int, Operation], keep: Keep) -> None:
         self._operations = operations
         self._keep = keep
         self._steps: dict[str, Operation] = {}

@@ -15,8 +15,8 @@ import msgspec
 from weft.core import events as e
 from weft.core.code.locations import readable
 from weft.errors import Failure, RunUnreadable
-from weft.observe.goal_operations import GoalOperations
-from weft.observe.operations import Operation, end, new_operation
+from weft.observe.operations import NoOperations, Operation, StyleOperations, end, new_operation
+from weft.observe.styles import views_of
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.door import Door
 
@@ -58,8 +58,7 @@ class History:
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
         self._messages: dict[str, bytes] = {}
-        self._visits: dict[str, int] = {}
-        self._goal: GoalOperations | None = None
+        self._own: StyleOperations = NoOperations()
 
     def current(self) -> list[Operation]:
         """Return the newest operation of every place, in the order in which they began."""
@@ -73,13 +72,11 @@ class History:
         """Take in the next event. Returns the operation that it began or changed."""
         event = e.decode(stored.body)
         self.seq = stored.seq
-        if isinstance(event, e.RunStarted) and event.style == "goal":
-            self._goal = GoalOperations(self.operations, self._keep)
-        told = self._goal.take(event, stored) if self._goal is not None else None
-        if told is not None:
-            return told
-        if getattr(event, "token", ""):
-            return self._at_node(event, stored)
+        if isinstance(event, e.RunStarted):
+            self._own = views_of(event.style).operations(self.operations, self._keep)
+        own = self._own.take(event, stored)
+        if own is not None:
+            return own
         at = getattr(event, "at", None)
         if isinstance(event, e.MessageAnswered) and not at:
             return None  # nobody in the run did this: a message was taken that nobody answers, or refused
@@ -91,27 +88,6 @@ class History:
         else:
             self._change(operation, event, stored.at)
         return operation
-
-    # --- graphs ---------------------------------------------------------------------------------------------------
-
-    def _at_node(self, event: Any, stored: StoredEvent) -> Operation | None:
-        """Take in what happens at a node of a graph: work that begins, or a token that leaves without any."""
-        if isinstance(event, e.NodeRouted) and event.output:
-            operation = Operation(stored.seq, self._visit(event.node), "pass", "", stored.at)
-            end(operation, "done", stored.at, bytes(event.output))
-            return self._keep(operation)
-        if isinstance(event, e.NodeFailed):
-            operation = Operation(stored.seq, self._visit(event.node), "node", "", stored.at, failure=event.failure)
-            end(operation, "failed", stored.at)
-            return self._keep(operation)
-        if isinstance(event, e.TaskScheduled | e.TimerSet | e.MessageAwaited | e.AskOpened | e.ChildStarted):
-            return self._keep(new_operation(event, self._visit(event.node), stored))
-        return None
-
-    def _visit(self, node: str) -> str:
-        """Name a visit of a node. From the second on it has a number."""
-        self._visits[node] = count = self._visits.get(node, 0) + 1
-        return node if count == 1 else f"{node}#{count}"
 
     # --- beginnings -----------------------------------------------------------------------------------------------
 
@@ -219,7 +195,7 @@ class History:
             case e.RunHeld(message=message):
                 self.status, self.held = "held", message
             case e.RunRetried(dropped=dropped, steps=steps):
-                self._reopen(dropped if self._goal is None else self._goal.reopen(steps))
+                self._reopen([*dropped, *self._own.reopen(steps)])
 
     def _over(self, status: str, at: int) -> None:
         self.status, self.ended, self.held = status, at, ""

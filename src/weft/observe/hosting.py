@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from weft.core.decider import Machine
 from weft.core.ids import HostId
+from weft.observe.styles import views_of
 from weft.ports.store import RunRow
-
-if TYPE_CHECKING:
-    from weft.runtime.door import Door
+from weft.runtime.door import Door
 
 HELD_MAX = 10_000
 
@@ -44,8 +43,8 @@ async def living_hosts(door: Door) -> Abouts:
 
 
 def unoffered_version(row: RunRow, living: Abouts) -> str:
-    """Return the version of a code run if there are hosts and none of them offers it; else empty."""
-    if not row.version or row.style not in ("code", "") or any(_offers(about, row) for about in living.values()):
+    """Return the version of a run of code if there are hosts and none of them offers it; else empty."""
+    if not row.version or not views_of(row.style).is_code or any(_offers(about, row) for about in living.values()):
         return ""
     return row.version if living else ""
 
@@ -60,10 +59,7 @@ def _offers(about: Mapping[str, Any], row: RunRow) -> bool:
 async def _is_offered(door: Door, row: RunRow, living: Abouts) -> bool:
     if any(_offers(about, row) for about in living.values()):
         return True
-    if not living or row.style in ("code", ""):
-        return False
-    # Hosts learn the graphs of the store; a goal run brings its plan.
-    return row.style != "graph" or await door.store.definitions.get(row.workflow, row.version) is not None
+    return bool(living) and await views_of(row.style).is_stored(door, row)
 
 
 async def hosting_of(door: Door, row: RunRow, machine: Machine | None) -> Hosting:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -32,6 +33,32 @@ class Operation(msgspec.Struct):
     """Why nobody performs it, if it is open and that was looked up."""
     why: str = ""
     """Why it did not happen, or where its answer comes from."""
+
+
+Keep = Callable[[Operation], Operation]
+"""Makes an operation the newest of its place."""
+
+
+class StyleOperations(Protocol):
+    """The operations that only runs of one style have."""
+
+    def take(self, event: Any, stored: StoredEvent) -> Operation | None:
+        """Take in an event. Returns the operation that it began or changed; None: all styles read this event alike."""
+        ...
+
+    def reopen(self, steps: Sequence[str]) -> list[int]:
+        """Reopen steps for a retry. Returns the operations to forget."""
+        ...
+
+
+class NoOperations:
+    """The operations of a style that has none of its own."""
+
+    def take(self, event: Any, stored: StoredEvent) -> Operation | None:
+        return None
+
+    def reopen(self, steps: Sequence[str]) -> list[int]:
+        return []
 
 
 def new_operation(event: Any, location: str, stored: StoredEvent) -> Operation:

@@ -11,6 +11,7 @@ from weft.core.run import questions
 from weft.core.run.state import Question
 from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
+from weft.observe.styles import views_of
 from weft.ports.store import Page, RunQuery, RunRow
 from weft.runtime.door import Door
 from weft.runtime.run.actor import ASKING
@@ -40,6 +41,11 @@ class OpenQuestion(msgspec.Struct, frozen=True):
     def asked(self) -> list[str]:
         """Who may answer; empty: anybody."""
         return questions.asked(self.question)
+
+    def is_at(self, place: str) -> bool:
+        """Check whether the question is asked by the node or the step of this name."""
+        has_nodes = views_of(self.row.style).has_nodes
+        return has_nodes and self.place.startswith((f"{place}/", f"{place}["))
 
     @property
     def notice(self) -> str:

@@ -1,28 +1,24 @@
-"""The picture of a run: its graph with its tokens, or its plan with its steps."""
+"""The picture of a run, and what a terminal shows of it."""
 
 from __future__ import annotations
 
-from weft.core import events as e
-from weft.core.goal.machine import GoalMachine
-from weft.core.graph.tokens import GraphState
-from weft.observe.pictures import Picture, edges_taken, picture_of_graph, picture_of_plan
-from weft.observe.runs import read_run
+from weft.observe.pictures import Picture
+from weft.observe.plan_tree import PlanTree
+from weft.observe.styles import views_of
 from weft.ports.store import RunRow
 from weft.runtime.door import Door
 
 
 async def read_picture(door: Door, row: RunRow) -> Picture | None:
-    """Return the picture of a graph run or of a goal run; None for code. Raises NotFound, RunUnreadable."""
-    if row.style == "goal":
-        machine = await read_run(door, row) if row.seq else None
-        if not isinstance(machine, GoalMachine) or machine.plan is None:
-            return None
-        return picture_of_plan(machine.plan, machine.state, title=row.workflow)
-    state = (await read_run(door, row)).state if row.seq and row.style == "graph" else None
-    program = await door.program(row)
-    if program is None:
-        return None
-    taken: set[str] = set()
-    async for stored in door.events(row):
-        taken |= edges_taken([e.decode(stored.body)])
-    return picture_of_graph(program.graph, state if isinstance(state, GraphState) else None, taken)
+    """Return the graph or the plan of a run with where it stands; None for code. Raises NotFound, RunUnreadable."""
+    return await views_of(row.style).picture(door, row)
+
+
+async def read_overview(door: Door, row: RunRow) -> Picture | PlanTree | None:
+    """Return what a terminal shows of a run; None: the list of its operations. Raises NotFound, RunUnreadable."""
+    return await views_of(row.style).overview(door, row)
+
+
+async def shown_result(door: Door, row: RunRow, raw: bytes) -> bytes:
+    """Return the part of a run's result that people are shown. Raises NotFound, RunUnreadable."""
+    return await views_of(row.style).result(door, row, raw)

@@ -8,26 +8,18 @@ from weft.core.counting import counted
 from weft.core.durations import format_ms
 from weft.observe.diagnosis import Diagnosis, PendingWait
 from weft.observe.explanation import Explanation, Waiting
-from weft.observe.goal_sentences import excluded_sentence, step_sentences
-from weft.observe.graph_sentences import join_sentence, path_sentence, skip_sentence
 from weft.observe.hosting import Hosting
+from weft.observe.styles import views_of
 
 NOT_HOSTED = "no process hosts it now"
 CANCELLING_MS_MAX = 10_000
 """A run that is cancelling for longer probably has code that does not end."""
-GOAL_LINES_MAX = 100
 WAITS_SHOWN_MAX = 3
 
 
 def explanation_of(diagnosis: Diagnosis) -> Explanation:
     """Say all that a diagnosis knows."""
-    over = diagnosis.is_over
-    if diagnosis.style == "goal":
-        path, skipped, joins = _goal_lines(diagnosis)
-    else:
-        path = [path_sentence(step) for step in diagnosis.path]
-        skipped = [skip_sentence(skip, is_over=over) for skip in diagnosis.skips]
-        joins = [join_sentence(join, is_over=over) for join in diagnosis.joins]
+    own = views_of(diagnosis.style).sentences(diagnosis)
     return Explanation(
         run=diagnosis.run,
         workflow=diagnosis.workflow,
@@ -36,22 +28,24 @@ def explanation_of(diagnosis: Diagnosis) -> Explanation:
         waiting=[_waiting(wait, diagnosis) for wait in diagnosis.waits],
         steps_done=diagnosis.steps_done,
         hint="\n  ".join(filter(None, _hints(diagnosis))),
-        path=path,
-        skipped=skipped,
-        joins=joins,
+        path=own.path,
+        skipped=own.skipped,
+        joins=own.joins,
         style=diagnosis.style,
         progress=diagnosis.progress,
         diagnosis=diagnosis,
     )
 
 
-def _goal_lines(diagnosis: Diagnosis) -> tuple[list[str], list[str], list[str]]:
-    lines: dict[str, list[str]] = {"path": [], "skipped": [], "pending": []}
-    for step in diagnosis.steps:
-        kind = step.status if step.status in lines else "path"
-        lines[kind] += step_sentences(step)
-    lines["skipped"] += [excluded_sentence(one) for one in diagnosis.excluded]
-    return lines["path"][-GOAL_LINES_MAX:], lines["skipped"][:GOAL_LINES_MAX], lines["pending"][:GOAL_LINES_MAX]
+def sections(explanation: Explanation) -> list[tuple[str, list[str]]]:
+    """Return the lists of an explanation with their headings, without those that are empty."""
+    views = views_of(explanation.style)
+    found = [
+        (views.joins_heading, explanation.joins),
+        (views.path_heading, explanation.path),
+        ("what did not run", explanation.skipped),
+    ]
+    return [(heading, lines) for heading, lines in found if lines]
 
 
 # --- what it waits for -------------------------------------------------------------------------------------------
@@ -104,12 +98,7 @@ def host_advice(workflow: str, style: str, missing_version: str) -> str:
     """Say what helps a run that no host has and none would take up."""
     if not missing_version:
         return f"No process hosts {workflow} now. Run its program, or: weft serve app.py"
-    if style == "graph":
-        return "Run the program that registers this version, or: weft serve app.py"
-    return (
-        f'Keep the function of this version until its runs have ended: @app.workflow(version="{missing_version}"), '
-        "beside the newer one. Or run the older program."
-    )
+    return views_of(style).version_advice(missing_version)
 
 
 def _waiting(wait: PendingWait, diagnosis: Diagnosis) -> Waiting:

@@ -13,7 +13,7 @@ from msgspec import Meta, Raw
 
 from weft.core.run.state import Status
 from weft.errors import Failure
-from weft.observe.progress import Progress
+from weft.observe.diagnosis import Progress
 from weft.ports.store import RunRow
 from weft.ports.streams import Chunk
 from weft.server.problems import ProblemDetails

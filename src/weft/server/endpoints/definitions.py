@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.errors import NotFound
+from weft.observe.definitions import stored_workflow, stored_workflows
 from weft.ports.store import Definition
 from weft.runtime.programs import read_graph
 from weft.server import views
@@ -32,7 +33,7 @@ async def list_versions(call: ApiCall) -> views.Workflows:
 
 async def _listed(call: ApiCall, name: str | None) -> views.Workflows:
     asked = call.asked(views.PageQuery)
-    stored = {(one.name, one.version): one for one in await call.door.store.definitions.versions(name)}
+    stored = {(one.name, one.version): one for one in await stored_workflows(call.door.store.definitions, name)}
     hosted = {(one.name, one.version): one for one in call.hosted.workflows() if name in {None, one.name}}
     page, cursor = cut(sorted({*stored, *hosted}), asked.limit, asked.cursor)
     tags = {known: await call.door.store.definitions.tags(known) for known, _ in page}
@@ -61,14 +62,14 @@ async def show_version(call: ApiCall) -> views.WorkflowDetail:
     """One version, by its name or a tag: what it takes, and its document."""
     name, version = call.parameters["name"], call.parameters["version"]
     definitions = call.door.store.definitions
-    stored = await definitions.get(name, version)
+    stored = await stored_workflow(definitions, name, version)
     real = stored.version if stored is not None else version
     hosted = next((one for one in call.hosted.workflows() if (one.name, one.version) == (name, real)), None)
     if stored is None and hosted is None:
         raise NotFound(f"{name[:60]} has no version {version[:60]!r}.")
     tags = await definitions.tags(name)
     view = _view(hosted, stored, [tag for tag, meant in tags.items() if meant == real])
-    graph = read_graph(stored) if stored is not None and stored.style == "graph" else None
+    graph = read_graph(stored) if stored is not None else None
     schema = hosted.input if hosted is not None else graph.graph.input if graph is not None else None
     return views.WorkflowDetail(
         **{field: getattr(view, field) for field in view.__struct_fields__},

@@ -1,0 +1,41 @@
+"""What only the views of code runs show: sleeps and the progress of maps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from weft.core.code.machine import CodeMachine
+from weft.observe.diagnosis import PendingWait, Progress
+from weft.observe.style_views import StyleViews
+from weft.observe.task_wait import timer_wait
+
+
+class CodeViews(StyleViews[CodeMachine]):
+    """The views of code runs."""
+
+    has_nodes = False
+    is_code = True
+
+    def waits(self, machine: CodeMachine, now: int) -> Iterator[PendingWait]:
+        """Yield the sleeps of a run."""
+        for number, due in machine.state.timers.items():
+            yield timer_wait(machine, "sleep", number, due)
+
+    def progress(self, machine: CodeMachine) -> Iterator[Progress]:
+        """Yield how far each map is.
+
+        A branch is under way while something in it is open: what ends one operation and begins the next is one append.
+        """
+        entries = machine.state.entries
+        for entry in entries.values():
+            scope = machine.index.scopes.get(f"{entry.key}/") if entry.kind == "map" else None
+            if scope is None:
+                continue
+            open_ = [
+                any(number in entries and entries[number].status == "open" for number in machine.index.below(branch))
+                for branch in scope.scopes
+            ]
+            if any(open_):
+                yield Progress(entry.key, len(open_) - sum(open_), msgspec.json.decode(entry.output, type=int))

@@ -1,0 +1,109 @@
+"""What only the views of goal runs show: the plan, how its steps stand, the facts that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from weft.core.goal.machine import GoalMachine
+from weft.observe.diagnosis import Diagnosis, PendingWait, Progress, time_of
+from weft.observe.explanation import StyleSentences
+from weft.observe.goal_operations import GoalOperations
+from weft.observe.goal_sentences import excluded_sentence, step_sentences
+from weft.observe.goal_steps import excluded_from, steps_of
+from weft.observe.operations import Keep, Operation, StyleOperations
+from weft.observe.pictures import Picture, picture_of_plan
+from weft.observe.plan_tree import PlanTree, plan_tree
+from weft.observe.runs import read_run
+from weft.observe.style_views import StyleViews
+from weft.observe.task_wait import task_wait
+from weft.ports.store import RunRow
+from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.door import Door
+
+LINES_MAX = 100
+
+
+class GoalViews(StyleViews[GoalMachine]):
+    """The views of goal runs."""
+
+    joins_heading = "needs"
+    path_heading = "steps"
+
+    def waits(self, machine: GoalMachine, now: int) -> Iterator[PendingWait]:
+        """Yield retries, answers that come later, and optional facts that are given some time."""
+        state = machine.state
+        for number, task in state.parked.items():
+            if number not in state.accepted:
+                yield task_wait(machine, "retry", number, task, state.timers.get(number, now))
+        for number, due in state.accepted.items():
+            yield task_wait(machine, "answer", number, state.parked[number], due)
+        for number, window in state.deadlines.items():
+            due = state.timers.get(number, state.at)
+            yield PendingWait(
+                kind="fact",
+                place=window.step,
+                number=number,
+                since=time_of(state.at),
+                due=time_of(due),
+                step=window.step,
+                fact=window.fact,
+            )
+
+    def progress(self, machine: GoalMachine) -> Iterator[Progress]:
+        """Yield how far each step with work items is."""
+        for step, run in machine.state.steps.items():
+            if run.status == "active" and run.fan_out:
+                yield Progress(step, run.items - run.left, run.items)
+
+    async def details(self, door: Door, row: RunRow, machine: GoalMachine) -> dict[str, Any]:
+        """Return how the steps stand and what the plan leaves out: fields of the diagnosis."""
+        catalogue = await StoredCatalogue(door.store.definitions, door.clock).catalogue()
+        return {"steps": steps_of(machine, catalogue.health), "excluded": excluded_from(machine)}
+
+    def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
+        """Say which steps run or have ended, which were skipped, and what pending ones wait for."""
+        lines: dict[str, list[str]] = {"path": [], "skipped": [], "pending": []}
+        for step in diagnosis.steps:
+            kind = step.status if step.status in lines else "path"
+            lines[kind] += step_sentences(step)
+        lines["skipped"] += [excluded_sentence(one) for one in diagnosis.excluded]
+        return StyleSentences(
+            path=lines["path"][-LINES_MAX:], skipped=lines["skipped"][:LINES_MAX], joins=lines["pending"][:LINES_MAX]
+        )
+
+    def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
+        """Return the operations of planned steps and their work items."""
+        return GoalOperations(operations, keep)
+
+    async def picture(self, door: Door, row: RunRow) -> Picture | None:
+        """Return the plan with how its steps stand; None before there is one."""
+        machine: Any = await read_run(door, row) if row.seq else None
+        if machine is None or machine.plan is None:
+            return None
+        return picture_of_plan(machine.plan, machine.state, title=row.workflow)
+
+    async def overview(self, door: Door, row: RunRow) -> PlanTree | None:
+        """Return the plan as a tree, with the facts that are known; None before the run has begun."""
+        machine: Any = await read_run(door, row) if row.seq else None
+        return plan_tree(machine) if machine is not None else None
+
+    async def result(self, door: Door, row: RunRow, raw: bytes) -> bytes:
+        """Return what the goals of a run gave, without the facts that only led to it."""
+        machine: Any = await read_run(door, row)
+        body = msgspec.json.decode(raw)
+        if machine.plan is None or not {"result", "of"} <= set(body):
+            return raw
+        gives = {goal for goal, step in machine.plan.steps.items() if step.gives}
+        return msgspec.json.encode(goal_outputs(body["result"], body["of"], gives))
+
+    async def is_stored(self, door: Door, row: RunRow) -> bool:
+        """Return True: a goal run brings its plan."""
+        return True
+
+
+def goal_outputs(result: Mapping[str, Any], returned: Mapping[str, Any], gives: Container[str]) -> dict[str, Any]:
+    """Return the outputs of goals; of a goal that gives nothing by name, what it returned."""
+    return {**{goal: value for goal, value in returned.items() if goal not in gives}, **result}

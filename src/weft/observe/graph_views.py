@@ -1,0 +1,96 @@
+"""What only the views of graph runs show: joins, the path that was taken, dead letters, the graph as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from weft.core import events as e
+from weft.core.graph.machine import GraphMachine
+from weft.core.graph.tokens import DeadLetter
+from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
+from weft.observe.explanation import StyleSentences
+from weft.observe.graph_operations import GraphOperations
+from weft.observe.graph_path import GraphPath, joins_of
+from weft.observe.graph_sentences import join_sentence, path_sentence, skip_sentence
+from weft.observe.operations import Keep, Operation, StyleOperations
+from weft.observe.pictures import Picture, edges_taken, picture_of_graph
+from weft.observe.runs import read_run
+from weft.observe.style_views import StyleViews
+from weft.observe.task_wait import task_wait, timer_wait
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+
+
+class GraphViews(StyleViews[GraphMachine]):
+    """The views of graph runs."""
+
+    def waits(self, machine: GraphMachine, now: int) -> Iterator[PendingWait]:
+        """Yield sleeps, accepted work whose answer comes later, and joins with a time limit."""
+        state = machine.state
+        for number, due in state.timers.items():
+            if number in state.parked and number not in state.deadlines:
+                yield task_wait(machine, "answer", number, state.parked[number], due)
+            else:
+                yield timer_wait(machine, "join" if number in state.deadlines else "sleep", number, due)
+
+    def progress(self, machine: GraphMachine) -> Iterator[Progress]:
+        """Yield how far each fan-out is."""
+        places: dict[str, tuple[int, int]] = {}
+        for frame in machine.state.frames.values():
+            if not frame.fired:
+                place = frame.fan_in or frame.opener
+                done, total = places.get(place, (0, 0))
+                places[place] = (done + frame.settled, total + frame.total)
+        for place, (done, total) in places.items():
+            yield Progress(place, done, total)
+
+    async def details(self, door: Door, row: RunRow, machine: GraphMachine) -> dict[str, Any]:
+        """Return the path, the skipped nodes and the open joins: fields of the diagnosis."""
+        path = GraphPath(machine.graph)
+        await path.read(door.events(row))
+        return {
+            "path": path.steps(),
+            "skips": path.skips(machine.state),
+            "joins": joins_of(machine.graph, machine.state),
+        }
+
+    def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
+        """Say which path the run took, what it skipped, and what its joins wait for."""
+        over = diagnosis.is_over
+        return StyleSentences(
+            path=[path_sentence(step) for step in diagnosis.path],
+            skipped=[skip_sentence(skip, is_over=over) for skip in diagnosis.skips],
+            joins=[join_sentence(join, is_over=over) for join in diagnosis.joins],
+        )
+
+    def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
+        """Return the operations that begin and end at nodes."""
+        return GraphOperations(keep)
+
+    async def picture(self, door: Door, row: RunRow) -> Picture | None:
+        """Return the graph with the tokens of the run; None if the graph is not in the store."""
+        machine: Any = await read_run(door, row) if row.seq else None
+        program = await door.program(row)
+        if program is None:
+            return None
+        taken: set[str] = set()
+        async for stored in door.events(row):
+            taken |= edges_taken([e.decode(stored.body)])
+        return picture_of_graph(program.graph, machine.state if machine is not None else None, taken)
+
+    async def overview(self, door: Door, row: RunRow) -> Picture | None:
+        """Return the picture of the run."""
+        return await self.picture(door, row)
+
+    def dead_letters(self, machine: GraphMachine) -> Mapping[str, DeadLetter]:
+        """Return the dead letters of a run, by token."""
+        return machine.state.letters
+
+    async def is_stored(self, door: Door, row: RunRow) -> bool:
+        """Check whether the store has the graph of a run: hosts learn the graphs of the store."""
+        return await door.store.definitions.get(row.workflow, row.version) is not None
+
+    def version_advice(self, version: str) -> str:
+        """Say what helps a run whose version no host offers."""
+        return "Run the program that registers this version, or: weft serve app.py"

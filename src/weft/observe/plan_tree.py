@@ -1,0 +1,107 @@
+"""The plan of a goal run as a tree from its goals down, with the facts that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from weft.core.goal.machine import GoalMachine
+from weft.core.goal.plan import Plan
+
+FACTS_MAX = 40
+
+
+class PlanLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A step at its place in the tree. ``kind`` says which of the other fields are set."""
+
+    step: str
+    depth: int
+    kind: Literal["planned", "excluded", "repeated"] = "planned"
+    why: str = ""
+    """Why it is excluded."""
+    lacks: list[str] = []
+    """The facts that keep it from starting."""
+    fan_out: bool = False
+    items: int = 0
+    items_over: int = 0
+    items_active: int = 0
+
+
+class KnownFact(msgspec.Struct, frozen=True):
+    """The first value of a fact, and the step that gave it; without one, it was given."""
+
+    name: str
+    value: bytes
+    provider: str
+
+
+class PlanTree(msgspec.Struct, frozen=True):
+    """The plan of a goal run. ``facts_total``: how many facts are known; only the first of them are here."""
+
+    lines: list[PlanLine]
+    facts: list[KnownFact]
+    facts_total: int
+
+
+def plan_tree(machine: GoalMachine) -> PlanTree:
+    """Return the plan with where it stands; without lines before there is one."""
+    facts = [(name, values[0]) for name, values in sorted(machine.state.facts.items()) if values]
+    return PlanTree(
+        lines=list(_lines(machine, machine.plan)) if machine.plan is not None else [],
+        facts=[KnownFact(name, bytes(first.value), first.provider) for name, first in facts[:FACTS_MAX]],
+        facts_total=len(facts),
+    )
+
+
+def _lines(machine: GoalMachine, plan: Plan) -> Iterator[PlanLine]:
+    shown: set[str] = set()
+    # A stack of its own: plans may be deeper than Python's.
+    stack = [(goal, 0) for goal in reversed(plan.goals)]
+    while stack:
+        step, depth = stack.pop()
+        excluded = plan.excluded.get(step)
+        if excluded is not None:
+            why = f"{excluded.why}: {', '.join(excluded.by)} given"
+            yield PlanLine(step=step, depth=depth, kind="excluded", why=why)
+            continue
+        if step in shown:
+            yield PlanLine(step=step, depth=depth, kind="repeated")
+            continue
+        shown.add(step)
+        yield _line(machine, step, depth)
+        stack += [(provider, depth + 1) for provider in reversed(_providers(plan, step))]
+
+
+def _line(machine: GoalMachine, step: str, depth: int) -> PlanLine:
+    run = machine.state.steps.get(step)
+    lacks = _lacks(machine, step)
+    if run is None:
+        return PlanLine(step=step, depth=depth, lacks=lacks)
+    return PlanLine(
+        step=step,
+        depth=depth,
+        lacks=lacks,
+        fan_out=bool(run.fan_out),
+        items=run.items,
+        items_over=run.items - run.left,
+        items_active=run.active,
+    )
+
+
+def _providers(plan: Plan, step: str) -> list[str]:
+    """Return the steps that may give what a step needs, each once."""
+    return list(
+        dict.fromkeys(
+            provider
+            for fact, need in sorted(plan.steps[step].needs.items())
+            if need.role != "const" and not (need.collect == "first" and fact in plan.given)
+            for provider in (plan.facts[fact].providers if fact in plan.facts else ())
+        )
+    )
+
+
+def _lacks(machine: GoalMachine, step: str) -> list[str]:
+    node = machine.flow.steps.get(step) if machine.flow is not None else None
+    return [need.fact.name for need in node.needs if need.undecided] if node is not None else []

@@ -1,0 +1,76 @@
+"""What a style adds to the views of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from weft.core.decider import Machine
+from weft.core.graph.tokens import DeadLetter
+from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
+from weft.observe.explanation import StyleSentences
+from weft.observe.operations import Keep, NoOperations, Operation, StyleOperations
+from weft.observe.pictures import Picture
+from weft.observe.plan_tree import PlanTree
+from weft.ports.store import RunRow
+from weft.runtime.door import Door
+
+M = TypeVar("M", bound=Machine)
+
+
+class StyleViews(Generic[M]):
+    """The views of one style. What a style does not override, its runs do not show."""
+
+    has_nodes = True
+    """A place begins with the name of a node or a step."""
+    is_code = False
+    """The program lives in the code of the hosts, not in the store."""
+    joins_heading = "joins"
+    path_heading = "the way it took"
+
+    def waits(self, machine: M, now: int) -> Iterable[PendingWait]:
+        """Return what a run waits for beside tasks, messages, questions and child runs."""
+        return ()
+
+    def progress(self, machine: M) -> Iterable[Progress]:
+        """Return how far the run is with many things of a kind."""
+        return ()
+
+    def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
+        """Return the operations that only this style has, for the history of a run."""
+        return NoOperations()
+
+    async def details(self, door: Door, row: RunRow, machine: M) -> dict[str, Any]:
+        """Return the fields of the diagnosis that only this style has."""
+        return {}
+
+    def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
+        """Say what these fields mean."""
+        return StyleSentences()
+
+    async def picture(self, door: Door, row: RunRow) -> Picture | None:
+        """Return the picture of a run; None if it has none. Raises NotFound, RunUnreadable."""
+        return None
+
+    async def overview(self, door: Door, row: RunRow) -> Picture | PlanTree | None:
+        """Return what a terminal shows of a run instead of the list of its operations; None: that list."""
+        return None
+
+    async def result(self, door: Door, row: RunRow, raw: bytes) -> bytes:
+        """Return the part of a result that people are shown."""
+        return raw
+
+    def dead_letters(self, machine: M) -> Mapping[str, DeadLetter]:
+        """Return the dead letters of a run, by token."""
+        return {}
+
+    async def is_stored(self, door: Door, row: RunRow) -> bool:
+        """Check whether every host can run it because the store has all that it takes."""
+        return False
+
+    def version_advice(self, version: str) -> str:
+        """Say what helps a run whose version no host offers."""
+        return (
+            f'Keep the function of this version until its runs have ended: @app.workflow(version="{version}"), '
+            "beside the newer one. Or run the older program."
+        )

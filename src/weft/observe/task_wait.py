@@ -1,0 +1,29 @@
+"""The wait for a task, and for a sleep: what the styles report alike."""
+
+from __future__ import annotations
+
+from weft.core.decider import Machine
+from weft.core.run.state import Task
+from weft.observe.diagnosis import PendingWait, WaitKind, brief, time_of
+
+
+def task_wait(machine: Machine, kind: WaitKind, number: int, task: Task, due: int = 0) -> PendingWait:
+    """Return the wait for a task; ``due`` is when it ends by itself, if it does."""
+    return PendingWait(
+        kind=kind,
+        place=machine.location(number),
+        number=number,
+        since=time_of(task.since),
+        due=time_of(due) if due else None,
+        step=task.step,
+        attempt=task.attempt,
+        attempts_max=task.policy.attempts_max,
+        timeout_ms=task.policy.timeout_ms,
+        failure=brief(task.last) if task.last is not None else None,
+    )
+
+
+def timer_wait(machine: Machine, kind: WaitKind, number: int, due: int) -> PendingWait:
+    """Return the wait for a timer."""
+    since = time_of(machine.state.at)
+    return PendingWait(kind=kind, place=machine.location(number), number=number, since=since, due=time_of(due))
