@@ -123,7 +123,7 @@ async def host(url: str, folder: Path) -> None:
     while not stopped.is_set():
         try:
             async with app:
-                engine = app.door.engine
+                engine = app.service.engine
                 assert engine is not None
                 print(engine.host, flush=True)
                 await stopped.wait()

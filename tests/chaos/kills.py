@@ -87,7 +87,7 @@ class Kills:
                 await asyncio.sleep(PAUSE_SECONDS)
 
         async with weft.Client(self._url) as client:
-            app.bind(client.door)
+            app.bind(client.service)
             await asyncio.gather(*(starter() for _ in range(STARTERS)))
 
     async def _until_all_over(self) -> None:

@@ -168,7 +168,7 @@ class Storm:
                 await asyncio.sleep(max(0.0, pause - (time.monotonic() - began)))
 
         async with weft.Client(self.url) as client:
-            app.bind(client.door)
+            app.bind(client.service)
             await asyncio.gather(*(starter() for _ in range(STARTERS)))
 
     async def _insist(self, ask: Callable[[], Awaitable[Any]]) -> None:

@@ -78,7 +78,7 @@ def test_a_client_s_start_of_an_unseen_version_is_taken_by_whoever_has_its_steps
             async with hosting(late):
                 pass
             async with weft.Client(url) as client:
-                late.bind(client.door)
+                late.bind(client.service)
                 await late.start("parcel", {}, id="new")
                 assert await client.get("new").result() == {"said": "two"}
                 assert performed == ["early"]
@@ -93,10 +93,10 @@ def test_a_definition_that_cannot_be_read_holds_up_no_other(url: str) -> None:
     async def scene() -> None:
         async with asyncio.timeout(60), hosting(early):
             broken = Definition(name="parcel", version="torn", style="graph", body=b"{}", created_at=Millis(1))
-            await early.door.store.definitions.put(broken)
+            await early.service.store.definitions.put(broken)
             await asyncio.sleep(QUICK.scan_seconds * 2)
             async with weft.Client(url) as client:
-                early.bind(client.door)
+                early.bind(client.service)
                 await early.start("parcel", {}, id="whole")
                 assert await client.get("whole").result() == {"said": "one"}
 

@@ -284,7 +284,7 @@ def test_hosts_that_start_together_share_what_a_dead_one_left_and_nothing_is_don
             for n in range(count):
                 await dead.start("order", {"n": n}, id=f"o-{n}")
             await _until(lambda: len(performed) == count)
-            engine = dead.door.engine
+            engine = dead.service.engine
             assert engine is not None
             await engine.settle()
             await engine.kill()
@@ -314,7 +314,7 @@ def test_a_host_whose_loop_stands_still_stops_its_heart_and_loses_its_runs(url: 
 
     async def scene() -> None:
         async with hosting(stuck):
-            engine = stuck.door.engine
+            engine = stuck.service.engine
             assert engine is not None
             assert engine.heartbeat.is_turning()
             await stuck.start("order", {"n": 1}, id="o-1")
@@ -332,7 +332,7 @@ def test_a_host_whose_loop_stands_still_stops_its_heart_and_loses_its_runs(url: 
 async def _taken_over(app: weft.App, run: str) -> int:
     """Host the app on a loop of its own, and see a run of another host to its end."""
     async with hosting(app), weft.Client(app.url) as client, Opened(app.url) as store:
-        engine = app.door.engine
+        engine = app.service.engine
         assert engine is not None
         handle = client.get(run)
         while True:

@@ -156,7 +156,7 @@ def test_help_costs_no_engine_no_store_and_no_drawing(folder: Path) -> None:
     loaded = loaded_after(folder, ["--help"])
 
     assert "typer" in loaded
-    assert not loaded & {"pydantic", "rich.console", "apsw", "weft.runtime.door", "weft.authoring.app"}
+    assert not loaded & {"pydantic", "rich.console", "apsw", "weft.runtime.service", "weft.authoring.app"}
 
 
 def test_looking_at_runs_costs_no_pydantic_and_no_app(over: Weft, folder: Path) -> None:

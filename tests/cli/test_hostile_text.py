@@ -57,7 +57,7 @@ def store(folder: Path) -> str:
             given = await app.start(gives(HOSTILE), id="gives-1")
             await cancelled.cancel(HOSTILE)
             await given.result()
-            while not await open_in(app.door, await app.door.row(RunId("asks-1"))):
+            while not await open_in(app.service, await app.service.row(RunId("asks-1"))):
                 await asyncio.sleep(0.01)
             for handle in (failed, cancelled):
                 with pytest.raises(weft.WeftError):

@@ -51,9 +51,9 @@ async def hint_of(workflow: object) -> tuple[str, str]:
         handle = await app.start(workflow, {"n": 1})  # type: ignore[call-overload]
         with pytest.raises(weft.RunFailed) as failed:
             await handle.result()
-        row = await handle._door.row(RunId(handle.id))
+        row = await handle._service.row(RunId(handle.id))
         history = History()
-        async for stored in handle._door.events(row):
+        async for stored in handle._service.events(row):
             history.add(stored)
         try:
             await handle.retry()

@@ -12,8 +12,8 @@ from weft.core import events as e
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import CodeState
 from weft.ports.store import StoredEvent
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine, World
+from weft.runtime.host import Engine, World
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 
@@ -45,7 +45,7 @@ class Desk:
         store = self.store.share()
         world = World(store=store, clock=self.clock, ids=self.ids, executor=InPlace(), settings=self.settings)
         self.engine = engine = Engine(world, app.catalogue())
-        app.bind(Door(store, self.clock, self.ids, engine))
+        app.bind(RunService(store, self.clock, self.ids, engine))
         for run in self.store.content.open.values():
             run.idle_until = None  # read back at once, not when mail or time asks for it
         try:

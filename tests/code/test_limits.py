@@ -1,4 +1,4 @@
-"""Limits stand at the door: what is too much is refused with a typed error, nothing is half written, others go on."""
+"""Limits: what is too much is refused with a typed error, nothing is half written, others go on."""
 
 import asyncio
 from typing import Any

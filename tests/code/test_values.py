@@ -1,4 +1,4 @@
-"""What goes in and out of workflows, steps and messages: typed at both ends, checked at the door, small in the log."""
+"""What goes in and out of workflows, steps and messages: typed at both ends, checked and small in the log."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta

@@ -101,7 +101,7 @@ def test_taking_the_mail_gives_its_key_a_number(store: Store) -> None:
 
 
 def test_a_key_whose_mail_waits_cannot_be_used_by_another_command(store: Store) -> None:
-    """Otherwise the same command would be in the log twice: once from the owner's door and once from the inbox."""
+    """Otherwise the same command would be in the log twice: once from the owner's service and once from the inbox."""
     start(store)
     send(store, mail(key="k", digest="d"))
 

@@ -143,7 +143,7 @@ IDENTIFIED = (
     c.StartRun, c.ReportTaskSucceeded, c.ReportTaskFailed, c.ReportTaskLost, c.FireTimer, c.ReportChildEnded,
     c.CancelRun,
 )  # fmt: skip
-"""Commands that the state itself recognises. Messages and steering carry keys, which the door looks up."""
+"""Commands that the state itself recognises. Messages and steering carry keys, which the service looks up."""
 
 
 @settings(max_examples=250)

@@ -1,4 +1,4 @@
-"""What is stored comes back, or is refused at the door with the field and the reason."""
+"""What is stored comes back, or is refused at once with the field and the reason."""
 
 import enum
 import json

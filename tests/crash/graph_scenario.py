@@ -167,8 +167,8 @@ async def _mend(app: weft.App, broken: weft.Handle[Any], folder: Path) -> None:
         await asyncio.sleep(0.002)
     (folder / "mended").touch()
     if status == "failed" or await broken.status() == "failed":
-        letters = [found.token async for found in all_dead_letters(app.door, "broken")]
-        await app.door.reopen(RunId("broken"), c.RequeueLetter(letters[0]))
+        letters = [found.token async for found in all_dead_letters(app.service, "broken")]
+        await app.service.reopen(RunId("broken"), c.RequeueLetter(letters[0]))
 
 
 def run(folder: Path) -> None:

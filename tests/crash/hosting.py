@@ -9,8 +9,8 @@ from pathlib import Path
 
 import weft
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine, World
+from weft.runtime.host import Engine, World
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
@@ -35,7 +35,7 @@ async def hosting(app: weft.App, settings: Settings = QUICK) -> AsyncIterator[we
     executor = PoolExecutor()
     world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=executor, settings=settings)
     engine = Engine(world, app.catalogue())
-    app.bind(Door(store, world.clock, world.ids, engine))
+    app.bind(RunService(store, world.clock, world.ids, engine))
     try:
         await engine.start()
         yield app

@@ -50,13 +50,13 @@ CONSTRUCTED = {
 
 INTERNAL = {
     "App": "notices bind blob_content catalogue host_only launch",
-    "Client": "door",
+    "Client": "service",
     "FaultyStore": "offset_ms inner log directory hosts blobs tasks definitions streams access memos open close url",
     "Goal": "style group version timeout_ms result plan_for given goals",
     "Graph": "style group version timeout_ms result plan_for given gives load loaded register refuse_unknown",
     "GraphNode": "graph",
     "Group": (
-        "achievement add_step add_workflow adopt_step blobs callable_names door find_program find_step goals graphs "
+        "achievement add_step add_workflow adopt_step blobs callable_names service find_program find_step goals graphs "
         "invocation known learn_steps make_plan planned planned_step planner queue_names redefine root "
         "run_and_wait runnable_names runnable_named step_names step_policy step_takes step_undo workflow_named "
         "workflow_versions"

@@ -11,8 +11,8 @@ PROGRAM = """
 import asyncio, logging, os, sys, time
 import weft
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine, World
+from weft.runtime.service import RunService
+from weft.runtime.host import Engine, World
 from weft.runtime.worker.executor import PoolExecutor
 from weft.runtime.settings import Settings
 from weft.stores import open_store
@@ -38,7 +38,7 @@ async def main() -> None:
     settings = Settings(lease_seconds=0.6, scan_seconds=0.05, poll_seconds=0.02, heartbeat_thread=True)
     world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
     engine = Engine(world, app.catalogue())
-    app.bind(Door(store, world.clock, world.ids, engine))
+    app.bind(RunService(store, world.clock, world.ids, engine))
     await engine.start()
     print("ready", flush=True)
     handle = await app.start(flow(), id="run") if sys.argv[2] == "start" else app.get("run")

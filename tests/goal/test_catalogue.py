@@ -1,4 +1,4 @@
-"""The catalogue: what is refused at the door, what agrees, what would be circular, and how it changes."""
+"""The catalogue: what is refused at once, what agrees, what would be circular, and how it changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def step(**fields: Any) -> StepDef:
     return StepDef(**{"id": "s", "way": StepWay("s"), **fields})
 
 
-# --- refused at the door -----------------------------------------------------------------------------------------
+# --- refused at once ----------------------------------------------------------------------------------------------
 
 BAD: list[tuple[str, StepDef, str, str]] = [
     ("no id", step(id=""), "goal.bad_id", "id"),

@@ -384,7 +384,7 @@ def webhook(world: World, run: SimRun[Any], body: bytes, *, uid: str = "", key: 
     token = HOOKS.token(Receipt(run.id, uid or own, task, "render", 1))
     signature = sign_body(key or HOOKS.key(token), body, now_s=world.now_ms // 1000 - age_s)
     arrived = Arrived(token=token, body=body, signature=signature)
-    return world.perform(lambda: take_webhook(world.app.door, HOOKS, arrived))
+    return world.perform(lambda: take_webhook(world.app.service, HOOKS, arrived))
 
 
 def test_a_webhook_completes_the_work_that_it_is_for() -> None:

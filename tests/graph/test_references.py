@@ -26,7 +26,7 @@ def app_at(folder: Path) -> weft.App:
 def put(app: weft.App, content: bytes) -> str:
     async def keep() -> str:
         async with app:
-            return f"cas://sha256:{await app.door.store.blobs.put(content)}"
+            return f"cas://sha256:{await app.service.store.blobs.put(content)}"
 
     return asyncio.run(keep())
 

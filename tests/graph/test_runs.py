@@ -52,13 +52,13 @@ def chain(app: weft.App, **second: Any) -> weft.Graph:
 
 def letters(world: World) -> list[tuple[str, str, DeadLetter]]:
     async def look() -> list[tuple[str, str, DeadLetter]]:
-        return [(found.row.id, found.token, found.letter) async for found in all_dead_letters(world.app.door)]
+        return [(found.row.id, found.token, found.letter) async for found in all_dead_letters(world.app.service)]
 
     return world.perform(look)
 
 
 def reopen(world: World, run: str, make: Callable[[str], Any], token: str) -> None:
-    world.perform(lambda: world.app.door.reopen(RunId(run), make(token)))
+    world.perform(lambda: world.app.service.reopen(RunId(run), make(token)))
     world.settle()
 
 
@@ -524,7 +524,7 @@ def test_a_run_goes_on_with_the_version_it_began_with(tmp_path: Path) -> None:
 
     async def finish(app: weft.App, id: str) -> Any:
         async with app:
-            await app.door.tell(RunId(id), c.DecideAsk("ask", approved=True))
+            await app.service.tell(RunId(id), c.DecideAsk("ask", approved=True))
             return await app.get(id).result(timeout=120)
 
     asyncio.run(start(app_with(1), "g-1"))

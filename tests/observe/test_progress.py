@@ -33,8 +33,8 @@ def watched(app: weft.App, gate: Gate, call: Any, given: dict[str, Any] | None =
         await calm()
         told = []
         for _ in range(2):
-            row = await app.door.row(RunId("r"))
-            told.append(progress_of(await app.door.machine(row)))
+            row = await app.service.row(RunId("r"))
+            told.append(progress_of(await app.service.machine(row)))
             gate.opened.set()
             await run.result()
         return told

@@ -14,7 +14,7 @@ from weft.core.ids import RunId
 from weft.observe.dead_letters import all_dead_letters
 from weft.observe.explain import explain
 from weft.observe.questions import all_open, open_in
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.testing.faults import StoreCall, WiredStore
 
 STEPS = 600
@@ -70,7 +70,7 @@ class Counted:
         self.events = 0
         self.log_length = 0
         store: Any = WiredStore(desk.store.share(), self._carry)
-        self.door = Door(store, desk.clock, desk.ids, desk.engine if beside_the_engine else None)
+        self.service = RunService(store, desk.clock, desk.ids, desk.engine if beside_the_engine else None)
 
     async def _carry(self, call: StoreCall) -> Any:
         found = call.apply()
@@ -103,9 +103,9 @@ def test_a_question_of_a_run_in_memory_is_shown_without_reading_its_log() -> Non
     async def scene() -> Counted:
         await started(app)
         counted = Counted(desk, beside_the_engine=True)
-        (item,) = [found async for found in all_open(counted.door)]
+        (item,) = [found async for found in all_open(counted.service)]
         assert (item.id, item.question.title) == ("run:ship", "Ship?")
-        await explain(counted.door, item.row)
+        await explain(counted.service, item.row)
         return counted
 
     assert desk.play(scene).reads_of_the_log() == 0
@@ -118,9 +118,9 @@ def test_a_question_of_a_run_elsewhere_is_read_from_its_snapshot() -> None:
     async def scene() -> Counted:
         await started(app)
         counted = Counted(desk, beside_the_engine=False)
-        row = await counted.door.row(RunId("run"))
+        row = await counted.service.row(RunId("run"))
         assert row.seq > 2 * STEPS
-        (item,) = await open_in(counted.door, row)
+        (item,) = await open_in(counted.service, row)
         assert item.place == "ship"
         return counted
 
@@ -134,7 +134,7 @@ def test_explaining_a_run_elsewhere_reads_it_once() -> None:
     async def scene() -> Counted:
         await started(app)
         counted = Counted(desk, beside_the_engine=False)
-        told = await explain(counted.door, await counted.door.row(RunId("run")))
+        told = await explain(counted.service, await counted.service.row(RunId("run")))
         assert [item.kind for item in told.waiting] == ["ask"]
         return counted
 
@@ -149,7 +149,7 @@ def test_dead_letters_of_a_run_that_is_over_are_read_from_its_snapshot() -> None
         with pytest.raises(weft.RunFailed):
             await (await started(app)).result()
         counted = Counted(desk, beside_the_engine=True)
-        (found,) = [letter async for letter in all_dead_letters(counted.door)]
+        (found,) = [letter async for letter in all_dead_letters(counted.service)]
         assert found.letter.node == "sink", found.letter.failure.message
         assert found.row.seq > 3 * STEPS
         return counted

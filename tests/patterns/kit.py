@@ -51,7 +51,7 @@ class Bench:
         """Made when it is first needed: everything is registered by then."""
         if self._world is None:
             self._world = World(self.app)
-            self._world.perform(lambda: self.app.door.store.blobs.put(CONFIG))
+            self._world.perform(lambda: self.app.service.store.blobs.put(CONFIG))
             self.speak(self._world)
         return self._world
 

@@ -55,7 +55,7 @@ def answer(
     ask: Any = "ship",
 ) -> Any:
     """The answer of somebody whom the server knows, or (no groups) of somebody who says a name."""
-    return app.door.tell(RunId("run"), c.DecideAsk(ask, approved, by, "", Raw(b"null"), groups, digest))
+    return app.service.tell(RunId("run"), c.DecideAsk(ask, approved, by, "", Raw(b"null"), groups, digest))
 
 
 async def started(app: weft.App, **attributes: Any) -> weft.Handle[Any]:
@@ -302,7 +302,7 @@ def test_an_answer_for_something_else_is_refused(make: Any) -> None:
 
     async def scene() -> Any:
         run = await started(app)
-        (item,) = [item async for item in all_open(app.door)]
+        (item,) = [item async for item in all_open(app.service)]
         with pytest.raises(weft.NotAllowed, match="something else") as refused:
             await answer(app, "ann", [], digest="0" * 32)
         assert refused.value.code == "ask.other_subject"
@@ -322,7 +322,7 @@ def test_the_digest_tells_subjects_apart() -> None:
 
         async def scene(app: weft.App = app) -> str:
             await started(app)
-            (item,) = [item async for item in all_open(app.door)]
+            (item,) = [item async for item in all_open(app.service)]
             return digest_of(item.question)
 
         digests.add(Desk(app).play(scene, crash=True))
@@ -342,10 +342,10 @@ def test_each_round_of_a_loop_asks_anew() -> None:
 
     async def scene() -> Any:
         run = await started(app)
-        (first,) = [item async for item in all_open(app.door)]
+        (first,) = [item async for item in all_open(app.service)]
         await answer(app, "ann", [], approved=False, digest=first.digest, ask=first.place)
         await calm()
-        (second,) = [item async for item in all_open(app.door)]
+        (second,) = [item async for item in all_open(app.service)]
         assert second.place != first.place
         with pytest.raises(weft.AlreadyDecided):
             await answer(app, "ann", [], digest=first.digest, ask=first.place)
@@ -366,10 +366,10 @@ def test_a_run_is_found_by_its_open_questions_and_only_while_it_has_some(make: A
 
     async def scene() -> tuple[int, int]:
         run = await started(app)
-        asking = await app.door.search(RunQuery(where={ASKING: True}))
+        asking = await app.service.search(RunQuery(where={ASKING: True}))
         await run.decide("ship", approved=True)
         await run.result()
-        after = await app.door.search(RunQuery(where={ASKING: True}))
+        after = await app.service.search(RunQuery(where={ASKING: True}))
         return len(asking.rows), len(after.rows)
 
     assert Desk(app).play(scene) == (1, 0)
@@ -380,11 +380,11 @@ def test_what_people_were_told_is_remembered(make: Any) -> None:
     app = make(remind="10m")
 
     async def notices() -> list[tuple[str, str]]:
-        return [(item.notice, item.question.told) async for item in all_open(app.door)]
+        return [(item.notice, item.question.told) async for item in all_open(app.service)]
 
     async def tell(notice: str) -> None:
-        (item,) = [item async for item in all_open(app.door)]
-        await app.door.tell(RunId("run"), c.NoteTold(item.number, notice))
+        (item,) = [item async for item in all_open(app.service)]
+        await app.service.tell(RunId("run"), c.NoteTold(item.number, notice))
 
     async def scene() -> None:
         await started(app)

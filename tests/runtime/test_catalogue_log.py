@@ -169,8 +169,8 @@ async def registered(url: str, document: dict[str, Any]) -> None:
 
 async def looked(app: weft.App) -> None:
     """One round of a host's duties."""
-    assert app.door.engine is not None
-    await app.door.engine.duties.run_round({STORE})
+    assert app.service.engine is not None
+    await app.service.engine.duties.run_round({STORE})
 
 
 def test_a_host_plans_with_the_steps_of_its_store(tmp_path: Any) -> None:

@@ -18,8 +18,8 @@ from weft.core import events as e
 from weft.core.ids import RunId
 from weft.observe.dead_letters import all_dead_letters
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
 from weft.runtime.programs import new_machine
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.stores import open_store
 from weft.testing import World, crash_everywhere
@@ -297,8 +297,8 @@ def test_tools_read_a_graph_run_without_its_app(tmp_path: Path, capsys: pytest.C
     async def look() -> list[str]:
         store = open_store(url)
         await store.open()
-        door = Door(store, SystemClock(), TimeIds())
-        state = await door.state(await door.row(RunId("run")))
+        service = RunService(store, SystemClock(), TimeIds())
+        state = await service.state(await service.row(RunId("run")))
         await store.close()
         return [token.node for token in state.tokens.values()]  # type: ignore[attr-defined]
 
@@ -321,9 +321,9 @@ def test_the_result_of_a_run_can_be_had_after_its_letter_was_discarded() -> None
         handle = await app.start(graph, {}, id="run")
         with pytest.raises(weft.RunFailed):
             await handle.result()
-        (letter,) = [found async for found in all_dead_letters(app.door)]
+        (letter,) = [found async for found in all_dead_letters(app.service)]
         token = letter.token
-        await app.door.reopen(RunId("run"), c.DiscardLetter(token))
+        await app.service.reopen(RunId("run"), c.DiscardLetter(token))
         with pytest.raises(weft.RunFailed) as failed:
             await handle.result()
         return failed.value.failure.type

@@ -58,7 +58,7 @@ def test_what_a_workflow_calls_now_is_the_servers_time(url: str) -> None:
 
     async def scene() -> float:
         async with hosting(app):
-            store = app.door.store
+            store = app.service.store
             assert isinstance(store, PostgresStore)
             assert abs(store.offset_ms) < 1_000
             # As if this machine's clock were an hour slow; no beat of a host is quick enough to find out.

@@ -13,8 +13,8 @@ import weft
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.store import NEVER, Append, NewRun, Outcome, Store, StoredEvent
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine, World
+from weft.runtime.host import Engine, World
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
@@ -55,7 +55,7 @@ async def hosted(
     await store.open()
     world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
     engine = Engine(world, app.catalogue())
-    app.bind(Door(store, world.clock, world.ids, engine))
+    app.bind(RunService(store, world.clock, world.ids, engine))
     await engine.start()
     try:
         yield engine

@@ -15,8 +15,8 @@ from weft.authoring.handles import Handle
 from weft.core import commands as c
 from weft.core.ids import RunId
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
 from weft.runtime.patience import AGAIN_SECONDS, START_SECONDS, Patience
+from weft.runtime.service import RunService
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 
@@ -133,9 +133,9 @@ def test_a_command_through_a_store_that_is_silent_is_given_up_and_its_key_makes_
     async def scene() -> list[object]:
         store = MemoryStore()
         await store.open()
-        door = Door(store, SystemClock(), TimeIds())
-        await door.start(c.StartRun(run_id="run", workflow="flow", input=msgspec.Raw(b"{}")), chosen=True)
-        handle = Handle(door, RunId("run"), Codec.of(Any))
+        service = RunService(store, SystemClock(), TimeIds())
+        await service.start(c.StartRun(run_id="run", workflow="flow", input=msgspec.Raw(b"{}")), chosen=True)
+        handle = Handle(service, RunId("run"), Codec.of(Any))
         with monkeypatch.context() as silent:
             for name in ("send", "claim"):
                 silent.setattr(store.log, name, lambda *_, **__: asyncio.sleep(1_000))
@@ -146,7 +146,7 @@ def test_a_command_through_a_store_that_is_silent_is_given_up_and_its_key_makes_
         if command == "send":
             await told(handle)
             await told(handle)
-        return [mail.key for mail in await store.log.inbox((await door.row(RunId("run"))).uid)]
+        return [mail.key for mail in await store.log.inbox((await service.row(RunId("run"))).uid)]
 
     async def told(handle: Handle[Any]) -> None:
         match command:

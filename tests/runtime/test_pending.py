@@ -52,7 +52,7 @@ def url(tmp_path: Path) -> str:
 
 
 async def seen(client: Client, id: str) -> Any:
-    return await client.door.row(id)  # type: ignore[arg-type]
+    return await client.service.row(id)  # type: ignore[arg-type]
 
 
 @plain
@@ -101,10 +101,10 @@ async def test_a_name_that_no_host_offers_stays_pending_and_explain_says_so(url:
         await client.start("nobody", {}, id="one")
         async with build(url) as app:
             assert await (await app.start("flow", {"n": 1})).result() == 2
-            await app.door.engine.claims.scan()  # type: ignore[union-attr]
+            await app.service.engine.claims.scan()  # type: ignore[union-attr]
         row = await seen(client, "one")
         assert row.status == "pending"
-        told = await explain(client.door, row)
+        told = await explain(client.service, row)
         assert told.status == "pending"
         assert 'none that is running offers "nobody"' in told.summary
         assert "weft cancel one" in told.hint
@@ -155,7 +155,7 @@ async def test_a_version_that_is_named_is_waited_for(url: str) -> None:
         run = await client.start("flow", {"n": 4}, id="new", version="3")
         async with build(url) as app:
             assert await run.result(timeout=20) == 8
-            await app.door.engine.claims.scan()  # type: ignore[union-attr]
+            await app.service.engine.claims.scan()  # type: ignore[union-attr]
         row = await seen(client, "old")
         assert (row.status, row.version) == ("pending", "2")
 
@@ -199,7 +199,7 @@ async def test_the_parent_of_a_pending_child_hears_that_it_was_cancelled(url: st
         run = await app.start(parent(), id="one")
         async with Client(url) as client:
             async with asyncio.timeout(20):
-                while (row := await client.door.store.directory.find("one.child")) is None:  # type: ignore[arg-type]
+                while (row := await client.service.store.directory.find("one.child")) is None:  # type: ignore[arg-type]
                     await asyncio.sleep(0.01)
             assert row.status == "pending"
             await client.get("one.child").cancel()

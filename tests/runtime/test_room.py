@@ -11,8 +11,8 @@ import pytest
 import weft
 from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine, World
+from weft.runtime.host import Engine, World
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.turns import TAKEN_UP_AT_ONCE
 from weft.runtime.worker.executor import PoolExecutor
@@ -33,16 +33,16 @@ def crowd() -> tuple[weft.App, Counter[str]]:
     return app, begun
 
 
-async def hosted(app: weft.App) -> tuple[Engine, Door]:
+async def hosted(app: weft.App) -> tuple[Engine, RunService]:
     store = open_store("memory://")
     await store.open()
     settings = Settings(resident_max=RESIDENT_MAX, poll_seconds=0.005)
     world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
     engine = Engine(world, app.catalogue())
-    door = Door(store, world.clock, world.ids, engine)
-    app.bind(door)
+    service = RunService(store, world.clock, world.ids, engine)
+    app.bind(service)
     await engine.start()
-    return engine, door
+    return engine, service
 
 
 async def until(condition: object) -> None:

@@ -50,7 +50,7 @@ def test_a_host_asks_the_servers_of_steps_and_notes_only_what_changes(tmp_path: 
                 "script": {"script": {"lua": "return {m = 1}"}, "gives": ["m"]},
             }})  # fmt: skip
             async with app:
-                engine = app.door.engine
+                engine = app.service.engine
                 assert engine is not None
                 await engine.steps.look(app.planned()[:1])
                 await engine.steps.look(app.planned()[:1])
@@ -80,7 +80,7 @@ def test_a_round_belongs_to_the_duties_of_a_host(tmp_path: Any) -> None:
         app = weft.App(f"sqlite:///{tmp_path}/weft.db")
         app.steps({"steps": {"script": {"script": {"lua": "return 1"}, "gives": ["result"]}}})
         async with app:
-            engine = app.door.engine
+            engine = app.service.engine
             assert engine is not None
             await engine.duties.run_round({STORE})
             await asyncio.gather(*engine.background._tasks)
@@ -93,7 +93,7 @@ def test_a_script_is_healthy_as_soon_as_it_is_registered(tmp_path: Any) -> None:
     async def scenario() -> None:
         app = weft.App(f"sqlite:///{tmp_path}/weft.db")
         async with app:
-            engine = app.door.engine
+            engine = app.service.engine
             assert engine is not None
             document = {"steps": {"s": {"script": {"lua": "return 1"}}, "h": {"http": "https://a.example"}}}
             await engine.steps.stored.register(load_steps(document, GOAL_LANGUAGES))
@@ -130,7 +130,7 @@ def test_what_runs_others_is_as_healthy_as_they_are(tmp_path: Any, monkeypatch: 
             }})  # fmt: skip
             app.graph({"name": "drawing", "nodes": {"a": {"step": "other", "next": "b"}, "b": {"goal": ["outer"]}}})
             async with app:
-                engine = app.door.engine
+                engine = app.service.engine
                 assert engine is not None
                 for well in (True, False):
                     state["status"] = 200 if well else 503

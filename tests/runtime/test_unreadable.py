@@ -65,8 +65,8 @@ def place(tmp_path: Path) -> Path:
 async def marked(app: weft.App, run: str) -> None:
     """Wait until the host has found that a run cannot be read."""
     async with asyncio.timeout(60):
-        while (await app.door.row(run)).fault is None:  # type: ignore[arg-type]
-            app.door.engine.wakeups.wake("runs")  # type: ignore[union-attr]
+        while (await app.service.row(run)).fault is None:  # type: ignore[arg-type]
+            app.service.engine.wakeups.wake("runs")  # type: ignore[union-attr]
             await asyncio.sleep(0.01)
 
 

@@ -11,10 +11,10 @@ from weft.server.access.keys import Wish, new_key
 
 def add_key(server: Server, name: str, *scopes: str, now: int | None = None, **wish: Any) -> str:
     """Make a key in the store of a server that runs; the key."""
-    door = server.app.door
-    moment = Millis(door.clock.now_ms() if now is None else now)
+    service = server.app.service
+    moment = Millis(service.clock.now_ms() if now is None else now)
     text, kept = new_key(Wish(name=name, scopes=scopes, **wish), moment)
-    server.inside(door.store.access.add(kept))
+    server.inside(service.store.access.add(kept))
     # What the gate believes for a second is not what a test waits for.
     server.api.services.gate._looked = -10.0  # type: ignore[attr-defined]
     return text

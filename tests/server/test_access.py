@@ -114,7 +114,7 @@ def test_what_needs_nothing_needs_no_key(server: Server) -> None:
 def test_a_revoked_key_opens_nothing_and_the_server_stays_closed(server: Server) -> None:
     ann = caller(server, "ann", "read")
     assert ann.get(f"{API}/runs").status == 200
-    access = server.app.door.store.access
+    access = server.app.service.store.access
     (key,) = server.inside(access.keys())
 
     server.inside(access.revoke(key.id, now=Millis(5)))
@@ -125,7 +125,7 @@ def test_a_revoked_key_opens_nothing_and_the_server_stays_closed(server: Server)
 
 
 def test_an_expired_key_opens_nothing(server: Server) -> None:
-    now = server.app.door.clock.now_ms()
+    now = server.app.service.clock.now_ms()
     assert refused(caller(server, "ann", "read", expires_at=Millis(now - 1)).get(f"{API}/runs"))
     assert not refused(caller(server, "bob", "read", expires_at=Millis(now + 60_000)).get(f"{API}/runs"))
 
@@ -258,7 +258,7 @@ def guarded(provider: Provider, seconds: list[float]) -> Iterator[Server]:
     """A server that takes tokens of the provider."""
     app = shop()
     tokens = Tokens(provider.settings, monotonic=lambda: seconds[0])
-    gate = AccessGate(lambda: (app.door.store.access, app.door.clock), tokens=tokens)
+    gate = AccessGate(lambda: (app.service.store.access, app.service.clock), tokens=tokens)
     with serving(app, gate=gate) as running:
         yield running
 
@@ -375,7 +375,7 @@ def test_where_tenants_are_named_by_a_claim_a_token_without_one_is_refused(
     settings = JwtSettings(issuer=ISSUER, audience=AUDIENCE, jwks=provider.settings.jwks, tenant="org")
     app = shop()
     tokens = Tokens(settings, monotonic=time.monotonic)
-    with serving(app, gate=AccessGate(lambda: (app.door.store.access, app.door.clock), tokens=tokens)) as server:
+    with serving(app, gate=AccessGate(lambda: (app.service.store.access, app.service.clock), tokens=tokens)) as server:
         assert refused(Caller(server, provider.token(**claims)).get(f"{API}/runs"))
         assert not refused(Caller(server, provider.token(org="acme")).get(f"{API}/runs"))
 

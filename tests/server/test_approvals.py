@@ -262,12 +262,12 @@ def test_every_bit_of_a_link_is_signed() -> None:
 
 def test_an_expired_link_is_refused(server: Server, root: Caller) -> None:
     question = asked(root, "pay", "expired", order_id="o", of=["ann"])
-    door = server.app.door
+    service = server.app.service
     (item,) = [one for one in approvals(root) if one["run"] == "expired"]
-    row = server.inside(door.row(RunId("expired")))
-    links = server.inside(Links.of(door.store.access))
-    late = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], door.clock.now_ms() // 1000))
-    good = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], door.clock.now_ms() // 1000 + 60))
+    row = server.inside(service.row(RunId("expired")))
+    links = server.inside(Links.of(service.store.access))
+    late = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], service.clock.now_ms() // 1000))
+    good = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], service.clock.now_ms() // 1000 + 60))
 
     assert server.get(f"/decide/{late}").status == 410
     assert submit(server, f"/decide/{late}").status == 410
@@ -277,11 +277,11 @@ def test_an_expired_link_is_refused(server: Server, root: Caller) -> None:
 
 def test_a_link_for_another_subject_or_another_question_is_over(server: Server, root: Caller) -> None:
     asked(root, "pay", "changed", order_id="o", of=["ann"])
-    door = server.app.door
+    service = server.app.service
     (item,) = [one for one in approvals(root) if one["run"] == "changed"]
-    row = server.inside(door.row(RunId("changed")))
-    links = server.inside(Links.of(door.store.access))
-    until = door.clock.now_ms() // 1000 + 60
+    row = server.inside(service.row(RunId("changed")))
+    links = server.inside(Links.of(service.store.access))
+    until = service.clock.now_ms() // 1000 + 60
     for claim in (
         Claim(row.uid, 2, "0" * 32, True, "ann", [], until),
         Claim(row.uid, 3, item["digest"], True, "ann", [], until),
@@ -395,7 +395,7 @@ def telling(server: Server, receiver: Receiver) -> None:
 
     async def begin() -> None:
         services = server.api.services
-        services.notifier = Notifier(lambda: services.door, receiver.telling)
+        services.notifier = Notifier(lambda: services.runs, receiver.telling)
         services.notifier.attach(services.engine())
 
     server.inside(begin())

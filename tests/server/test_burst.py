@@ -74,7 +74,7 @@ def test_of_many_starts_at_once_most_are_only_written_down_and_all_begin_when_it
                 for _ in range(STARTS_MAX + 1):
                     busy.enter_context(api.services.admission)
                 await asyncio.gather(*(post(api, order(n)) for n in range(STARTS_MAX, CLIENTS)))
-                rows = [await app.door.row(RunId(f"g{n}")) for n in range(CLIENTS)]
+                rows = [await app.service.row(RunId(f"g{n}")) for n in range(CLIENTS)]
             results = [await app.get(f"g{n}").result(timeout=120) for n in range(CLIENTS)]
 
             assert sum(row.owner is None and row.wake_at is not None for row in rows) == CLIENTS - STARTS_MAX
@@ -89,13 +89,13 @@ def test_few_starts_at_once_begin_at_once_and_a_delay_is_kept() -> None:
         async with app:
             api = Api(Served(app))
             await asyncio.gather(*(post(api, order(n)) for n in range(STARTS_MAX)))
-            rows = [await app.door.row(RunId(f"g{n}")) for n in range(STARTS_MAX)]
+            rows = [await app.service.row(RunId(f"g{n}")) for n in range(STARTS_MAX)]
             assert all(row.wake_at is None for row in rows)
 
             later = range(STARTS_MAX, STARTS_MAX + CLIENTS)
             await asyncio.gather(*(post(api, order(n, delay=3_600)) for n in later))
             await asyncio.sleep(0.1)
-            rows = [await app.door.row(RunId(f"g{n}")) for n in later]
+            rows = [await app.service.row(RunId(f"g{n}")) for n in later]
             assert all(row.wake_at is not None and row.wake_at - row.created_at == 3_600_000 for row in rows)
             assert all(row.seq == 0 for row in rows)
 

@@ -1,4 +1,4 @@
-"""Text that no store, log or lookup should see: NUL characters and ids without end, refused at the door."""
+"""Text that no store, log or lookup should see: NUL characters and ids without end, refused at once."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_long_paths_and_ids_are_refused_before_anything_is_looked_up(server: Ser
 
 
 def test_an_id_of_colons_costs_a_bounded_number_of_lookups(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    directory = server.app.door.store.directory
+    directory = server.app.service.store.directory
     real, asked = directory.find, []
 
     async def find(id: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Limits at the door: too large, too deep, too many, too old a backlog. Typed refusals, and nothing written."""
+"""Limits of requests: too large, too deep, too many, too old a backlog. Typed refusals, and nothing written."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_requests_at_once_are_limited() -> None:
         inside = threading.Event()
 
         async def block() -> None:
-            real = server.app.door.store.directory.counts
+            real = server.app.service.store.directory.counts
 
             async def counts() -> Any:
                 inside.set()
@@ -224,7 +224,7 @@ def test_requests_at_once_are_limited() -> None:
                     await asyncio.sleep(0.01)
                 return await real()
 
-            server.app.door.store.directory.counts = counts  # type: ignore[method-assign]
+            server.app.service.store.directory.counts = counts  # type: ignore[method-assign]
 
         server.inside(block())
         waiting = threading.Thread(target=lambda: server.get("/"))
@@ -253,7 +253,7 @@ def test_new_runs_are_turned_away_while_the_backlog_is_old() -> None:
         await hold()
 
     with serving(app, limits=RequestLimits(backlog_seconds=0.05)) as server:
-        engine = app.door.engine
+        engine = app.service.engine
         assert engine is not None
         engine.worker._free = 1
         server.start("holding", "first")

@@ -351,13 +351,13 @@ def test_what_code_emits_as_its_last_act_reaches_who_listens() -> None:
         await ctx.emit("out", "last")
 
     with serving(app) as server:
-        real = app.door.store.streams.write
+        real = app.service.store.streams.write
 
         async def slowly(chunks: Any) -> None:
             await asyncio.sleep(0.2)  # the store takes its time, so that the run is over before
             await real(chunks)
 
-        app.door.store.streams.write = slowly  # type: ignore[method-assign]
+        app.service.store.streams.write = slowly  # type: ignore[method-assign]
         run = server.start("last_words", "last-1")
 
         async def main() -> list[Heard]:

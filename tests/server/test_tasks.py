@@ -69,7 +69,7 @@ def test_no_work_is_an_answer(server: Server) -> None:
 
 async def hosts_listed(server: Server) -> int:
     """How many hosts the store knows: the server's own, and claims that are open."""
-    return len(server.app.door.store.content.hosts)  # type: ignore[attr-defined]
+    return len(server.app.service.store.content.hosts)  # type: ignore[attr-defined]
 
 
 def test_other_queues_and_steps_are_left_alone(server: Server) -> None:
@@ -233,7 +233,7 @@ def test_a_task_that_was_never_claimed_is_refused(server: Server, id: str, what:
 
 def test_the_hosts_of_a_run_cannot_be_named_as_claims(server: Server) -> None:
     """Only what was claimed over HTTP can be answered over HTTP."""
-    engine = server.app.door.engine
+    engine = server.app.service.engine
     assert engine is not None
     answer = server.post(f"{API}/tasks/{Ticket(engine.host, 'u', 1, 1, 1)}/complete", {"output": 1})
 

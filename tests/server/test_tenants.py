@@ -26,7 +26,7 @@ from weft.ports import store as store_ports
 from weft.ports import streams as stream_ports
 from weft.ports.store import Page, RunQuery, RunRow, Store
 from weft.runtime.run.actor import DEAD_LETTERS
-from weft.runtime.tenancy import TenantDoor, check_tenant
+from weft.runtime.tenancy import TenantService, check_tenant
 from weft.server.identity import AccessScope
 from weft.server.router import ApiRoute
 from weft.server.table import ROUTES
@@ -159,7 +159,7 @@ def test_what_belongs_to_another_tenant_is_not_there(
 
 def logs(server: Server) -> dict[str, int]:
     """How long the log of every run is."""
-    return {run.id: run.seq for run in server.app.door.store.content.runs.values()}  # type: ignore[attr-defined]
+    return {run.id: run.seq for run in server.app.service.store.content.runs.values()}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ def test_the_ports_of_a_store_are_found() -> None:
 @pytest.mark.parametrize(("port", "method"), [(port, each) for port, methods in ports().items() for each in methods])
 def test_no_method_of_a_port_tells_a_tenant_of_another(server: Server, port: str, method: str) -> None:
     """Made from the protocols: a method that a tenant's store has must be listed, and is tried."""
-    store = TenantDoor(server.app.door, "a").store
+    store = TenantService(server.app.service, "a").store
     rule = PORT_RULES.get(port, {}).get(method, ABSENT)
     found = getattr(getattr(store, port, None), method, None)
     if rule == ABSENT:
@@ -432,7 +432,7 @@ def test_no_method_of_a_port_tells_a_tenant_of_another(server: Server, port: str
             server.inside(found())
     elif rule == FOREIGN_EMPTY:
         for run in ("@b/only-b", "@b/same", "@b/dead-b"):
-            row = server.inside(server.app.door.row(RunId(run)))
+            row = server.inside(server.app.service.row(RunId(run)))
             for arguments, options in foreign(port, method, row):
                 assert not nonempty(server.inside(found(*arguments, **options))), (run, arguments)
 
@@ -464,7 +464,7 @@ def nonempty(answered: Any) -> bool:
 
 def test_a_tenants_store_reads_its_own(server: Server) -> None:
     """What is empty above is so because it is another's, and not because nothing is ever found."""
-    operator, own = server.app.door, TenantDoor(server.app.door, "a")
+    operator, own = server.app.service, TenantService(server.app.service, "a")
     row = server.inside(operator.row(RunId("@a/same")))
 
     assert server.inside(own.store.log.events(row.uid, after=Seq(0), limit=10))

@@ -26,9 +26,9 @@ from weft.core.ids import RunId, RunUid
 from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
 from weft.observe.dead_letters import all_dead_letters
 from weft.ports.boundary import ProcessDied, set_hook
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine
+from weft.runtime.host import Engine
 from weft.runtime.requests import send_request
+from weft.runtime.service import RunService
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
@@ -65,7 +65,7 @@ class Cluster:
         """How far the time of any host ever was ahead."""
         self.hosts = [Host(self, index) for index in range(self.swarm.hosts)]
         self.new_client()
-        self.client_door = Door(
+        self.client_door = RunService(
             FullStore(self.share(), self.loop, self.swarm),
             SimClock(self.loop),
             self.ids,
@@ -247,10 +247,10 @@ class Cluster:
             start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=plan)
         burst = random.Random(f"burst-{self.seed}-{index}").random() < BURSTS
         begin = self._burst if burst else self._start
-        if not await self.give("start", run_id, lambda door: begin(door, start)):
+        if not await self.give("start", run_id, lambda service: begin(service, start)):
             return
         if plans[0] < 0.3:
-            self.user(self._again("start", run_id, lambda door: self._start(door, start)))
+            self.user(self._again("start", run_id, lambda service: self._start(service, start)))
         for number in range(r.randint(0, 4) if kind.messages else 0):
             self.user(self._message(run_id, r.choice(kind.messages), f"{run_id}/{number}"))
         for number in range(r.randint(1, 4) if kind.requests else 0):
@@ -268,14 +268,14 @@ class Cluster:
         if plans[5] < 0.7 and kind.letters:
             self.user(self._mend_goal(run_id) if self.cast.name == "goals" else self._mend(run_id))
 
-    async def _start(self, door: Door, start: c.StartRun) -> None:
-        await door.start(start, chosen=True)
+    async def _start(self, service: RunService, start: c.StartRun) -> None:
+        await service.start(start, chosen=True)
 
-    async def _burst(self, door: Door, start: c.StartRun) -> None:
-        started = await door.start(start, chosen=True, delay_ms=PUT_OFF_MS)
-        if started.created and door.engine is not None:
+    async def _burst(self, service: RunService, start: c.StartRun) -> None:
+        started = await service.start(start, chosen=True, delay_ms=PUT_OFF_MS)
+        if started.created and service.engine is not None:
             self.ledger.reached["begun before its time"] += 1
-            door.engine.background.spawn(self._take_new(door.engine, started.uid), may_fail=True)
+            service.engine.background.spawn(self._take_new(service.engine, started.uid), may_fail=True)
 
     async def _take_new(self, engine: Engine, uid: RunUid) -> None:
         await asyncio.sleep(random.Random(f"calm-{uid}").uniform(0, 6))
@@ -285,14 +285,14 @@ class Cluster:
         self.named[token] = name
         await asyncio.sleep(self.random.uniform(0, 6))
         body = {"token": token}
-        await self.give("message", token, lambda door: self.handle(door, run_id).send(name, body, key=token))
+        await self.give("message", token, lambda runs: self.handle(runs, run_id).send(name, body, key=token))
         if self.random.random() < 0.4:
-            await self._again("message", token, lambda door: self.handle(door, run_id).send(name, body, key=token))
+            await self._again("message", token, lambda runs: self.handle(runs, run_id).send(name, body, key=token))
         if self.random.random() < 0.1:
             other = {"token": "another"}
             await asyncio.sleep(self.random.uniform(0, 6))
             known = token in self.ledger.acks.get("message", {})
-            taken = await self.give("reuse", token, lambda door: self.handle(door, run_id).send(name, other, key=token))
+            taken = await self.give("reuse", token, lambda runs: self.handle(runs, run_id).send(name, other, key=token))
             if taken and known:
                 self.ledger.breach(f"the key {token} was accepted for two commands")
 
@@ -301,11 +301,11 @@ class Cluster:
         await asyncio.sleep(self.random.uniform(0, 6))
         body = {"token": token}
 
-        async def send(door: Door) -> None:
-            await send_request(door, RunId(run_id), name, msgspec.json.encode(body), key=token)
+        async def send(service: RunService) -> None:
+            await send_request(service, RunId(run_id), name, msgspec.json.encode(body), key=token)
 
-        async def ask(door: Door) -> None:
-            self.answers.append((token, await self.handle(door, run_id).request(name, body, key=token)))
+        async def ask(service: RunService) -> None:
+            self.answers.append((token, await self.handle(service, run_id).request(name, body, key=token)))
 
         if await self.give("request", token, send):
             await self.give("answered", token, ask)
@@ -317,22 +317,22 @@ class Cluster:
         approved = self.random.random() < 0.5
         by = f"user-{run_id}"
         await self.give(
-            "answer", run_id, lambda door: self.handle(door, run_id).decide("ok", approved=approved, by=by, key=by)
+            "answer", run_id, lambda runs: self.handle(runs, run_id).decide("ok", approved=approved, by=by, key=by)
         )
 
     async def _cancel(self, run_id: str) -> None:
         await asyncio.sleep(self.random.uniform(0, 6))
-        await self.give("cancel", run_id, lambda door: self.handle(door, run_id).cancel("enough"))
+        await self.give("cancel", run_id, lambda runs: self.handle(runs, run_id).cancel("enough"))
 
     async def _pause(self, run_id: str) -> None:
         await asyncio.sleep(self.random.uniform(0, 5))
-        await self.give("pause", run_id, lambda door: self.handle(door, run_id).pause())
+        await self.give("pause", run_id, lambda runs: self.handle(runs, run_id).pause())
         await asyncio.sleep(self.random.uniform(0, 8))
-        await self.give("resume", run_id, lambda door: self.handle(door, run_id).resume(), for_sure=True)
+        await self.give("resume", run_id, lambda runs: self.handle(runs, run_id).resume(), for_sure=True)
 
     async def _retry(self, run_id: str) -> None:
         await asyncio.sleep(self.random.uniform(2, 15))
-        await self.give("retry", run_id, lambda door: self.handle(door, run_id).retry())
+        await self.give("retry", run_id, lambda runs: self.handle(runs, run_id).retry())
 
     async def _mend(self, run_id: str) -> None:
         """Look for dead letters of this run, mend what failed, and let it be tried again, or throw the letter away."""
@@ -341,8 +341,8 @@ class Cluster:
             await asyncio.sleep(self.random.uniform(1, 3))
             found: list[str] = []
 
-            async def look(door: Door, found: list[str] = found) -> None:
-                found += [one.token async for one in all_dead_letters(door, run_id) if one.row.id == run_id]
+            async def look(service: RunService, found: list[str] = found) -> None:
+                found += [one.token async for one in all_dead_letters(service, run_id) if one.row.id == run_id]
 
             await self.give("letters", run_id, look)
             if not found:
@@ -354,7 +354,7 @@ class Cluster:
                 self.mended.add(run_id)
                 command = c.RequeueLetter(token)
             what = "requeue" if keep else "discard"
-            if await self.give(what, run_id, lambda door: door.reopen(RunId(run_id), command)):  # noqa: B023 - at once
+            if await self.give(what, run_id, lambda service: service.reopen(RunId(run_id), command)):  # noqa: B023 - at once
                 return
 
     async def _mend_goal(self, run_id: str) -> None:
@@ -363,20 +363,20 @@ class Cluster:
             await asyncio.sleep(self.random.uniform(1, 3))
             found: list[str] = []
 
-            async def look(door: Door, found: list[str] = found) -> None:
-                found.append((await door.row(RunId(run_id))).status)
+            async def look(service: RunService, found: list[str] = found) -> None:
+                found.append((await service.row(RunId(run_id))).status)
 
             await self.give("status", run_id, look)
             if found != ["failed"]:
                 continue
             self.mended.add(run_id)
-            if await self.give("retry", run_id, lambda door: door.retry(RunId(run_id))):
+            if await self.give("retry", run_id, lambda service: service.retry(RunId(run_id))):
                 return
 
     async def _wait(self, run_id: str) -> None:
-        async def result(door: Door) -> None:
+        async def result(service: RunService) -> None:
             try:
-                told: Any = await self.handle(door, run_id).result()
+                told: Any = await self.handle(service, run_id).result()
             except RunFailed as failed:
                 told = failed.failure.type
             except RunCancelled:
@@ -385,7 +385,7 @@ class Cluster:
 
         await self.give("result", run_id, result, patience=HOUR)
 
-    async def _again(self, kind: str, name: str, action: Callable[[Door], Coroutine[Any, Any, Any]]) -> None:
+    async def _again(self, kind: str, name: str, action: Callable[[RunService], Coroutine[Any, Any, Any]]) -> None:
         """The same command once more, perhaps long after.
 
         It must be answered as the first one was, and change nothing.
@@ -396,27 +396,27 @@ class Cluster:
         if acked and not again and (why := self.ledger.refused.get(f"{kind} again", {}).get(name)):
             self.ledger.breach(f"{kind} {name} was acknowledged, and refused when it came again: {why}")
 
-    def handle(self, door: Door, run_id: str) -> Handle[Any]:
-        return Handle(door, run_id, _ANY)  # type: ignore[arg-type]
+    def handle(self, service: RunService, run_id: str) -> Handle[Any]:
+        return Handle(service, run_id, _ANY)  # type: ignore[arg-type]
 
     async def give(
         self,
         kind: str,
         name: str,
-        action: Callable[[Door], Coroutine[Any, Any, Any]],
+        action: Callable[[RunService], Coroutine[Any, Any, Any]],
         *,
         patience: float = PATIENCE,
         for_sure: bool = False,
     ) -> bool:
         """Give a command until somebody answers; False: it was refused, or the user gave up."""
         while True:
-            process, door = self._door()
-            if door is None:
+            process, service = self._service()
+            if service is None:
                 await asyncio.sleep(0.5)
                 continue
             # A program without an engine asks for a result again and again: that is not worth simulating for long.
             outcome = await self._try(
-                process, action(door), patience if door.engine is not None else min(patience, 5.0)
+                process, action(service), patience if service.engine is not None else min(patience, 5.0)
             )
             if outcome is None:
                 self.ledger.ack(kind, name)
@@ -430,14 +430,14 @@ class Cluster:
                 return False
             await asyncio.sleep(self.random.uniform(0, 2))
 
-    def _door(self) -> tuple[Process, Door | None]:
+    def _service(self) -> tuple[Process, RunService | None]:
         ready = [host for host in self.hosts if host.ready and host.process.alive]
         if self.random.random() < 0.3:
             return self.client, self.client_door
         if not ready:
             return self.client, None
         host = self.random.choice(ready)
-        return host.process, host.door
+        return host.process, host.service
 
     async def _try(self, process: Process, action: Coroutine[Any, Any, Any], patience: float) -> BaseException | None:
         """One try: None if it was answered, the error if not; StoreError also if the process died or did not answer."""

@@ -19,9 +19,9 @@ from weft.core.run.env import MissingInputs
 from weft.errors import Critical, StoreError
 from weft.ports.boundary import ProcessDied
 from weft.ports.store import Definition
-from weft.runtime.door import Door
-from weft.runtime.engine import World as Surroundings
+from weft.runtime.host import World as Surroundings
 from weft.runtime.run.actor import Actor
+from weft.runtime.service import RunService
 from weft.runtime.worker.flight import Flight
 from weft.steps.base import Executor, StepBody
 from weft.testing.clock import InlineExecutor, SimClock
@@ -50,7 +50,7 @@ class Host:
         self.process = Process("none")
         self.process.alive = False
         self.engine: WatchedEngine
-        self.door: Door
+        self.service: RunService
         self.ready = False
         self.stopping = False
 
@@ -76,7 +76,7 @@ class Host:
         lacks = cluster.swarm.lacks if self.index else ()
         self.engine = SimEngine(surroundings, PartOfApp(cluster.cast.app, lacks), Book(cluster, self))
         self.engine.ledger = cluster.ledger
-        self.door = Door(store, self.clock, cluster.ids, self.engine)
+        self.service = RunService(store, self.clock, cluster.ids, self.engine)
 
     async def _start(self) -> None:
         try:

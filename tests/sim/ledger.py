@@ -16,7 +16,7 @@ from weft.core import events as e
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.ports.store import Append, Mail, NewRun, Outcome, Release, RunRow, Sent
 from weft.runtime.catalogue import Catalogue
-from weft.runtime.engine import Engine
+from weft.runtime.host import Engine
 from weft.runtime.programs import new_machine
 from weft.runtime.worker.flight import Flight
 from weft.stores.memory.content import Content

@@ -57,7 +57,7 @@ class SmallWorld(Cluster):
         async def run() -> bool:
             host.boot()
             await asyncio.sleep(0.1)
-            app.bind(host.door)
+            app.bind(host.service)
             await self._try(host.process, app.start(call, id="x"), HOUR)
             app.bind(None)
             await asyncio.sleep(within)

@@ -17,7 +17,7 @@ import weft
 from tests.code.desk import Desk
 from weft.authoring.handles import Handle
 from weft.core.ids import RunId
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
@@ -145,7 +145,7 @@ def calls_of_foreign_message() -> tuple[str, ...]:
     async def scene() -> None:
         handle = await app.start("wait", {"name": "Ada"}, id="run")
         await asyncio.sleep(POLL_SECONDS + QUIET_SECONDS)
-        client = Door(store.share(), desk.clock, desk.ids)
+        client = RunService(store.share(), desk.clock, desk.ids)
         store.calls.clear()
         await Handle(client, RunId("run"), Codec.of(str)).send("go", "now")
         await handle.result()

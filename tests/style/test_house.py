@@ -45,8 +45,8 @@ def test_a_member_of_the_host_is_found_however_the_host_is_reached() -> None:
         engine="class Engine:\n    def own(self, other: Engine): other.inner",
         part="class Part:\n    def __init__(self, engine: Engine): self._engine = engine; engine.by_parameter",
         late="class Part:\n    def go(self):\n        engine, x = self._engine, 1\n        engine.by_variable",
-        door="class Door:\n    @property\n    def host(self) -> 'Engine | None': ...",
-        far="def go(door): door.host.by_property; door.other",
+        service="class RunService:\n    @property\n    def host(self) -> 'Engine | None': ...",
+        far="def go(service): service.host.by_property; service.other",
     )
     assert house.host_members(trees) == {"by_parameter", "by_variable", "by_property"}
 

@@ -22,7 +22,7 @@ def test_the_apps_own_store_is_never_touched(tmp_path: Path, monkeypatch: pytest
     World(app).run(order("o-1"))
     assert not list(tmp_path.iterdir())
     with pytest.raises(weft.NotRunning):
-        _ = app.door
+        _ = app.service
 
 
 def test_time_moves_only_when_it_is_told_to() -> None:

@@ -42,10 +42,10 @@ from weft.ports.store import Definition, RunQuery, Store
 from weft.runtime.about import this_process
 from weft.runtime.catalogue import Callee
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door, Started
-from weft.runtime.engine import Engine, World
 from weft.runtime.garbage import calm
+from weft.runtime.host import Engine, World
 from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, keep_definition, read_graph
+from weft.runtime.service import RunService, StartedRun
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.steps.base import StepBody
@@ -88,7 +88,7 @@ class App(Group):
         self._durability = durability
         self._replay = replay
         self._hosted = 0
-        self._door: Door | None = None
+        self._service: RunService | None = None
         self._engine: Engine | None = None
         self._executor: PoolExecutor | None = None
         self._restore_gc: Callable[[], None] = lambda: None
@@ -180,21 +180,21 @@ class App(Group):
         self._engine = Engine(world, catalogue)
         # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
         self._engine.status.on_failure = partial(os.kill, os.getpid(), signal.SIGTERM)
-        self._door = Door(store, world.clock, world.ids, self._engine)
+        self._service = RunService(store, world.clock, world.ids, self._engine)
         try:
             await self._engine.start()
         except BaseException:
             self._restore_gc()
             await self._engine.kill()
             await store.close()
-            self._engine = self._door = None
+            self._engine = self._service = None
             raise
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._hosted -= 1
         if self._hosted or self._engine is None:
             return
-        engine, self._engine, self._door = self._engine, None, None
+        engine, self._engine, self._service = self._engine, None, None
         try:
             await engine.stop()
         except BaseException:
@@ -231,17 +231,17 @@ class App(Group):
             self._router = Api(Served(self))
         return self._router
 
-    def bind(self, door: Door | None) -> None:
-        """Let this app speak through another door: a simulated world brings its own."""
-        self._door = door
-        self._engine = door.engine if door is not None else None
+    def bind(self, service: RunService | None) -> None:
+        """Let this app speak through another service: a simulated world brings its own."""
+        self._service = service
+        self._engine = service.engine if service is not None else None
 
     @property
-    def door(self) -> Door:
+    def service(self) -> RunService:
         """How this app reaches its runs. Raises NotRunning."""
-        if self._door is None:
+        if self._service is None:
             not_running()
-        return self._door
+        return self._service
 
     # --- running --------------------------------------------------------------------------------------------------
 
@@ -282,11 +282,11 @@ class App(Group):
             assert self._engine is not None
             handle, started = await self.launch(invocation, run_id)
             try:
-                await notices.begin(self.door, self._engine, handle.id, created=started.created)
-                await notices.until_over(self.door, self._engine, started.uid)
+                await notices.begin(self.service, self._engine, handle.id, created=started.created)
+                await notices.until_over(self.service, self._engine, started.uid)
                 return await handle.result()
             except asyncio.CancelledError:
-                await notices.stop(self.door, self._engine, handle.id)
+                await notices.stop(self.service, self._engine, handle.id)
                 raise
 
     @overload
@@ -340,7 +340,7 @@ class App(Group):
         delay: Duration | None = None,
     ) -> Any:
         """Start a run, or find the one with this id and input, and return its handle. The run is durable by then."""
-        if self._door is None:
+        if self._service is None:
             if inspect.iscoroutine(call):
                 call.close()
             not_running()
@@ -360,7 +360,7 @@ class App(Group):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
-    ) -> tuple[Handle[Any], Started]:
+    ) -> tuple[Handle[Any], StartedRun]:
         """Start what a call stands for; its handle, and whether it was there already."""
         workflow = invocation.workflow
         own = isinstance(workflow, Goal) and workflow.group is self
@@ -370,7 +370,7 @@ class App(Group):
             workflow.refuse_unknown(self)
             await self._keep_definition(workflow)
         start = c.StartRun(
-            run_id=check_run_id(run_id) if run_id is not None else f"{workflow.name}-{self.door.ids.new()}",
+            run_id=check_run_id(run_id) if run_id is not None else f"{workflow.name}-{self.service.ids.new()}",
             workflow=workflow.name,
             version=workflow.version,
             style=workflow.style,
@@ -382,15 +382,15 @@ class App(Group):
         plan = invocation.plan()
         if bytes(plan):
             start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=plan)
-        started = await self.door.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
-        return Handle(self.door, started.id, workflow.result), started
+        started = await self.service.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
+        return Handle(self.service, started.id, workflow.result), started
 
     async def _keep_definition(self, graph: Graph) -> None:
         """A host keeps what it hosts; who only hands a run over brings the graph along."""
-        if self.door.engine is None:
+        if self.service.engine is None:
             loaded = graph.loaded
-            definition = graph_definition(loaded.graph, loaded.source, now=self.door.clock.now_ms())
-            await keep_definition(self.door.store.definitions, definition)
+            definition = graph_definition(loaded.graph, loaded.source, now=self.service.clock.now_ms())
+            await keep_definition(self.service.store.definitions, definition)
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
         handle, _ = await self.launch(invocation, None)
@@ -405,7 +405,7 @@ class App(Group):
     def get(self, id: str, workflow: Any = None) -> Handle[Any]:
         """Return the handle of a run. With ``workflow`` the result has its type."""
         found = self.runnable_named(workflow) if isinstance(workflow, str) else workflow
-        return Handle(self.door, RunId(id), found.result if found is not None else Codec.of(Any))
+        return Handle(self.service, RunId(id), found.result if found is not None else Codec.of(Any))
 
     async def list(
         self,
@@ -420,9 +420,9 @@ class App(Group):
         after: str | None = None
         while True:
             query = RunQuery(workflow=name, status=status, since=since_ms(since), where=where or {}, after=after)
-            page = await self.door.search(query)
+            page = await self.service.search(query)
             for row in page.rows:
-                yield Handle(self.door, row.id, self._result_of(row.workflow, row.version))
+                yield Handle(self.service, row.id, self._result_of(row.workflow, row.version))
             after = page.cursor
             if after is None:
                 return

@@ -23,7 +23,7 @@ from weft.extras import require
 from weft.ports.store import Definition, RunQuery
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.server.hosted import Order
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
@@ -44,7 +44,7 @@ class Client:
         if key is not None and not self._is_server:
             raise UsageError("A key is for a server, and this is the address of a store.", hint="Leave the key out.")
         self._key = key
-        self._door: Door | None = None
+        self._service: RunService | None = None
         self._remote: Remote | None = None
 
     async def __aenter__(self) -> Self:
@@ -56,23 +56,23 @@ class Client:
             return self
         store = open_store(self.url, blobs=blobs_url())
         await store.open()
-        self._door = Door(store, SystemClock(), TimeIds())
+        self._service = RunService(store, SystemClock(), TimeIds())
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._door is not None:
-            await self._door.store.close()
-            self._door = None
+        if self._service is not None:
+            await self._service.store.close()
+            self._service = None
         if self._remote is not None:
             await self._remote.close()
             self._remote = None
 
     @property
-    def door(self) -> Door:
+    def service(self) -> RunService:
         """How this client reaches runs in a store. Raises NotRunning outside ``async with``."""
-        if self._door is None:
+        if self._service is None:
             raise NotRunning("The client is not open.", hint="Write: async with weft.Client(url) as client: ...")
-        return self._door
+        return self._service
 
     async def start(
         self,
@@ -104,15 +104,15 @@ class Client:
             return await self._remote.start(order)
         stored = await self._stored(workflow, version) if version is not None else None
         start = c.StartRun(
-            run_id=check_run_id(id) if id is not None else f"{workflow}-{self.door.ids.new()}",
+            run_id=check_run_id(id) if id is not None else f"{workflow}-{self.service.ids.new()}",
             workflow=workflow,
             version=stored.version if stored is not None else version or "",
             style="graph" if stored is not None else "",
             input=msgspec.Raw(values.encode(dict(input or {}), what=f"{workflow} got")),
             attributes=plain_attributes(attributes),
         )
-        started = await self.door.start(start, chosen=id is not None, existing=existing, delay_ms=wait)
-        return Handle(self.door, started.id, Codec.of(Any))
+        started = await self.service.start(start, chosen=id is not None, existing=existing, delay_ms=wait)
+        return Handle(self.service, started.id, Codec.of(Any))
 
     async def plan(self, *goals: str, given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
         """Return the plan for these goals, with the steps that are registered in the store.
@@ -124,21 +124,21 @@ class Client:
         if self._remote is not None:
             return await self._remote.plan(goals, given)
         group = Group()
-        stored = StoredCatalogue(self.door.store.definitions, self.door.clock)
+        stored = StoredCatalogue(self.service.store.definitions, self.service.clock)
         await stored.refresh()
         group.learn_steps(stored.steps)
         return group.plan(*goals, given=given)
 
     async def _stored(self, workflow: str, version: str) -> Definition | None:
         """The graph of this name and version or tag, if the store has it."""
-        found = await self.door.store.definitions.get(workflow, version)
+        found = await self.service.store.definitions.get(workflow, version)
         return found if found is not None and found.style == "graph" else None
 
     def get(self, id: str) -> Handle[Any]:
         """Return the handle of a run."""
         if self._remote is not None:
             return self._remote.get(id)
-        return Handle(self.door, RunId(id), Codec.of(Any))
+        return Handle(self.service, RunId(id), Codec.of(Any))
 
     async def list(
         self,
@@ -157,7 +157,7 @@ class Client:
         after: str | None = None
         while True:
             query = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {}, after=after)
-            page = await self.door.search(query)
+            page = await self.service.search(query)
             for row in page.rows:
                 yield self.get(row.id)
             after = page.cursor

@@ -239,7 +239,7 @@ class Context:
         sender = self.run_id
 
         async def deliver() -> messages.Refusal | None:
-            return await messages.send(program.door(), sender, run_id, (name, body))
+            return await messages.send(program.service(), sender, run_id, (name, body))
 
         refusal = await self.step(f"send {check_name(name)}", deliver)
         if refusal is not None:

@@ -37,7 +37,7 @@ from weft.steps.signature import Signature
 if TYPE_CHECKING:
     from weft.goals import LoadedSteps
     from weft.graphs.load import Surroundings
-    from weft.runtime.door import Door
+    from weft.runtime.service import RunService
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -470,7 +470,7 @@ class Group:
         return self._parent.root() if self._parent is not None else self
 
     @property
-    def door(self) -> Door:
+    def service(self) -> RunService:
         """The way to runs. Raises NotRunning."""
         raise NotRunning("This group is not included in an app, so it reaches no runs.", hint="app.include(group)")
 

@@ -20,9 +20,9 @@ from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
-from weft.runtime.door import Door
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.runs import Ending
+from weft.runtime.service import RunService
 from weft.steps.base import away
 from weft.steps.codec import Codec
 from weft.steps.failures import told_hint
@@ -47,9 +47,9 @@ class Event(msgspec.Struct, frozen=True):
 class Handle(Generic[R]):
     """A run, seen from outside. What a method does is durable when it returns."""
 
-    def __init__(self, door: Door, run_id: RunId, result: Codec[R]) -> None:
+    def __init__(self, service: RunService, run_id: RunId, result: Codec[R]) -> None:
         self.id: str = run_id
-        self._door = door
+        self._service = service
         self._result = result
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class Handle(Generic[R]):
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
             with away():
-                ending = await self._door.ending(RunId(self.id), timeout=seconds)
+                ending = await self._service.ending(RunId(self.id), timeout=seconds)
         except TimeoutError as error:
             raise TimedOut(f"{self.id} did not end in time; it goes on.", code="wait.timed_out") from error
         return self.read(ending)
@@ -87,16 +87,16 @@ class Handle(Generic[R]):
 
         It is pending, running, paused, cancelling, rolling_back, held, completed, failed or cancelled.
         """
-        return (await self._door.row(RunId(self.id))).status
+        return (await self._service.row(RunId(self.id))).status
 
     async def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
         """Send a message. The run receives it even if it does not wait for it yet.
 
         The same key twice is one message.
         """
-        raw = await self._door.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
-        message = c.DeliverMessage(self._door.ids.new(), name, msgspec.Raw(raw))
-        await self._door.tell(RunId(self.id), message, key=key)
+        raw = await self._service.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+        message = c.DeliverMessage(self._service.ids.new(), name, msgspec.Raw(raw))
+        await self._service.tell(RunId(self.id), message, key=key)
 
     async def request(
         self, name: str, body: Any = None, *, timeout: Duration | None = None, key: str | None = None
@@ -106,12 +106,12 @@ class Handle(Generic[R]):
         Raises TimedOut (the request stands, and its key finds the answer later), RunFinished if the run ends without
         an answer, BadValue if the message does not fit what the run waits for.
         """
-        raw = await self._door.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
-        request = await send_request(self._door, RunId(self.id), name, raw, key=key)
+        raw = await self._service.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+        request = await send_request(self._service, RunId(self.id), name, raw, key=key)
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
             with away():
-                answer = await answer_of(self._door, RunId(self.id), request, timeout=seconds)
+                answer = await answer_of(self._service, RunId(self.id), request, timeout=seconds)
         except TimeoutError as error:
             raise unanswered(self.id, name) from error
         return values.decode(answer)
@@ -131,7 +131,7 @@ class Handle(Generic[R]):
         values.encode([ask, by, reason, digest], what="the answer has")
         raw = values.seal(values.encode(form, what="the form has"))
         command = c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw), digest=digest)
-        await self._door.tell(RunId(self.id), command, key=key)
+        await self._service.tell(RunId(self.id), command, key=key)
 
     async def cancel(self, reason: str = "", *, force: bool = False) -> None:
         """Ask the run to stop. Its code may clean up, then its completed steps are undone.
@@ -140,32 +140,32 @@ class Handle(Generic[R]):
         its child runs are asked.
         """
         values.encode(reason, what="the reason has")
-        await self._door.tell(RunId(self.id), c.CancelRun(reason, force))
+        await self._service.tell(RunId(self.id), c.CancelRun(reason, force))
 
     async def pause(self) -> None:
         """Start no new work until the run is resumed. Results that arrive meanwhile are kept."""
-        await self._door.tell(RunId(self.id), c.PauseRun())
+        await self._service.tell(RunId(self.id), c.PauseRun())
 
     async def resume(self) -> None:
         """Continue a paused or held run."""
-        await self._door.tell(RunId(self.id), c.ResumeRun())
+        await self._service.tell(RunId(self.id), c.ResumeRun())
 
     async def retry(self, *, start: str = "") -> None:
         """Retry a failed run. ``start`` repeats everything from that place on."""
-        await self._door.retry(RunId(self.id), start=start)
+        await self._service.retry(RunId(self.id), start=start)
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
         """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""
-        row = await self._door.row(RunId(self.id))
-        async for stored in self._door.events(row, after=after, follow=follow):
+        row = await self._service.row(RunId(self.id))
+        async for stored in self._service.events(row, after=after, follow=follow):
             data: dict[str, Any] = msgspec.json.decode(stored.body)
             kind = data.pop("kind")
             yield Event(stored.seq, datetime.fromtimestamp(stored.at / 1000, UTC), kind, data)
 
     async def explain(self) -> Explanation:
         """Explain what the run waits for, since when, and what would help."""
-        row = await self._door.row(RunId(self.id))
-        return await explain(self._door, row)
+        row = await self._service.row(RunId(self.id))
+        return await explain(self._service, row)
 
 
 def unanswered(run_id: str, name: str) -> TimedOut:
@@ -208,7 +208,7 @@ class ChildHandle(Handle[R]):
         self._lock = asyncio.Lock()
 
     @property
-    def _door(self) -> Door:  # type: ignore[override]
+    def _service(self) -> RunService:  # type: ignore[override]
         raise UsageError(
             f"Inside a workflow the handle of {self.id} can only wait and cancel.",
             hint="What else there is to do with it belongs in a step: weft.Client(url).get(id).",

@@ -18,8 +18,8 @@ from weft.core.code.state import Entry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId, tenant_prefix
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
-from weft.runtime.door import Door
 from weft.runtime.run.driver import CodeScope, current_scope
+from weft.runtime.service import RunService
 from weft.steps.base import task
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
@@ -136,19 +136,19 @@ class Refusal(msgspec.Struct):
         return cls(self.message, hint=self.hint)
 
 
-async def send(door: Door, sender: str, to: str, message: tuple[str, Any]) -> Refusal | None:
+async def send(service: RunService, sender: str, to: str, message: tuple[str, Any]) -> Refusal | None:
     """The body of a step that sends a message to another run of the same tenant, once, whatever fails in between."""
     name, body = message
     prefix = tenant_prefix(sender)
     target = RunId(to if to.startswith(prefix) else f"{prefix}{to}")
-    raw = await door.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
+    raw = await service.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
     key = task().key
     try:
         command = c.DeliverMessage(key, name, Raw(raw), sender)
-        if door.engine is None:
-            await door.tell(target, command, key=key)
+        if service.engine is None:
+            await service.tell(target, command, key=key)
         else:
-            await door.engine.retry_until_available(lambda: door.tell(target, command, key=key))
+            await service.engine.retry_until_available(lambda: service.tell(target, command, key=key))
     except (NotFound, RunFinished) as error:
         return Refusal(error.code, error.message, error.hint)
     return None

@@ -18,9 +18,9 @@ from weft.core.visible import visible_line
 from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.observe.sentences import hold_hint
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine
 from weft.runtime.finished import ago
+from weft.runtime.host import Engine
+from weft.runtime.service import RunService
 
 _UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."
 
@@ -37,24 +37,24 @@ class Notices:
     def say(self, text: str) -> None:
         print(f"weft: {visible_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - it speaks to the person at the terminal
 
-    async def begin(self, door: Door, engine: Engine, run_id: str, *, created: bool) -> None:
+    async def begin(self, service: RunService, engine: Engine, run_id: str, *, created: bool) -> None:
         """A run that was there before: say so, and what of it is not repeated."""
         if created:
             return
-        row = await door.row(RunId(run_id))
+        row = await service.row(RunId(run_id))
         if row.ended_at is not None:
-            when = ago(door.clock.now_ms() - row.ended_at)
+            when = ago(service.clock.now_ms() - row.ended_at)
             self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
             return
-        if row.status == "held" and not await door.store.log.inbox(row.uid):
+        if row.status == "held" and not await service.store.log.inbox(row.uid):
             return  # it stopped for a person, which is raised
-        taken_up = await door.take_up(row) is not None
-        state = engine.runs.state_of(row.uid) or await door.state(row)
+        taken_up = await service.take_up(row) is not None
+        state = engine.runs.state_of(row.uid) or await service.state(row)
         if not taken_up and row.owner is not None and row.owner != engine.host:
             self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
             return
         if not row.seq:
-            later = row.wake_at is not None and row.wake_at > door.clock.now_ms()
+            later = row.wake_at is not None and row.wake_at > service.clock.now_ms()
             due = f"starts at {_moment(row.wake_at)}" if later else "begins now"
             self.say(f"{run_id} was started before and is pending; it {due}")
             return
@@ -64,7 +64,7 @@ class Notices:
             note += f"; it is paused: weft resume {run_id}"
         self.say(f"{run_id} goes on: {_steps(state)} recorded, not repeated{note}")
 
-    async def until_over(self, door: Door, engine: Engine, uid: RunUid) -> None:
+    async def until_over(self, service: RunService, engine: Engine, uid: RunUid) -> None:
         """Wait for the end; a run that stops for a person is raised, because the person sits here."""
         stopped = asyncio.Event()
         unwatch = engine.commits.watch(
@@ -73,8 +73,8 @@ class Notices:
         try:
             ended = asyncio.ensure_future(engine.runs.wait_for_end(uid))
             held = asyncio.ensure_future(stopped.wait())
-            row = await door.store.directory.row(uid)
-            if row is not None and row.status == "held" and not await door.store.log.inbox(uid):
+            row = await service.store.directory.row(uid)
+            if row is not None and row.status == "held" and not await service.store.log.inbox(uid):
                 stopped.set()  # with mail, such as a resume, its next commit says whether it still is
             try:
                 await asyncio.wait({ended, held}, return_when=asyncio.FIRST_COMPLETED)
@@ -82,43 +82,43 @@ class Notices:
                 ended.cancel()
                 held.cancel()
             if stopped.is_set() and not ended.done():
-                await self._raise_held(door, uid)
+                await self._raise_held(service, uid)
         finally:
             unwatch()
-        await self._say_not_undone(door, uid)
+        await self._say_not_undone(service, uid)
 
-    async def _say_not_undone(self, door: Door, uid: RunUid) -> None:
+    async def _say_not_undone(self, service: RunService, uid: RunUid) -> None:
         """The result and the error of a run do not say what stayed because an undo failed."""
-        row = await door.store.directory.row(uid)
+        row = await service.store.directory.row(uid)
         if row is None or row.ended_at is None:
             return
-        for stored in await door.store.log.events(uid, after=Seq(row.seq - 1), limit=1):
+        for stored in await service.store.log.events(uid, after=Seq(row.seq - 1), limit=1):
             left = getattr(e.decode(stored.body), "not_undone", ())
             if left:
                 self.say(f"{row.id} is over, but not undone: {', '.join(left)}")
 
-    async def _raise_held(self, door: Door, uid: RunUid) -> None:
-        row = await door.store.directory.row(uid)
-        state = await door.state(row) if row is not None else None
+    async def _raise_held(self, service: RunService, uid: RunUid) -> None:
+        row = await service.store.directory.row(uid)
+        state = await service.state(row) if row is not None else None
         if state is not None and state.held is not None:
             hint = hold_hint(state.run_id, state.held.message)
             if hint:
                 self.say(f"{state.run_id} stopped for you. {hint}")
             _raise(state.held)
 
-    async def stop(self, door: Door, engine: Engine, run_id: str) -> None:
+    async def stop(self, service: RunService, engine: Engine, run_id: str) -> None:
         """Ctrl-C: what is being performed may end, nothing new begins; then it is known where the run stands."""
-        row = await door.row(RunId(run_id))
-        self._last = await self._standing(door, row)
+        row = await service.row(RunId(run_id))
+        self._last = await self._standing(service, row)
         if engine.worker.is_busy(row.uid):
             self.say("stopping as soon as the step under way has ended. Ctrl-C again: at once.")
         await engine.stop()
-        self._last = await self._standing(door, await door.row(RunId(run_id)))
+        self._last = await self._standing(service, await service.row(RunId(run_id)))
 
-    async def _standing(self, door: Door, row: RunRow) -> str:
+    async def _standing(self, service: RunService, row: RunRow) -> str:
         if row.ended_at is not None:
             return f"{row.id} {row.status}."
-        state = await door.state(row)
+        state = await service.state(row)
         recorded = f"{_steps(state)} recorded in {self._place}"
         next_time = "Run this again and it goes on." if self._named else _UNNAMED
         return f"{row.id} {_where(state)} ({recorded}). {next_time}"

@@ -18,9 +18,9 @@ from weft.core.goal.plan import Plan
 from weft.core.ids import Millis
 from weft.errors import BadPlan, BadValue, UnknownStep, UnknownWorkflow
 from weft.ports.store import Definition
-from weft.runtime.door import Door, Started
 from weft.runtime.programs import read_graph
 from weft.runtime.schemas import check_schema
+from weft.runtime.service import RunService, StartedRun
 from weft.server.hosted import Known, Order
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class Served:
         self._app = app
 
     @property
-    def door(self) -> Door:
-        return self._app.door
+    def service(self) -> RunService:
+        return self._app.service
 
     def workflows(self) -> Sequence[Known]:
         app = self._app
@@ -45,13 +45,13 @@ class Served:
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
         return self._app.make_plan(goals, given)
 
-    async def launch_named(self, order: Order) -> Started:
+    async def launch_named(self, order: Order) -> StartedRun:
         app = self._app
         if order.goals:
             return await self._achieve(order)
         if order.version is None:
             return await self._launch(app.runnable_named(order.workflow), order)
-        stored = await app.door.store.definitions.get(order.workflow, order.version)
+        stored = await app.service.store.definitions.get(order.workflow, order.version)
         known = app.known(order.workflow, stored.version if stored is not None else order.version)
         if known is not None:
             return await self._launch(known, order)
@@ -59,18 +59,18 @@ class Served:
             raise UnknownWorkflow(f'No version "{order.version}" of "{order.workflow}" is known here.')
         return await self._launch_stored(stored, order)
 
-    async def _achieve(self, order: Order) -> Started:
+    async def _achieve(self, order: Order) -> StartedRun:
         """Plan with what is known here; if that is not enough, with what was registered in the store meanwhile."""
         goal = self._app.achievement(order.goals, order.input).workflow
         try:
             return await self._launch(goal, order)
         except (UnknownStep, BadPlan):
-            engine = self._app.door.engine
+            engine = self._app.service.engine
             if engine is None or not await engine.steps.refresh():
                 raise
         return await self._launch(goal, order)
 
-    async def _launch(self, workflow: Runnable[Any], order: Order) -> Started:
+    async def _launch(self, workflow: Runnable[Any], order: Order) -> StartedRun:
         invocation = Invocation(workflow, workflow.given(order.input))
         _, started = await self._app.launch(
             invocation,
@@ -81,25 +81,25 @@ class Served:
         )
         return started
 
-    async def _launch_stored(self, stored: Definition, order: Order) -> Started:
+    async def _launch_stored(self, stored: Definition, order: Order) -> StartedRun:
         """A graph that was hosted before, in a version that the app no longer has: it is data, and can still run."""
-        door = self._app.door
+        service = self._app.service
         graph = read_graph(stored).graph
         raw = values.encode(dict(order.input), what=f"{stored.name} got")
         wrong = check_schema(graph.input, raw) if graph.input is not None else None
         if wrong is not None:
             raise BadValue(f"The input of {stored.name} does not fit: {wrong}.", code="value.wrong_type")
-        if door.engine is not None:
-            door.engine.catalogue.learn(stored)
+        if service.engine is not None:
+            service.engine.catalogue.learn(stored)
         start = c.StartRun(
-            run_id=check_run_id(order.id) if order.id is not None else f"{stored.name}-{door.ids.new()}",
+            run_id=check_run_id(order.id) if order.id is not None else f"{stored.name}-{service.ids.new()}",
             workflow=stored.name,
             version=stored.version,
             style="graph",
             input=msgspec.Raw(raw),
             attributes=plain_attributes(order.attributes),
         )
-        return await door.start(start, chosen=order.id is not None, existing=order.existing, delay_ms=order.delay_ms)
+        return await service.start(start, chosen=order.id is not None, existing=order.existing, delay_ms=order.delay_ms)
 
 
 def _known(workflow: Runnable[Any]) -> Known:

@@ -20,7 +20,7 @@ from weft.steps.signature import Signature
 if TYPE_CHECKING:
     from weft.authoring.context import Context
     from weft.authoring.group import Group
-    from weft.runtime.door import Door
+    from weft.runtime.service import RunService
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -117,9 +117,9 @@ class WorkflowProgram:
         """What ``ctx.achieve`` stands for: a run of goals that need no name."""
         return self._workflow.group.root().achievement(goals, given)
 
-    def door(self) -> Door:
+    def service(self) -> RunService:
         """The way to other runs, through the app that hosts this one."""
-        return self._workflow.group.root().door
+        return self._workflow.group.root().service
 
     def encode(self, value: Any) -> bytes:
         return self._workflow.signature.result.encode(value, what=f"{self.name} returned")

@@ -17,7 +17,7 @@ from weft.observe.runs import read_run
 from weft.observe.sentences import idle_sentence, wait_sentence
 from weft.observe.waits import waits_of
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 
 HOSTED = Hosting(is_owned=True, is_offered=True)
 PARTS_MAX = 3
@@ -31,15 +31,15 @@ class Activity(msgspec.Struct, frozen=True):
     is_readable: bool = True
 
 
-async def activity_of(door: Door, row: RunRow) -> Activity:
+async def activity_of(service: RunService, row: RunRow) -> Activity:
     """Read the state of a run and look who works on it."""
     if row.ended_at is not None or row.fault is not None:
         return Activity()
     try:
-        machine = await read_run(door, row) if row.seq else None
+        machine = await read_run(service, row) if row.seq else None
     except RunUnreadable:
         return Activity(is_readable=False)
-    hosting = await hosting_of(door, row, machine)
+    hosting = await hosting_of(service, row, machine)
     return Activity(hosting, progress_of(machine) if machine is not None else [])
 
 

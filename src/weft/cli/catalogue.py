@@ -28,8 +28,8 @@ async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
     """All steps that goals are planned with here, by id."""
     async with known_steps(url, app, "weft steps") as known:
         stored = None
-        if known.door is not None:
-            stored = await StoredCatalogue(known.door.store.definitions, known.door.clock).catalogue()
+        if known.service is not None:
+            stored = await StoredCatalogue(known.service.store.definitions, known.service.clock).catalogue()
         steps = sorted(known.group.planned(), key=lambda step: step.id)
         health = {step.id: _health(step, stored.health if stored is not None else {}) for step in steps}
         origins = {step.id: "store" if stored is not None and step.id in stored else "app" for step in steps}
@@ -83,8 +83,8 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
     loaded = load_app(target, "weft steps") if target else None
     # Policies of a function stand where a document that names it is silent.
     steps = loaded.app if loaded is not None else None
-    async with opened(url_of(url, app, loaded), create=action == "register") as door:
-        stored = StoredCatalogue(door.store.definitions, door.clock)
+    async with opened(url_of(url, app, loaded), create=action == "register") as service:
+        stored = StoredCatalogue(service.store.definitions, service.clock)
         events: list[AnyCatalogueEvent] = []
         if action == "unregister":
             events += await stored.unregister(*words)
@@ -96,4 +96,4 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
         step = event.step.id if isinstance(event, StepRegistered | StepUpdated) else event.step_id
         say(f"{WORDS.get(type(event), 'changed')} {step}")
     if not events:
-        say(f"nothing to do: {described(door.store.url)} has exactly that")
+        say(f"nothing to do: {described(service.store.url)} has exactly that")

@@ -15,8 +15,8 @@ from weft.stores import shown_url
 async def print_dead_letters(run: str | None, *, url: str | None, app: str | None, json: bool) -> None:
     """Print all dead letters, or those of runs whose ids begin with ``run``."""
     address = url_of(url, app)
-    async with opened(address) as door:
-        letters = [item async for item in all_dead_letters(door, run)]
+    async with opened(address) as service:
+        letters = [item async for item in all_dead_letters(service, run)]
         if json:
             listed = [
                 {
@@ -56,7 +56,7 @@ async def change_dead_letter(action: str, letter: str, *, url: str | None, app: 
     run, colon, token = letter.rpartition(":")
     if not colon:
         raise UsageError(f"{letter!r} is no dead letter.", hint="Its id is RUN:TOKEN: weft dlq list")
-    async with found(run, url, app) as (door, row):
+    async with found(run, url, app) as (service, row):
         command = c.RequeueLetter(token) if action == "requeue" else c.DiscardLetter(token)
-        await door.reopen(RunId(row.id), command)
+        await service.reopen(RunId(row.id), command)
         say(f"{row.id} works on it again" if action == "requeue" else f"the letter of {row.id} is put away")

@@ -13,8 +13,8 @@ from weft.stores import shown_url
 async def print_definitions(name: str | None, *, url: str | None, app: str | None, json: bool) -> None:
     """Print all versions, by name and then oldest first."""
     address = url_of(url, app)
-    async with opened(address) as door:
-        definitions = await stored_workflows(door.store.definitions, name)
+    async with opened(address) as service:
+        definitions = await stored_workflows(service.store.definitions, name)
     if json:
         listed = [
             {"name": one.name, "version": one.version, "style": one.style, "created_at": iso(one.created_at)}
@@ -35,6 +35,6 @@ async def tag_definition(name: str | None, tag: str, *, url: str | None, app: st
     word, equals, version = tag.partition("=")
     if name is None or not equals or not word or not version:
         raise UsageError("Say which: weft workflows NAME --tag TAG=VERSION.")
-    async with opened(url_of(url, app)) as door:
-        await door.store.definitions.tag(name, word, version)
+    async with opened(url_of(url, app)) as service:
+        await service.store.definitions.tag(name, word, version)
     say(f"{name} {word} is {version} now")

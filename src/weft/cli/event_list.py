@@ -23,9 +23,9 @@ COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "
 async def print_events(run: str, *, after: int, follow: bool, url: str | None, app: str | None, json: bool) -> None:
     """Events in order; with ``follow`` also those to come, until the run is over."""
     out = console()
-    async with found(run, url, app) as (door, row):
+    async with found(run, url, app) as (service, row):
         history = History()
-        async for stored in door.events(row, follow=follow):
+        async for stored in service.events(row, follow=follow):
             # Also those before ``after`` are read: they say what the places are called.
             operation = history.add(stored)
             if stored.seq <= after:

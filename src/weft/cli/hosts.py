@@ -17,8 +17,8 @@ SHORT = 12
 async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
     """All hosts with what each owns; those that are gone are listed until others have taken over."""
     address = url_of(url, app)
-    async with opened(address) as door:
-        hosts = await door.store.hosts.listed()
+    async with opened(address) as service:
+        hosts = await service.store.hosts.listed()
     if json:
         print_json({"store": shown_url(address), "hosts": [_document(host) for host in hosts]})
         return

@@ -14,7 +14,7 @@ from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import NotFound, UsageError
 from weft.ports.access import ApiKey
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.server.access.keys import Wish, new_key
 
 NEVER = "never"
@@ -27,12 +27,12 @@ def wished(name: str, scopes: Sequence[str] | None, groups: Sequence[str] | None
 
 async def create_key(wish: Wish, *, expires: str, url: str | None, app: str | None, json: bool) -> None:
     """Make a key and print it, this once."""
-    async with opened(url, app, create=True) as door:
-        now = Millis(door.clock.now_ms())
+    async with opened(url, app, create=True) as service:
+        now = Millis(service.clock.now_ms())
         until = None if expires == NEVER else Millis(now + duration_ms(expires))
         text, kept = new_key(msgspec.structs.replace(wish, expires_at=until), now)
-        was_open = await door.store.access.is_open()
-        await door.store.access.add(kept)
+        was_open = await service.store.access.is_open()
+        await service.store.access.add(kept)
         if json:
             print_json({"key": text, **_described(kept, now)})
         else:
@@ -49,8 +49,8 @@ async def print_keys(*, url: str | None, app: str | None, json: bool) -> None:
     keys: list[ApiKey] = []
     now = Millis(0)
     if exists(address):
-        async with opened(address) as door:
-            keys, now = list(await door.store.access.keys()), Millis(door.clock.now_ms())
+        async with opened(address) as service:
+            keys, now = list(await service.store.access.keys()), Millis(service.clock.now_ms())
     if json:
         print_json({"store": address, "keys": [_described(key, now) for key in keys]})
         return
@@ -67,21 +67,21 @@ async def print_keys(*, url: str | None, app: str | None, json: bool) -> None:
 
 async def revoke_key(key_id: str, *, url: str | None, app: str | None) -> None:
     """Let a key open nothing any more."""
-    async with opened(url, app) as door:
-        key = await _meant(door, key_id)
-        await door.store.access.revoke(key.id, now=Millis(door.clock.now_ms()))
+    async with opened(url, app) as service:
+        key = await _meant(service, key_id)
+        await service.store.access.revoke(key.id, now=Millis(service.clock.now_ms()))
         print(f"{key.id} of {key.name} is revoked; servers know it within a second")
 
 
-async def _meant(door: Door, text: str) -> ApiKey:
+async def _meant(service: RunService, text: str) -> ApiKey:
     """The key of this id, or the only one whose id begins so, or whose name it is. Raises NotFound, UsageError."""
-    keys = await door.store.access.keys()
+    keys = await service.store.access.keys()
     found = [key for key in keys if key.id.startswith(text)] or [key for key in keys if key.name == text]
     if len(found) > 1:
         names = ", ".join(f"{key.id} ({key.name})" for key in found[:5])
         raise UsageError(f"{text!r} could be {names}.", hint="Name its id.")
     if not found:
-        raise NotFound(f"No key {text!r} in {door.store.url}.", hint="weft keys list shows them.")
+        raise NotFound(f"No key {text!r} in {service.store.url}.", hint="weft keys list shows them.")
     return found[0]
 
 

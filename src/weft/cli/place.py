@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from weft.errors import NotFound, UsageError
 from weft.ports.store import RunRow
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.stores import blobs_url, open_store, shown_url
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def described(url: str) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str | None, app: str | None = None, *, create: bool = False) -> AsyncIterator[Door]:
-    """The door to a store's runs; nothing is hosted here. Raises NotFound if it does not exist and is not created."""
+async def opened(url: str | None, app: str | None = None, *, create: bool = False) -> AsyncIterator[RunService]:
+    """Open a store and reach its runs; nothing is hosted here. Raises NotFound if there is none."""
     address = url_of(url, app)
     _refuse_memory(address)
     if not create and not exists(address):
@@ -88,16 +88,16 @@ async def opened(url: str | None, app: str | None = None, *, create: bool = Fals
     store = open_store(address, blobs=blobs_url())
     await store.open()
     try:
-        yield Door(store, SystemClock(), TimeIds())
+        yield RunService(store, SystemClock(), TimeIds())
     finally:
         await store.close()
 
 
 @asynccontextmanager
-async def found(run: str, url: str | None, app: str | None) -> AsyncIterator[tuple[Door, RunRow]]:
+async def found(run: str, url: str | None, app: str | None) -> AsyncIterator[tuple[RunService, RunRow]]:
     """The run that a word on the command line means."""
-    async with opened(url, app) as door:
-        yield door, await door.by_prefix(run)
+    async with opened(url, app) as service:
+        yield service, await service.by_prefix(run)
 
 
 def _refuse_memory(url: str) -> None:

@@ -20,9 +20,9 @@ from weft.errors import UnknownStep, UsageError
 from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
-from weft.runtime.door import Door
 from weft.runtime.memo_lookup import reusable
 from weft.runtime.programs import graph_definition, keep_definition
+from weft.runtime.service import RunService
 from weft.runtime.words import plain
 
 WITHOUT_APP = "Steps of an app are known only with it: --app FILE"
@@ -32,7 +32,7 @@ class KnownSteps(msgspec.Struct, frozen=True):
     """All steps that a command speaks of: those of the app, if one is named, and those of the store, if it is there."""
 
     group: Group
-    door: Door | None
+    service: RunService | None
     address: str
 
     @property
@@ -53,11 +53,11 @@ async def known_steps(
     if address.startswith("memory:") or (not create and not exists(address)):
         yield KnownSteps(group, None, address)
         return
-    async with opened(address, create=create) as door:
-        stored = await StoredCatalogue(door.store.definitions, door.clock).catalogue()
+    async with opened(address, create=create) as service:
+        stored = await StoredCatalogue(service.store.definitions, service.clock).catalogue()
         for fault in group.learn_steps({step: entry.definition for step, entry in stored.entries.items()}):
             raise fault
-        yield KnownSteps(group, door, address)
+        yield KnownSteps(group, service, address)
 
 
 def given_facts(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -94,8 +94,8 @@ async def print_plan(
             await _freeze(plan, shown.freeze, known)
             return 0
         reuse: dict[str, Memo] = {}
-        if known.door is not None:
-            reuse = await reusable(plan.plan, values, known.door.store.memos, now=known.door.clock.now_ms())
+        if known.service is not None:
+            reuse = await reusable(plan.plan, values, known.service.store.memos, now=known.service.clock.now_ms())
         if shown.svg or shown.mermaid:
             picture = picture_of_plan(plan.plan)
             print(render_svg(picture) if shown.svg else render_mermaid(picture))
@@ -118,8 +118,8 @@ def _planned(known: KnownSteps, goals: Sequence[str], given: Sequence[str]) -> P
 def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
     out = console()
     out.print(lines(str(plan)))
-    if reuse and known.door is not None:
-        now = known.door.clock.now_ms()
+    if reuse and known.service is not None:
+        now = known.service.clock.now_ms()
         out.print()
         out.print(SafeText("answered from the cache:", style="dim"))
         for step, memo in reuse.items():
@@ -130,7 +130,7 @@ def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
 def _origin(known: KnownSteps) -> str:
     if not known.has_app:
         return f"store {described(known.address)}. {WITHOUT_APP}"
-    if known.door is None:
+    if known.service is None:
         return "the app alone: there is no store yet."
     return f"the app and of store {described(known.address)}."
 
@@ -145,9 +145,9 @@ def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
 
 async def _freeze(plan: Plan, name: str, known: KnownSteps) -> None:
     """Keep the plan as a graph in the store, for every process that hosts its steps."""
-    if known.door is None:
+    if known.service is None:
         raise UsageError(f"{known.address} keeps nothing, so no graph can be stored there.", hint="Name a store: --url")
     loaded = plan.freeze(name).load()
-    definition = graph_definition(loaded.graph, loaded.source, now=known.door.clock.now_ms())
-    await keep_definition(known.door.store.definitions, definition)
+    definition = graph_definition(loaded.graph, loaded.source, now=known.service.clock.now_ms())
+    await keep_definition(known.service.store.definitions, definition)
     say(f"{name} is stored as a graph, version {definition.version}: {counted(len(loaded.graph.nodes), 'node')}")

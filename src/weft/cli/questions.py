@@ -19,8 +19,8 @@ from weft.core.visible import visible_line
 from weft.errors import NotFound, UsageError
 from weft.observe.questions import OpenQuestion, all_open, open_in
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
 from weft.runtime.schemas import check_schema
+from weft.runtime.service import RunService
 from weft.runtime.words import plain
 
 
@@ -37,14 +37,14 @@ class Given(msgspec.Struct, frozen=True):
 async def print_inbox(question: str | None, *, of: str | None, url: str | None, app: str | None, json: bool) -> None:
     """All open questions, those that wait longest first; or one of them, with what it is about."""
     if question is not None:
-        async with opened(url, app) as door:
-            await _print_one(door, await _found(door, question), json=json)
+        async with opened(url, app) as service:
+            await _print_one(service, await _found(service, question), json=json)
         return
     address = url_of(url, app)
     found: list[OpenQuestion] = []
     if exists(address):
-        async with opened(address) as door:
-            found = [item async for item in all_open(door) if of is None or _is_for(item, of)]
+        async with opened(address) as service:
+            found = [item async for item in all_open(service) if of is None or _is_for(item, of)]
     found.sort(key=lambda item: item.question.since)
     if json:
         print_json({"store": address, "questions": [_described(item) for item in found]})
@@ -78,18 +78,18 @@ def _is_for(item: OpenQuestion, who: str) -> bool:
     return not item.asked or who in item.asked or (not is_group(who) and any(is_group(name) for name in item.asked))
 
 
-async def _found(door: Door, question: str) -> OpenQuestion:
+async def _found(service: RunService, question: str) -> OpenQuestion:
     """The open question that is meant. Raises NotFound, UsageError."""
-    row, place = await _meant(door, question)
-    found = _named(await open_in(door, row), place)
+    row, place = await _meant(service, question)
+    found = _named(await open_in(service, row), place)
     if found:
         _only(row, found)
         return found[0]
     raise NotFound(f"{row.id} has no open question {place!r}.", hint=f"weft explain {row.id} says what it waits for.")
 
 
-async def _print_one(door: Door, item: OpenQuestion, *, json: bool) -> None:
-    about = await door.values.load(bytes(item.question.about))
+async def _print_one(service: RunService, item: OpenQuestion, *, json: bool) -> None:
+    about = await service.values.load(bytes(item.question.about))
     if json:
         print_json({**_described(item), "about": msgspec.json.decode(about)})
         return
@@ -134,9 +134,9 @@ def _described(item: OpenQuestion) -> dict[str, Any]:
 
 async def answer_question(question: str, given: Given, *, url: str | None, app: str | None) -> None:
     """Answer an open question. Raises NotFound, AlreadyDecided, BadValue."""
-    async with opened(url, app) as door:
-        row, location = await _meant(door, question)
-        found = _named(await open_in(door, row), location)
+    async with opened(url, app) as service:
+        row, location = await _meant(service, question)
+        found = _named(await open_in(service, row), location)
         # Several, or none: the run itself refuses the answer.
         asked = found[0] if len(found) == 1 else None
         schema = asked.question.form if asked is not None else None
@@ -145,26 +145,26 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
         digest = given.digest or (asked.digest if asked is not None else "")
         by = given.by if given.by is not None else login()
         form = form_of(given.form, schema) if given.form else None
-        handle = reached(door, row)
+        handle = reached(service, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form, digest=digest)
         done = "approved" if given.approved else "rejected"
-        await report(door, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
+        await report(service, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
 
 
-async def _meant(door: Door, question: str) -> tuple[RunRow, str]:
+async def _meant(service: RunService, question: str) -> tuple[RunRow, str]:
     """The run and the place: both may contain colons, so the longest id that exists is taken."""
-    whole = await door.store.directory.find(RunId(question))
+    whole = await service.store.directory.find(RunId(question))
     if whole is not None or ":" not in question:
-        row = whole or await door.by_prefix(question)
-        return row, _only(row, await open_in(door, row))
+        row = whole or await service.by_prefix(question)
+        return row, _only(row, await open_in(service, row))
     cut = question.rfind(":")
     while cut > 0:
-        row_found = await door.store.directory.find(RunId(question[:cut]))
+        row_found = await service.store.directory.find(RunId(question[:cut]))
         if row_found is not None:
             return row_found, question[cut + 1 :]
         cut = question.rfind(":", 0, cut)
     run, _, location = question.rpartition(":")
-    return await door.by_prefix(run), location
+    return await service.by_prefix(run), location
 
 
 def _named(questions: Sequence[OpenQuestion], place: str) -> list[OpenQuestion]:

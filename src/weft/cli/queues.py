@@ -40,8 +40,8 @@ class Change(msgspec.Struct, frozen=True):
 async def print_queues(name: str | None, *, url: str | None, app: str | None, json: bool) -> None:
     """All queues with rows or limits, or one."""
     address = url_of(url, app)
-    async with opened(address) as door:
-        queues = [row for row in await door.store.tasks.queues() if name in {None, row.queue}]
+    async with opened(address) as service:
+        queues = [row for row in await service.store.tasks.queues() if name in {None, row.queue}]
     if json:
         print_json({"store": shown_url(address), "queues": [_document(row) for row in queues]})
         return
@@ -55,8 +55,8 @@ async def print_queues(name: str | None, *, url: str | None, app: str | None, js
 
 async def limit_queue(name: str, change: Change, *, url: str | None, app: str | None) -> None:
     """Set what a queue may do, on all hosts together."""
-    async with opened(url_of(url, app), create=True) as door:
-        tasks = door.store.tasks
+    async with opened(url_of(url, app), create=True) as service:
+        tasks = service.store.tasks
         limits = change.applied((await tasks.limits()).get(name, Limits()))
         await tasks.limit(name, limits if limits != Limits(per_ms=limits.per_ms) else None)
     at_once = "any number" if limits.concurrency is None else f"{limits.concurrency:,}"

@@ -33,8 +33,8 @@ from weft.core.visible import visible
 from weft.errors import UnknownWorkflow, UsageError
 from weft.observe.definitions import stored_workflows
 from weft.observe.goal_views import goal_outputs
-from weft.runtime.door import Door
 from weft.runtime.programs import read_graph
+from weft.runtime.service import RunService
 from weft.runtime.words import Read, by_schema, by_signature, by_type
 
 
@@ -93,10 +93,10 @@ async def start_elsewhere(
     read = _reading(loaded.workflow(workflow), loaded.app) if loaded is not None else unread
     arguments = given(words, source, read)
     attributes = {STARTED_BY: name} if (name := login()) else {}
-    async with opened(url_of(url, app, loaded), create=True) as door:
+    async with opened(url_of(url, app, loaded), create=True) as service:
         if loaded is None:
             start = c.StartRun(
-                run_id=check_run_id(id) if id is not None else f"{workflow}-{door.ids.new()}",
+                run_id=check_run_id(id) if id is not None else f"{workflow}-{service.ids.new()}",
                 workflow=workflow,
                 version="",
                 style="",
@@ -104,20 +104,20 @@ async def start_elsewhere(
                 attributes=attributes,
                 words=list(pairs(words)),
             )
-            run_id = (await door.start(start, chosen=id is not None)).id
+            run_id = (await service.start(start, chosen=id is not None)).id
         else:
-            # The app speaks through this door: it knows the workflow's version, its timeout and its types.
-            loaded.app.bind(door)
+            # The app speaks through this service: it knows the workflow's version, its timeout and its types.
+            loaded.app.bind(service)
             try:
                 run_id = RunId((await loaded.app.start(workflow, arguments, id=id, attributes=attributes)).id)
             finally:
                 loaded.app.bind(None)
-        await _tell_started(door, run_id)
+        await _tell_started(service, run_id)
 
 
-async def _tell_started(door: Door, run_id: RunId) -> None:
+async def _tell_started(service: RunService, run_id: RunId) -> None:
     print(run_id, flush=True)
-    if not await is_taken_up(door, await door.row(run_id)):
+    if not await is_taken_up(service, await service.row(run_id)):
         say(NOBODY)
 
 
@@ -126,11 +126,11 @@ async def start_goals(
 ) -> None:
     """Put a run for goals into the store. With an app it is planned here, else where it runs."""
     async with known_steps(url, app, "weft start", create=True) as known:
-        if known.door is None:
+        if known.service is None:
             raise UsageError(f"{known.address} keeps nothing, so nobody would see the run.", hint="Name a store: --url")
         attributes = {STARTED_BY: name} if (name := login()) else {}
         if isinstance(known.group, App):
-            known.group.bind(known.door)
+            known.group.bind(known.service)
             try:
                 wanted = known.group.achievement(goals, given(words, source, _reading_facts(known.group)))
                 run_id = (await known.group.launch(wanted, id, attributes=attributes))[1].id
@@ -138,7 +138,7 @@ async def start_goals(
                 known.group.bind(None)
         else:
             start = c.StartGoal(
-                run_id=check_run_id(id) if id is not None else f"{GOAL}-{known.door.ids.new()}",
+                run_id=check_run_id(id) if id is not None else f"{GOAL}-{known.service.ids.new()}",
                 workflow=GOAL,
                 style="goal",
                 input=Raw(values.encode(given(words, source, unread), what="the goals got")),
@@ -146,8 +146,8 @@ async def start_goals(
                 attributes=attributes,
                 words=list(pairs(words)),
             )
-            run_id = (await known.door.start(start, chosen=id is not None)).id
-        await _tell_started(known.door, run_id)
+            run_id = (await known.service.start(start, chosen=id is not None)).id
+        await _tell_started(known.service, run_id)
 
 
 def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:
@@ -164,8 +164,8 @@ def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:
 async def _stored_graph(url: str, name: str) -> dict[str, Any] | None:
     if url.startswith("memory:") or not exists(url):
         return None
-    async with opened(url) as door:
-        versions = await stored_workflows(door.store.definitions, name)
+    async with opened(url) as service:
+        versions = await stored_workflows(service.store.definitions, name)
     return dict(read_graph(versions[-1]).source) if versions else None
 
 

@@ -17,7 +17,7 @@ from weft.cli.place import found
 from weft.core.ids import RunId
 from weft.observe.sentences import force_hint
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE
 from weft.runtime.words import plain
 from weft.steps.codec import Codec
@@ -27,74 +27,74 @@ LOOK_SECONDS = 0.02
 NOBODY = "no process hosts it now; it will be seen when one does."
 
 
-def reached(door: Door, row: RunRow) -> Handle[Any]:
+def reached(service: RunService, row: RunRow) -> Handle[Any]:
     """The run, to be told something."""
-    return Handle(door, RunId(row.id), Codec.of(Any))
+    return Handle(service, RunId(row.id), Codec.of(Any))
 
 
 async def send_message(run: str, name: str, body: str, *, key: str | None, url: str | None, app: str | None) -> None:
     """Deliver a message; ``-`` reads its body from stdin."""
-    async with found(run, url, app) as (door, row):
+    async with found(run, url, app) as (service, row):
         content = plain(sys.stdin.read() if body == "-" else body)
-        await reached(door, row).send(name, content, key=key)
-        await report(door, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
+        await reached(service, row).send(name, content, key=key)
+        await report(service, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 
 
 async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app: str | None) -> None:
     """Ask a run to stop, or end it without asking its code."""
-    async with found(run, url, app) as (door, row):
-        await reached(door, row).cancel(reason, force=force)
+    async with found(run, url, app) as (service, row):
+        await reached(service, row).cancel(reason, force=force)
         told = "ended without asking its code" if force else "told to stop"
-        await report(door, row, f"{row.id} is {told}", f"{row.id} will be {told}")
-        now = await door.row(row.id)
+        await report(service, row, f"{row.id} is {told}", f"{row.id} will be {told}")
+        now = await service.row(row.id)
         if now.status == "cancelled" and now.fault is not None:
             say(NOT_UNDONE)
         if row.status == "cancelling" and not force:
-            state = await door.state(row)
-            hint = force_hint(row.id, door.clock.now_ms() - state.cancelled_at)
+            state = await service.state(row)
+            hint = force_hint(row.id, service.clock.now_ms() - state.cancelled_at)
             if hint:
                 say(hint)
 
 
 async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
     """Keep a run from beginning anything new."""
-    async with found(run, url, app) as (door, row):
-        await reached(door, row).pause()
-        await report(door, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
+    async with found(run, url, app) as (service, row):
+        await reached(service, row).pause()
+        await report(service, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
 
 
 async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
     """Let a paused or held run go on."""
-    async with found(run, url, app) as (door, row):
-        await reached(door, row).resume()
-        await report(door, row, f"{row.id} goes on", f"{row.id} will go on")
+    async with found(run, url, app) as (service, row):
+        await reached(service, row).resume()
+        await report(service, row, f"{row.id} goes on", f"{row.id} will go on")
 
 
 async def retry_run(run: str, *, place: str, url: str | None, app: str | None) -> None:
     """Try a failed run again, from a place on if one is given."""
-    async with found(run, url, app) as (door, row):
-        await reached(door, row).retry(start=place)
+    async with found(run, url, app) as (service, row):
+        await reached(service, row).retry(start=place)
         again = f"tried again{f' from {place}' if place else ''}"
-        await report(door, row, f"{row.id} is {again}", f"{row.id} will be {again}")
+        await report(service, row, f"{row.id} is {again}", f"{row.id} will be {again}")
 
 
-async def report(door: Door, row: RunRow, done: str, kept: str) -> None:
+async def report(service: RunService, row: RunRow, done: str, kept: str) -> None:
     """Say what became of a command: its host has taken it in, or it is kept for the next one."""
-    if await is_taken_up(door, row):
+    if await is_taken_up(service, row):
         print(done)
     else:
         print(kept, flush=True)
         say(NOBODY)
 
 
-async def is_taken_up(door: Door, row: RunRow) -> bool:
+async def is_taken_up(service: RunService, row: RunRow) -> bool:
     """Whether a host acts on the run's mail: it has done so, or it is alive and busy."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
-        now = await door.store.directory.row(row.uid)
+        now = await service.store.directory.row(row.uid)
         if now is None or now.ended_at is not None:
             return True
-        waiting = await door.store.log.inbox(row.uid)
+        waiting = await service.store.log.inbox(row.uid)
         if not waiting and now.seq > 0 and now.owner is not None:
             return True
         if time.monotonic() > end:
@@ -102,4 +102,4 @@ async def is_taken_up(door: Door, row: RunRow) -> bool:
         await asyncio.sleep(LOOK_SECONDS)
     if now.owner is None:
         return not waiting and now.wake_at is None
-    return now.owner not in await door.store.hosts.dead(monotonic=time.monotonic())
+    return now.owner not in await service.store.hosts.dead(monotonic=time.monotonic())

@@ -21,7 +21,7 @@ from weft.observe.sentences import missing_sentence, wait_sentence
 from weft.observe.waits import waits_of
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.words import plain
 from weft.stores import shown_url
 
@@ -85,10 +85,10 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
     cursor = None
     is_new = not exists(address)
     if not is_new:
-        async with opened(address) as door:
-            page = await door.search(query)
-            living = await living_hosts(door)
-            rows = [(row, *await _standing(door, row, living)) for row in page.rows]
+        async with opened(address) as service:
+            page = await service.search(query)
+            living = await living_hosts(service)
+            rows = [(row, *await _standing(service, row, living)) for row in page.rows]
             cursor = page.cursor
     if json:
         found = [
@@ -133,7 +133,7 @@ def _nothing(wanted: RunFilter, address: str, *, is_new: bool) -> str:
     )
 
 
-async def _standing(door: Door, row: RunRow, living: Abouts) -> tuple[str, list[Progress]]:
+async def _standing(service: RunService, row: RunRow, living: Abouts) -> tuple[str, list[Progress]]:
     """What a run waits for, and how far it is."""
     if row.fault is not None:
         return UNREADABLE if row.ended_at is None else "", []
@@ -146,12 +146,12 @@ async def _standing(door: Door, row: RunRow, living: Abouts) -> tuple[str, list[
     if not row.seq:
         return missing or "a host to take it up", []
     try:
-        machine = await read_run(door, row)
+        machine = await read_run(service, row)
     except RunUnreadable as error:
         return str(error.context.get("waits", UNREADABLE)), []
     except StoreError:
         return "", []
-    found = waits_of(machine, door.clock.now_ms())
+    found = waits_of(machine, service.clock.now_ms())
     waits = ", ".join(map(wait_sentence, found[:2])) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
     return missing or waits, progress_of(machine)
 
@@ -162,8 +162,8 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     there = exists(address)
     counts: dict[str, int] = {}
     if there:
-        async with opened(address) as door:
-            counts = dict(await door.store.directory.counts())
+        async with opened(address) as service:
+            counts = dict(await service.store.directory.counts())
     sizes = _sizes(address) if there else {}
     if json:
         print_json({"store": shown_url(address), "exists": there, "files": sizes, "runs": _ordered(counts)})

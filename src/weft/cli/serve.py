@@ -132,7 +132,7 @@ async def _serve(app: App, bound: socket.socket) -> None:
         address, port = bound.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         notice = OPEN_NOTICE if await api.services.is_open() else CLOSED_NOTICE
-        say(f"serving http://{shown}:{port} on {app.door.store.url}", notice)
+        say(f"serving http://{shown}:{port} on {app.service.store.url}", notice)
         api.services.engine()
         await Listener(api, drain_seconds=DRAIN_SECONDS).run(bound)
         say("stopping: running steps may finish, everything else goes on when you serve again")
@@ -152,6 +152,6 @@ async def _work(app: App, queues: Sequence[str]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with app:
-        say(f"performing steps of {', '.join(queues)} on {app.door.store.url}")
+        say(f"performing steps of {', '.join(queues)} on {app.service.store.url}")
         await stop.wait()
         say("stopping: running steps may finish")

@@ -45,7 +45,7 @@ from weft.observe.plan_tree import PlanTree
 from weft.observe.run_picture import read_overview, read_picture, shown_result
 from weft.observe.sentences import hold_hint, host_advice, sections, unhosted_sentence
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE, problem_of
 
 DEPTH_MAX = 20
@@ -54,8 +54,8 @@ PICTURE_WIDTH = 100
 
 async def print_picture(run: str, *, kind: str, url: str | None, app: str | None) -> None:
     """A graph or a plan with its run as SVG or Mermaid, for a file. Raises NotAllowed for code, which has neither."""
-    async with found(run, url, app) as (door, row):
-        picture = await read_picture(door, row)
+    async with found(run, url, app) as (service, row):
+        picture = await read_picture(service, row)
         if picture is None:
             raise NotAllowed(f"{row.id} is a {row.style} run and has no graph.", hint=f"weft show {row.id}")
         print(render_svg(picture) if kind == "svg" else render_mermaid(picture))
@@ -63,24 +63,24 @@ async def print_picture(run: str, *, kind: str, url: str | None, app: str | None
 
 async def print_run(run: str, *, children: bool, url: str | None, app: str | None, json: bool) -> None:
     """Header, recorded operations as a tree (a graph as a picture), and the end if there is one."""
-    async with found(run, url, app) as (door, row):
-        history = await read_history(door, row)
+    async with found(run, url, app) as (service, row):
+        history = await read_history(service, row)
         if json:
             print_json(
-                {"store": door.store.url, **await _run_document(door, row, history, DEPTH_MAX if children else 0)}
+                {"store": service.store.url, **await _run_document(service, row, history, DEPTH_MAX if children else 0)}
             )
             return
         out = console()
-        now = door.clock.now_ms()
-        activity = await activity_of(door, row)
+        now = service.clock.now_ms()
+        activity = await activity_of(service, row)
         note_idle(history, activity)
         out.print(standing(row, history, now))
-        await print_header(out, door, row, history)
+        await print_header(out, service, row, history)
         for part in activity.progress:
             out.print(SafeText(str(part), style="cyan"))
-        drawings = await _children(door, history, DEPTH_MAX) if children else {}
-        problem = await problem_of(door, row)
-        overview = await read_overview(door, row) if problem is None and not children else None
+        drawings = await _children(service, history, DEPTH_MAX) if children else {}
+        problem = await problem_of(service, row)
+        overview = await read_overview(service, row) if problem is None and not children else None
         if isinstance(overview, PlanTree):
             print_plan_tree(out, overview, history, row.id, now)
         elif overview is not None:
@@ -90,21 +90,21 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         elif history.current():
             out.print()
             out.print(drawn(history, row.id, now, children=drawings))
-        await print_end(out, door, row, history, activity)
+        await print_end(out, service, row, history, activity)
 
 
-async def print_header(out: Console, door: Door, row: RunRow, history: History) -> None:
+async def print_header(out: Console, service: RunService, row: RunRow, history: History) -> None:
     """Which run this is: what does not change while it is looked at."""
     version = f" version {row.version}" if row.version else ""
     begun = f"started {moment(history.started)}" if history.started else f"created {moment(row.created_at)}"
     facts = [f"{row.workflow}{version}", begun]
     if history.retries:
         facts.append(f"tried again {counted(history.retries, 'time')}")
-    parent = await door.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
+    parent = await service.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
     if parent is not None:
         facts.append(f"child of {parent.id}")
-    out.print(SafeText(f"{', '.join(facts)}. Store: {described(door.store.url)}.", style="dim"))
-    given = await _given(door, row, history)
+    out.print(SafeText(f"{', '.join(facts)}. Store: {described(service.store.url)}.", style="dim"))
+    given = await _given(service, row, history)
     if given not in (b"null", b"{}"):
         out.print(SafeText(f"input   {value(given, chars_max=200)}"))
     for name, part in sorted(row.attributes.items()):
@@ -113,12 +113,12 @@ async def print_header(out: Console, door: Door, row: RunRow, history: History) 
         out.print(SafeText(f"{name} = {value(msgspec.json.encode(part))}", style="dim"))
 
 
-async def _given(door: Door, row: RunRow, history: History) -> bytes:
+async def _given(service: RunService, row: RunRow, history: History) -> bytes:
     """The input of a run; null if it cannot be read."""
     if history.seq:
         return history.input
     try:
-        return bytes((await door.started_with(row)).input)
+        return bytes((await service.started_with(row)).input)
     except RunUnreadable:
         return b"null"
 
@@ -141,18 +141,18 @@ def after_failure(row: RunRow, history: History) -> str:
     return f"Try again: weft retry {row.id}"
 
 
-async def print_end(out: Console, door: Door, row: RunRow, history: History, activity: Activity) -> None:
+async def print_end(out: Console, service: RunService, row: RunRow, history: History, activity: Activity) -> None:
     """How it ended, or what to ask next."""
     out.print()
-    problem = await problem_of(door, row)
+    problem = await problem_of(service, row)
     if problem is not None:
         if row.status == "cancelled":
             out.print(SafeText(f"cancelled. {NOT_UNDONE}", style="yellow"))
         out.print(SafeText(problem.message, style="red"))
         out.print(SafeText(problem.hint, style="dim"))
     elif history.status == "completed":
-        whole = await door.values.load(history.output)
-        result = pretty(await shown_result(door, row, whole)).replace("\n", "\n  ")
+        whole = await service.values.load(history.output)
+        result = pretty(await shown_result(service, row, whole)).replace("\n", "\n  ")
         out.print(lines(f"→ {result}", style="green"))
         _print_not_undone(out, history)
     elif history.status == "failed" and history.failure is not None:
@@ -165,7 +165,7 @@ async def print_end(out: Console, door: Door, row: RunRow, history: History, act
         _print_not_undone(out, history)
     elif history.held:
         out.print(SafeText(history.held, style="red"))
-        has_mail = bool(await door.store.log.inbox(row.uid))
+        has_mail = bool(await service.store.log.inbox(row.uid))
         out.print(SafeText(hold_hint(row.id, history.held, has_mail=has_mail), style="dim"))
     else:
         failing = [operation.failure for operation in history.open() if operation.failure is not None]
@@ -191,38 +191,38 @@ def print_traceback(out: Console, failure: Failure) -> None:
         out.print()
 
 
-async def _children(door: Door, history: History, depth: int) -> dict[str, History]:
+async def _children(service: RunService, history: History, depth: int) -> dict[str, History]:
     """The histories of all runs below this one, by id."""
     result: dict[str, History] = {}
     for operation in history.current():
-        row = await door.store.directory.find(RunId(operation.child)) if operation.child and depth else None
+        row = await service.store.directory.find(RunId(operation.child)) if operation.child and depth else None
         if row is not None and operation.child not in result:
-            inner = await read_history(door, row)
+            inner = await read_history(service, row)
             result[operation.child] = inner
-            result |= await _children(door, inner, depth - 1)
+            result |= await _children(service, inner, depth - 1)
     return result
 
 
-async def _run_document(door: Door, row: RunRow, history: History, depth: int) -> dict[str, Any]:
-    given = await _given(door, row, history)
-    problem = await problem_of(door, row)
+async def _run_document(service: RunService, row: RunRow, history: History, depth: int) -> dict[str, Any]:
+    given = await _given(service, row, history)
+    problem = await problem_of(service, row)
     entries = [operation_document(operation) for operation in history.current()]
     if depth:
         for entry in entries:
-            child = await door.store.directory.find(RunId(entry["child"])) if entry["child"] else None
+            child = await service.store.directory.find(RunId(entry["child"])) if entry["child"] else None
             if child is not None:
-                entry["run"] = await _run_document(door, child, await read_history(door, child), depth - 1)
+                entry["run"] = await _run_document(service, child, await read_history(service, child), depth - 1)
     is_done = history.status == "completed"
     return run_document(row) | {
         "started_at": iso(history.started),
         "retries": history.retries,
-        "input": msgspec.json.decode(await door.values.load(given)),
-        "result": msgspec.json.decode(await door.values.load(history.output)) if is_done else None,
+        "input": msgspec.json.decode(await service.values.load(given)),
+        "result": msgspec.json.decode(await service.values.load(history.output)) if is_done else None,
         "failure": msgspec.to_builtins(history.failure) if history.status == "failed" else None,
         "reason": history.reason or None,
         "held": history.held or None,
         "problem": {"code": problem.code, "message": problem.message, "hint": problem.hint} if problem else None,
-        "progress": msgspec.to_builtins((await activity_of(door, row)).progress),
+        "progress": msgspec.to_builtins((await activity_of(service, row)).progress),
         "entries": entries,
     }
 
@@ -246,10 +246,10 @@ def operation_document(operation: Operation) -> dict[str, Any]:
 
 async def print_explanation(run: str, *, url: str | None, app: str | None, json: bool) -> None:
     """What it waits for, since when, and what would unblock it."""
-    async with found(run, url, app) as (door, row):
-        explanation = await explain(door, row)
+    async with found(run, url, app) as (service, row):
+        explanation = await explain(service, row)
         if json:
-            print_json({"store": door.store.url, **_explained(explanation)})
+            print_json({"store": service.store.url, **_explained(explanation)})
             return
         out = console()
         out.print(
@@ -258,7 +258,7 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
         out.print(SafeText(sentence(explanation.summary)))
         for part in explanation.progress:
             out.print(SafeText(str(part), style="cyan"))
-        now = door.clock.now_ms()
+        now = service.clock.now_ms()
         for item in explanation.waiting:
             since = int(item.since.timestamp() * 1000)
             until = f", until {moment(int(item.until.timestamp() * 1000))}" if item.until is not None else ""
@@ -275,7 +275,7 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
         if explanation.hint:
             out.print()
             out.print(SafeText(explanation.hint))
-        out.print(SafeText(f"Store: {described(door.store.url)}.", style="dim"))
+        out.print(SafeText(f"Store: {described(service.store.url)}.", style="dim"))
 
 
 def _explained(explanation: Explanation) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from weft.observe.explain import explain
 from weft.observe.history import History, Operation
 from weft.observe.sentences import unhosted_sentence
 from weft.ports.store import RunRow, StoredEvent
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import readable
 
 LOOK_SECONDS = 0.1
@@ -31,67 +31,67 @@ PAGE = 500
 
 async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
     """Follow a run until it is over or held, and print how it ended; 1 if it did not complete."""
-    async with found(run, url, app) as (door, row):
+    async with found(run, url, app) as (service, row):
         out = console()
         history = History()
-        await _catch_up(door, row, history)
+        await _catch_up(service, row, history)
         # Elsewhere than on a terminal nothing below shows the status again.
-        out.print(SafeText(row.id, style="bold") if out.is_terminal else standing(row, history, door.clock.now_ms()))
-        await print_header(out, door, row, history)
+        out.print(SafeText(row.id, style="bold") if out.is_terminal else standing(row, history, service.clock.now_ms()))
+        await print_header(out, service, row, history)
         out.print()
         if out.is_terminal:
-            await _draw(out, door, row, history)
+            await _draw(out, service, row, history)
         else:
-            await _report(out, door, row, history)
-        last = await door.row(row.id)
-        await print_end(out, door, last, history, await activity_of(door, last))
+            await _report(out, service, row, history)
+        last = await service.row(row.id)
+        await print_end(out, service, last, history, await activity_of(service, last))
         return 0 if last.status == "completed" else 1
 
 
-async def _catch_up(door: Door, row: RunRow, history: History) -> list[tuple[StoredEvent, Operation | None]]:
+async def _catch_up(service: RunService, row: RunRow, history: History) -> list[tuple[StoredEvent, Operation | None]]:
     """Take in what was committed since the last look. An event that cannot be read is the last one."""
     news: list[tuple[StoredEvent, Operation | None]] = []
     while True:
-        page, _ = await readable(door, row, after=history.seq, limit=PAGE)
+        page, _ = await readable(service, row, after=history.seq, limit=PAGE)
         news += [(stored, history.add(stored)) for stored in page]
         if len(page) < PAGE:
             return news
 
 
-async def _is_stuck(door: Door, row: RunRow, history: History) -> bool:
+async def _is_stuck(service: RunService, row: RunRow, history: History) -> bool:
     """Whether there is nothing more to see, because the run cannot be read."""
     if row.fault is not None:
         return True
-    return history.seq < row.seq and (await readable(door, row, after=history.seq, limit=1))[1] is not None
+    return history.seq < row.seq and (await readable(service, row, after=history.seq, limit=1))[1] is not None
 
 
-async def _draw(out: Console, door: Door, row: RunRow, history: History) -> None:
+async def _draw(out: Console, service: RunService, row: RunRow, history: History) -> None:
     spinner = Spinner("dots")
-    look = _Look(door)
+    look = _Look(service)
     with Live(console=out, refresh_per_second=12, transient=False) as live:
         while True:
-            await _catch_up(door, row, history)
-            now = await door.row(row.id)
+            await _catch_up(service, row, history)
+            now = await service.row(row.id)
             await look.again(now, history)
             if history.ended is not None:
-                live.update(drawn(history, row.id, door.clock.now_ms()))
+                live.update(drawn(history, row.id, service.clock.now_ms()))
                 return
             live.update(look.picture(out, now, history, spinner))
-            if look.is_stuck or await _is_stuck(door, now, history) or await _is_held(door, now):
+            if look.is_stuck or await _is_stuck(service, now, history) or await _is_held(service, now):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _is_held(door: Door, row: RunRow) -> bool:
+async def _is_held(service: RunService, row: RunRow) -> bool:
     """Whether a run waits for a person and nothing has come for it: it stays as it is."""
-    return row.status == "held" and not await door.store.log.inbox(row.uid)
+    return row.status == "held" and not await service.store.log.inbox(row.uid)
 
 
 class _Look:
     """Looks at the state of a run when it has changed, and now and then at who works on it."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, service: RunService) -> None:
+        self._service = service
         self._seen: tuple[int, float] = (-1, 0.0)
         self._found = Activity()
 
@@ -106,7 +106,7 @@ class _Look:
         now = time.monotonic()
         if row.seq != seq or now - at > HOSTS_SECONDS:
             forget_idle(history, self._found)
-            self._found = await activity_of(self._door, row)
+            self._found = await activity_of(self._service, row)
             self._seen = (row.seq, now)
         note_idle(history, self._found)
 
@@ -116,12 +116,12 @@ class _Look:
         if hosting.is_owned or row.ended_at is not None or row.status in ("held", "paused"):
             return ""
         if not row.seq:
-            return f"pending: {(await explain(self._door, row)).summary}"
+            return f"pending: {(await explain(self._service, row)).summary}"
         return unhosted_sentence(row.workflow, hosting)
 
     def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
         """The tree, and below it how the run stands."""
-        now = self._door.clock.now_ms()
+        now = self._service.clock.now_ms()
         # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
         tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
         text = SafeText.assemble(status_text(row.status), f"  {_standing(row, history, now, self._found)}")
@@ -144,25 +144,25 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
     return "  ".join([length, *map(str, activity.progress[:PROGRESS_MAX])])
 
 
-async def _report(out: Console, door: Door, row: RunRow, history: History) -> None:
+async def _report(out: Console, service: RunService, row: RunRow, history: History) -> None:
     """What is recorded, then a line for each change, also of who works on it."""
-    look, quiet = _Look(door), ""
+    look, quiet = _Look(service), ""
     await look.again(row, history)
     for operation in history.current():
         out.print(_said(operation, operation.ended or operation.started, row.id))
     while history.ended is None:
-        for stored, changed in await _catch_up(door, row, history):
+        for stored, changed in await _catch_up(service, row, history):
             for line in _changes(stored, changed, row.id, history):
                 out.print(line)
-        now = await door.row(row.id)
+        now = await service.row(row.id)
         await look.again(now, history)
-        if look.is_stuck or await _is_stuck(door, now, history) or await _is_held(door, now):
+        if look.is_stuck or await _is_stuck(service, now, history) or await _is_held(service, now):
             return
         before, quiet = quiet, await look.silence(now)
         was_unhosted = bool(before) and not before.startswith("pending")
         told = "a process hosts it again" if was_unhosted and now.ended_at is None else ""
         if quiet != before and (quiet or told):
-            out.print(SafeText(f"{moment(door.clock.now_ms())}  {quiet or told}"))
+            out.print(SafeText(f"{moment(service.clock.now_ms())}  {quiet or told}"))
         if history.ended is None:
             await asyncio.sleep(LOOK_SECONDS)
 

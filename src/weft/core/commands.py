@@ -1,4 +1,4 @@
-"""Requests to change a run. All of them enter through one door: ``decide``.
+"""Requests to change a run. All of them enter through one service: ``decide``.
 
 Two families share it. *Reports and requests* come from outside (a user, a worker, a clock, another run) and may have
 travelled as mail, so they are JSON too. *Asks* come from the code of a run while it is pumped, and are decided in the

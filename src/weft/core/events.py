@@ -2,8 +2,8 @@
 
 Every event names what it changes by the number of the entry (the sequence number of the event that made it), so that a
 location is written once. Times are milliseconds since 1970. ``Raw`` fields are JSON as the user's values were encoded
-at the door; large ones are references to blobs. A released event never changes; a new need is a new event or a new
-field with a default.
+when they came in; large ones are references to blobs. A released event never changes; a new need is a new event or a
+new field with a default.
 """
 
 # ruff: noqa: PLC0414 - the parts belong to the words of events, and are asked for here

@@ -1,4 +1,4 @@
-"""What in a value cannot be stored, and where it is. Pure; `values` is the door that asks.
+"""What in a value cannot be stored, and where it is. Pure; `values` asks.
 
 `is_plain` is the quick look that nearly every value passes; the rest finds the offending part and names it. Both see
 a value as the encoder does: dicts, lists, tuples, dataclasses, Structs and pydantic models have parts, others none.

@@ -1,4 +1,4 @@
-"""Values as the engine stores them: compact JSON, checked once at the door. Pure.
+"""Values as the engine stores them: compact JSON, checked once, when they come in. Pure.
 
 What no store or no replay could give back is refused here, whatever the store: NaN and infinity, NUL characters, lone
 surrogates, sets (their order differs between processes), dict keys that would collide, values too deep or too big.

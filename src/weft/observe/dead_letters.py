@@ -14,8 +14,8 @@ from weft.errors import RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
 from weft.ports.store import Page, RunQuery, RunRow
-from weft.runtime.door import Door
 from weft.runtime.run.actor import DEAD_LETTERS
+from weft.runtime.service import RunService
 
 RUNS_PER_PAGE = 200
 
@@ -33,29 +33,29 @@ class FoundLetter(msgspec.Struct, frozen=True):
 
 
 async def runs_with_dead_letters(
-    door: Door, *, prefix: str | None = None, after: str | None = None, limit: int = RUNS_PER_PAGE
+    service: RunService, *, prefix: str | None = None, after: str | None = None, limit: int = RUNS_PER_PAGE
 ) -> Page:
     """Return a page of runs that have dead letters, newest first. ``prefix``: only runs whose ids begin with it."""
-    return await door.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=prefix, after=after, limit=limit))
+    return await service.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=prefix, after=after, limit=limit))
 
 
-async def dead_letters_in(door: Door, row: RunRow) -> list[FoundLetter]:
+async def dead_letters_in(service: RunService, row: RunRow) -> list[FoundLetter]:
     """Return the dead letters of a run; none if it cannot be read, so that it hides no letters but its own."""
     try:
-        machine = await read_run(door, row)
+        machine = await read_run(service, row)
     except RunUnreadable:
         return []
     letters = views_of(machine.style.name).dead_letters(machine)
     return [FoundLetter(row, token, letter) for token, letter in letters.items()]
 
 
-async def all_dead_letters(door: Door, prefix: str | None = None) -> AsyncIterator[FoundLetter]:
+async def all_dead_letters(service: RunService, prefix: str | None = None) -> AsyncIterator[FoundLetter]:
     """Yield all dead letters, newest runs first. ``prefix``: only of runs whose ids begin with it."""
     after: str | None = None
     while True:
-        page = await runs_with_dead_letters(door, prefix=prefix, after=after)
+        page = await runs_with_dead_letters(service, prefix=prefix, after=after)
         for row in page.rows:
-            for found in await dead_letters_in(door, row):
+            for found in await dead_letters_in(service, row):
                 yield found
         after = page.cursor
         if after is None:

@@ -374,7 +374,7 @@ PAGES: dict[str, ErrorPage] = {
     ),
     "limit.exceeded": ErrorPage(
         "A limit on size, depth, count or time was reached.",
-        "A single value may have 16 MiB as JSON and 100 levels. Limits stand at the door, so nothing was stored.",
+        "A single value may have 16 MiB as JSON and 100 levels. Limits are checked first, so nothing was stored.",
         "Store big things elsewhere and pass their address; pass deep or long ones in pieces.",
     ),
     "limit.tree_depth": ErrorPage(

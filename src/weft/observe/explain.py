@@ -15,25 +15,25 @@ from weft.observe.sentences import explanation_of
 from weft.observe.styles import views_of
 from weft.observe.waits import waits_of
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE
 
 
-async def explain(door: Door, row: RunRow) -> Explanation:
+async def explain(service: RunService, row: RunRow) -> Explanation:
     """Explain a run, in sentences and as data. Raises NotFound."""
-    machine, problem = await examine(door, row)
+    machine, problem = await examine(service, row)
     if problem is not None:
         summary = f"it was cancelled. {NOT_UNDONE} {row.fault}" if row.status == "cancelled" else problem.message
         hint = problem.hint
         return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint, style=row.style, code=problem.code)
-    return explanation_of(await diagnose(door, row, machine))
+    return explanation_of(await diagnose(service, row, machine))
 
 
-async def diagnose(door: Door, row: RunRow, machine: Machine | None) -> Diagnosis:
+async def diagnose(service: RunService, row: RunRow, machine: Machine | None) -> Diagnosis:
     """Collect what is known about a run. ``machine``: the run as it was read; it matters only once it has begun."""
-    now = door.clock.now_ms()
+    now = service.clock.now_ms()
     begun = machine if row.seq else None
-    hosting = await hosting_of(door, row, begun)
+    hosting = await hosting_of(service, row, begun)
     known: dict[str, Any] = {
         "run": row.id,
         "workflow": row.workflow,
@@ -53,10 +53,10 @@ async def diagnose(door: Door, row: RunRow, machine: Machine | None) -> Diagnosi
         **known,
         **_state_says(begun.state),
         hold=Hold(held.code, held.message, held.location) if held is not None else None,
-        has_mail=held is not None and bool(await door.store.log.inbox(row.uid)),
+        has_mail=held is not None and bool(await service.store.log.inbox(row.uid)),
         waits=waits_of(begun, now, hosting.idle),
         progress=progress_of(begun),
-        **await views_of(begun.style.name).details(door, row, begun),
+        **await views_of(begun.style.name).details(service, row, begun),
     )
 
 

@@ -21,7 +21,7 @@ from weft.observe.style_views import StyleViews
 from weft.observe.task_wait import task_wait
 from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 
 LINES_MAX = 100
 
@@ -58,9 +58,9 @@ class GoalViews(StyleViews[GoalMachine]):
             if run.status == "active" and run.fan_out:
                 yield Progress(step, run.items - run.left, run.items)
 
-    async def details(self, door: Door, row: RunRow, machine: GoalMachine) -> dict[str, Any]:
+    async def details(self, service: RunService, row: RunRow, machine: GoalMachine) -> dict[str, Any]:
         """Return how the steps stand and what the plan leaves out: fields of the diagnosis."""
-        catalogue = await StoredCatalogue(door.store.definitions, door.clock).catalogue()
+        catalogue = await StoredCatalogue(service.store.definitions, service.clock).catalogue()
         return {"steps": steps_of(machine, catalogue.health), "excluded": excluded_from(machine)}
 
     def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
@@ -78,28 +78,28 @@ class GoalViews(StyleViews[GoalMachine]):
         """Return the operations of planned steps and their work items."""
         return GoalOperations(operations, keep)
 
-    async def picture(self, door: Door, row: RunRow) -> Picture | None:
+    async def picture(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the plan with how its steps stand; None before there is one."""
-        machine: Any = await read_run(door, row) if row.seq else None
+        machine: Any = await read_run(service, row) if row.seq else None
         if machine is None or machine.plan is None:
             return None
         return picture_of_plan(machine.plan, machine.state, title=row.workflow)
 
-    async def overview(self, door: Door, row: RunRow) -> PlanTree | None:
+    async def overview(self, service: RunService, row: RunRow) -> PlanTree | None:
         """Return the plan as a tree, with the facts that are known; None before the run has begun."""
-        machine: Any = await read_run(door, row) if row.seq else None
+        machine: Any = await read_run(service, row) if row.seq else None
         return plan_tree(machine) if machine is not None else None
 
-    async def result(self, door: Door, row: RunRow, raw: bytes) -> bytes:
+    async def result(self, service: RunService, row: RunRow, raw: bytes) -> bytes:
         """Return what the goals of a run gave, without the facts that only led to it."""
-        machine: Any = await read_run(door, row)
+        machine: Any = await read_run(service, row)
         body = msgspec.json.decode(raw)
         if machine.plan is None or not {"result", "of"} <= set(body):
             return raw
         gives = {goal for goal, step in machine.plan.steps.items() if step.gives}
         return msgspec.json.encode(goal_outputs(body["result"], body["of"], gives))
 
-    async def is_stored(self, door: Door, row: RunRow) -> bool:
+    async def is_stored(self, service: RunService, row: RunRow) -> bool:
         """Return True: a goal run brings its plan."""
         return True
 

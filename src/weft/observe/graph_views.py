@@ -19,7 +19,7 @@ from weft.observe.runs import read_run
 from weft.observe.style_views import StyleViews
 from weft.observe.task_wait import task_wait, timer_wait
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 
 
 class GraphViews(StyleViews[GraphMachine]):
@@ -45,10 +45,10 @@ class GraphViews(StyleViews[GraphMachine]):
         for place, (done, total) in places.items():
             yield Progress(place, done, total)
 
-    async def details(self, door: Door, row: RunRow, machine: GraphMachine) -> dict[str, Any]:
+    async def details(self, service: RunService, row: RunRow, machine: GraphMachine) -> dict[str, Any]:
         """Return the path, the skipped nodes and the open joins: fields of the diagnosis."""
         path = GraphPath(machine.graph)
-        await path.read(door.events(row))
+        await path.read(service.events(row))
         return {
             "path": path.steps(),
             "skips": path.skips(machine.state),
@@ -68,28 +68,28 @@ class GraphViews(StyleViews[GraphMachine]):
         """Return the operations that begin and end at nodes."""
         return GraphOperations(keep)
 
-    async def picture(self, door: Door, row: RunRow) -> Picture | None:
+    async def picture(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the graph with the tokens of the run; None if the graph is not in the store."""
-        machine: Any = await read_run(door, row) if row.seq else None
-        program = await door.program(row)
+        machine: Any = await read_run(service, row) if row.seq else None
+        program = await service.program(row)
         if program is None:
             return None
         taken: set[str] = set()
-        async for stored in door.events(row):
+        async for stored in service.events(row):
             taken |= edges_taken([e.decode(stored.body)])
         return picture_of_graph(program.graph, machine.state if machine is not None else None, taken)
 
-    async def overview(self, door: Door, row: RunRow) -> Picture | None:
+    async def overview(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the picture of the run."""
-        return await self.picture(door, row)
+        return await self.picture(service, row)
 
     def dead_letters(self, machine: GraphMachine) -> Mapping[str, DeadLetter]:
         """Return the dead letters of a run, by token."""
         return machine.state.letters
 
-    async def is_stored(self, door: Door, row: RunRow) -> bool:
+    async def is_stored(self, service: RunService, row: RunRow) -> bool:
         """Check whether the store has the graph of a run: hosts learn the graphs of the store."""
-        return await door.store.definitions.get(row.workflow, row.version) is not None
+        return await service.store.definitions.get(row.workflow, row.version) is not None
 
     def version_advice(self, version: str) -> str:
         """Say what helps a run whose version no host offers."""

@@ -18,7 +18,7 @@ from weft.errors import Failure, RunUnreadable
 from weft.observe.operations import NoOperations, Operation, StyleOperations, end, new_operation
 from weft.observe.styles import views_of
 from weft.ports.store import RunRow, StoredEvent
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 
 __all__ = ["OVER", "History", "Operation"]
 
@@ -28,11 +28,11 @@ OVER = ("completed", "failed", "cancelled")
 EVENTS_PER_TURN = 500
 
 
-async def read_history(door: Door, row: RunRow) -> History:
+async def read_history(service: RunService, row: RunRow) -> History:
     """Read the log of a run, as far as it can be read."""
     history = History()
     with contextlib.suppress(RunUnreadable):
-        async for stored in door.events(row):
+        async for stored in service.events(row):
             history.add(stored)
             if not stored.seq % EVENTS_PER_TURN:
                 await asyncio.sleep(0)  # a long log must not keep everybody else waiting

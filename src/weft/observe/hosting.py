@@ -11,7 +11,7 @@ from weft.core.decider import Machine
 from weft.core.ids import HostId
 from weft.observe.styles import views_of
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 
 HELD_MAX = 10_000
 
@@ -37,9 +37,9 @@ class Hosting(msgspec.Struct, frozen=True):
         return self.is_owned or self.is_offered
 
 
-async def living_hosts(door: Door) -> Abouts:
+async def living_hosts(service: RunService) -> Abouts:
     """Return the living hosts."""
-    return {host.host: host.about for host in await door.store.hosts.listed() if not host.gone}
+    return {host.host: host.about for host in await service.store.hosts.listed() if not host.gone}
 
 
 def unoffered_version(row: RunRow, living: Abouts) -> str:
@@ -56,25 +56,25 @@ def _offers(about: Mapping[str, Any], row: RunRow) -> bool:
     return row.version in versions.get(row.workflow, ())
 
 
-async def _is_offered(door: Door, row: RunRow, living: Abouts) -> bool:
+async def _is_offered(service: RunService, row: RunRow, living: Abouts) -> bool:
     if any(_offers(about, row) for about in living.values()):
         return True
-    return bool(living) and await views_of(row.style).is_stored(door, row)
+    return bool(living) and await views_of(row.style).is_stored(service, row)
 
 
-async def hosting_of(door: Door, row: RunRow, machine: Machine | None) -> Hosting:
+async def hosting_of(service: RunService, row: RunRow, machine: Machine | None) -> Hosting:
     """Find out who works on a run, from the hosts and the queues of the store."""
-    living = await living_hosts(door)
+    living = await living_hosts(service)
     is_owned = row.owner in living
-    is_offered = await _is_offered(door, row, living)
+    is_offered = await _is_offered(service, row, living)
     missing = row.version if living and not (is_owned or is_offered) else ""
     tasks = machine.state.tasks if machine is not None else {}
     if not tasks:
         return Hosting(is_owned, is_offered, missing_version=missing)
-    rows = {offer.task: offer.queue for offer in await door.store.tasks.rows(row.uid)}
+    rows = {offer.task: offer.queue for offer in await service.store.tasks.rows(row.uid)}
     taken: set[int] = set()
     if rows:
-        held = await door.store.tasks.held(list(living), limit=HELD_MAX)
+        held = await service.store.tasks.held(list(living), limit=HELD_MAX)
         taken = {offer.task for _, offer in held if offer.uid == row.uid}
     idle = {number: queue for number, queue in rows.items() if number not in taken}
     if not is_owned:

@@ -13,8 +13,8 @@ from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
 from weft.ports.store import Page, RunQuery, RunRow
-from weft.runtime.door import Door
 from weft.runtime.run.actor import ASKING
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
 
 RUNS_PER_PAGE = 200
@@ -53,19 +53,19 @@ class OpenQuestion(msgspec.Struct, frozen=True):
         return questions.notice(self.question)
 
 
-async def runs_that_ask(door: Door, *, after: str | None = None, limit: int = RUNS_PER_PAGE) -> Page:
+async def runs_that_ask(service: RunService, *, after: str | None = None, limit: int = RUNS_PER_PAGE) -> Page:
     """Return a page of runs that have open questions, newest first."""
-    return await door.search(RunQuery(where={ASKING: True}, after=after, limit=limit))
+    return await service.search(RunQuery(where={ASKING: True}, after=after, limit=limit))
 
 
-async def open_in(door: Door, row: RunRow) -> list[OpenQuestion]:
+async def open_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
     """Return the open questions of a run. Raises RunUnreadable."""
     if row.fault is not None:
         raise unreadable(row, row.fault)
     if not row.seq:
         return []
     try:
-        machine = await read_run(door, row)
+        machine = await read_run(service, row)
     except NotFound:
         return []
     return [
@@ -74,21 +74,21 @@ async def open_in(door: Door, row: RunRow) -> list[OpenQuestion]:
     ]
 
 
-async def listed_in(door: Door, row: RunRow) -> list[OpenQuestion]:
+async def listed_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
     """Return the open questions of a run; none if it cannot be read, so that it hides no questions but its own."""
     try:
-        return await open_in(door, row)
+        return await open_in(service, row)
     except RunUnreadable:
         return []
 
 
-async def all_open(door: Door) -> AsyncIterator[OpenQuestion]:
+async def all_open(service: RunService) -> AsyncIterator[OpenQuestion]:
     """Yield all open questions, newest runs first."""
     after: str | None = None
     while True:
-        page = await runs_that_ask(door, after=after)
+        page = await runs_that_ask(service, after=after)
         for row in page.rows:
-            for found in await listed_in(door, row):
+            for found in await listed_in(service, row):
                 yield found
         after = page.cursor
         if after is None:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from weft.core.decider import Machine
 from weft.errors import NotFound, RunUnreadable
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
 
 
-async def read_run(door: Door, row: RunRow) -> Machine:
+async def read_run(service: RunService, row: RunRow) -> Machine:
     """Return the run as it is committed. It may be the live one: look at it, never change it.
 
     From the store, the newest snapshot and the events after it are read. Raises NotFound, RunUnreadable.
     """
-    live = in_memory(door, row)
-    return live if live is not None else await door.machine(row)
+    live = in_memory(service, row)
+    return live if live is not None else await service.machine(row)
 
 
-async def examine(door: Door, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
+async def examine(service: RunService, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
     """Return the run as ``read_run`` does, or what keeps it from being read.
 
     Neither, for a run that had not begun and was deleted. Raises NotFound.
@@ -26,7 +26,7 @@ async def examine(door: Door, row: RunRow) -> tuple[Machine | None, RunUnreadabl
     if row.fault is not None:
         return None, unreadable(row, row.fault)
     try:
-        return await read_run(door, row), None
+        return await read_run(service, row), None
     except RunUnreadable as problem:
         return None, problem
     except NotFound:
@@ -35,9 +35,9 @@ async def examine(door: Door, row: RunRow) -> tuple[Machine | None, RunUnreadabl
         return None, None
 
 
-def in_memory(door: Door, row: RunRow) -> Machine | None:
+def in_memory(service: RunService, row: RunRow) -> Machine | None:
     """Return the live machine of a run; None if it is not here, is no longer ours, or has uncommitted events."""
-    actor = door.engine.runs.actors.get(row.uid) if door.engine is not None else None
+    actor = service.engine.runs.actors.get(row.uid) if service.engine is not None else None
     if actor is None or not actor.ready or actor.epoch != row.epoch:
         return None
     is_committed = row.seq <= actor.committed_seq == actor.machine.state.seq

@@ -13,7 +13,7 @@ from weft.observe.operations import Keep, NoOperations, Operation, StyleOperatio
 from weft.observe.pictures import Picture
 from weft.observe.plan_tree import PlanTree
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 
 M = TypeVar("M", bound=Machine)
 
@@ -40,7 +40,7 @@ class StyleViews(Generic[M]):
         """Return the operations that only this style has, for the history of a run."""
         return NoOperations()
 
-    async def details(self, door: Door, row: RunRow, machine: M) -> dict[str, Any]:
+    async def details(self, service: RunService, row: RunRow, machine: M) -> dict[str, Any]:
         """Return the fields of the diagnosis that only this style has."""
         return {}
 
@@ -48,15 +48,15 @@ class StyleViews(Generic[M]):
         """Say what these fields mean."""
         return StyleSentences()
 
-    async def picture(self, door: Door, row: RunRow) -> Picture | None:
+    async def picture(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the picture of a run; None if it has none. Raises NotFound, RunUnreadable."""
         return None
 
-    async def overview(self, door: Door, row: RunRow) -> Picture | PlanTree | None:
+    async def overview(self, service: RunService, row: RunRow) -> Picture | PlanTree | None:
         """Return what a terminal shows of a run instead of the list of its operations; None: that list."""
         return None
 
-    async def result(self, door: Door, row: RunRow, raw: bytes) -> bytes:
+    async def result(self, service: RunService, row: RunRow, raw: bytes) -> bytes:
         """Return the part of a result that people are shown."""
         return raw
 
@@ -64,7 +64,7 @@ class StyleViews(Generic[M]):
         """Return the dead letters of a run, by token."""
         return {}
 
-    async def is_stored(self, door: Door, row: RunRow) -> bool:
+    async def is_stored(self, service: RunService, row: RunRow) -> bool:
         """Check whether every host can run it because the store has all that it takes."""
         return False
 

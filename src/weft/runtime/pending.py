@@ -21,7 +21,7 @@ from weft.runtime.catalogue import Callee, Catalogue
 from weft.runtime.library import Library
 
 if TYPE_CHECKING:
-    from weft.runtime.door import Door
+    from weft.runtime.service import RunService
 
 
 async def resolve_name(catalogue: Catalogue, library: Library, row: RunRow) -> Callee | None:
@@ -33,21 +33,21 @@ async def resolve_name(catalogue: Catalogue, library: Library, row: RunRow) -> C
     return Callee(version, "graph") if version is not None else None
 
 
-async def cancel(door: Door, row: RunRow, reason: str) -> bool:
+async def cancel(service: RunService, row: RunRow, reason: str) -> bool:
     """End a run that nobody has taken up, without a host. False: a host has it by now."""
     if row.owner is not None:
         return False
-    host = HostId(f"cancel-{door.ids.new()}")
-    if not await door.store.log.claim([row.uid], host, expected={row.uid: row.epoch}):
+    host = HostId(f"cancel-{service.ids.new()}")
+    if not await service.store.log.claim([row.uid], host, expected={row.uid: row.epoch}):
         return False
     while True:
-        loaded = await door.store.log.load(row.uid, fold=FOLD)
+        loaded = await service.store.log.load(row.uid, fold=FOLD)
         # This claim belongs to nobody who lives, so a host may have taken the run up in between.
         if loaded is None or loaded.row.owner != host:
             return False
-        now = Millis(max(door.clock.now_ms(), row.updated_at))
+        now = Millis(max(service.clock.now_ms(), row.updated_at))
         append = _ending(loaded.row, loaded.inbox, reason, now)
-        (outcome,) = await door.store.log.commit([append], host)
+        (outcome,) = await service.store.log.commit([append], host)
         if outcome is not Outcome.MAIL_WAITING:
             return outcome is Outcome.ACCEPTED
 

@@ -17,48 +17,48 @@ from weft.core import events as e
 from weft.core.ids import RunId, Seq, answer_key, request_key
 from weft.errors import BadValue, KeyReused, NotFound, RunFinished
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
 
 POLL_SECONDS_FIRST = 0.05
 POLL_SECONDS_MAX = 1.0
 
 
-async def send_request(door: Door, run_id: RunId, name: str, body: bytes, *, key: str | None = None) -> str:
+async def send_request(service: RunService, run_id: RunId, name: str, body: bytes, *, key: str | None = None) -> str:
     """Send a message whose sender waits for an answer. Returns the request's id, the same for the same key."""
-    row = await door.soon(door.row(run_id), f"whether there is a run {run_id!r} is not known")
-    request = door.ids.new() if key is None else blake2b(f"{row.uid}/{key}".encode(), digest_size=16).hexdigest()
+    row = await service.soon(service.row(run_id), f"whether there is a run {run_id!r} is not known")
+    request = service.ids.new() if key is None else blake2b(f"{row.uid}/{key}".encode(), digest_size=16).hexdigest()
     message = c.DeliverMessage(request, name, Raw(body), answer=True)
     try:
-        await door.tell(run_id, message, key=request_key(request))
+        await service.tell(run_id, message, key=request_key(request))
     except KeyReused:
         raise KeyReused(f'The key "{key}" was used for another request to {run_id}.') from None
     return request
 
 
-async def answer_of(door: Door, run_id: RunId, request: str, *, timeout: float | None = None) -> bytes:
+async def answer_of(service: RunService, run_id: RunId, request: str, *, timeout: float | None = None) -> bytes:
     """Wait for the answer of a request.
 
     Raises TimeoutError, NotFound for a request that was never made, RunFinished if the run ended without an answer,
     BadValue if it refused the message.
     """
     async with asyncio.timeout(timeout):
-        row = await door.row(run_id)
-        if await door.store.directory.key(row.uid, request_key(request)) is None:
+        row = await service.row(run_id)
+        if await service.store.directory.key(row.uid, request_key(request)) is None:
             raise NotFound(f"{row.id} knows no request {request!r}.")
-        return await _awaited(door, row, request)
+        return await _awaited(service, row, request)
 
 
-async def _awaited(door: Door, row: RunRow, request: str) -> bytes:
-    engine = door.engine
+async def _awaited(service: RunService, row: RunRow, request: str) -> bytes:
+    engine = service.engine
     pause = POLL_SECONDS_FIRST
     with engine.commits.of(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
         while True:
             changed.clear()
-            now = await door.store.directory.row(row.uid)
-            found = await door.store.directory.key(row.uid, answer_key(request))
+            now = await service.store.directory.row(row.uid)
+            found = await service.store.directory.key(row.uid, answer_key(request))
             if found is not None and found.seq:
-                return await _read(door, row, found.seq)
+                return await _read(service, row, found.seq)
             if now is None or now.ended_at is not None:
                 raise RunFinished(f"{row.id} ended without an answer to this request.", run_id=row.id)
             if now.fault is not None:
@@ -69,10 +69,10 @@ async def _awaited(door: Door, row: RunRow, request: str) -> bytes:
                 pause = min(pause * 2, POLL_SECONDS_MAX)
 
 
-async def _read(door: Door, row: RunRow, seq: Seq) -> bytes:
-    (stored,) = await door.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
+async def _read(service: RunService, row: RunRow, seq: Seq) -> bytes:
+    (stored,) = await service.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
     event = e.decode(stored.body)
     assert isinstance(event, e.MessageAnswered)
     if event.error:
         raise BadValue(f"{row.id} refused the message: {event.error}", code="value.wrong_type")
-    return await door.values.load(bytes(event.output))
+    return await service.values.load(bytes(event.output))

@@ -1,9 +1,9 @@
 """Tenants: each has runs of its own, and no words for those of others.
 
 All ids of a tenant's runs begin with its name (``@acme/order-7``), in the store and in the log; children inherit it.
-A tenant speaks through a door that puts the name before every id on the way in and takes it away on the way out, so an
-id of another tenant cannot be said at all, and what cannot be said is not found. Blobs, streams and logs are reached
-through a run only. Who has no tenant is the operator of the whole installation, and sees all ids as they are.
+A tenant has a service that puts the name before every id on the way in and takes it away on the way out, so an id of
+another tenant cannot be said at all, and what cannot be said is not found. Blobs, streams and logs are reached through
+a run only. Who has no tenant is the operator of the whole installation, and sees all ids as they are.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.ports.streams import Chunk, Streams
-from weft.runtime.door import Door, Started
 from weft.runtime.runs import Ending
+from weft.runtime.service import RunService, StartedRun
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -52,18 +52,18 @@ def prefix_of(tenant: str) -> str:
     return f"{TENANT_MARK}{check_tenant(tenant)}/"
 
 
-def door_of(door: Door, tenant: str) -> Door:
+def service_of(service: RunService, tenant: str) -> RunService:
     """The way to the runs of a tenant; without one, to all."""
-    return TenantDoor(door, tenant) if tenant else door
+    return TenantService(service, tenant) if tenant else service
 
 
-class TenantDoor(Door):
-    """A door that knows the runs of one tenant. Ids are those that the tenant itself uses."""
+class TenantService(RunService):
+    """A service that knows the runs of one tenant. Ids are those that the tenant itself uses."""
 
-    def __init__(self, door: Door, tenant: str) -> None:
-        self._door = door
+    def __init__(self, service: RunService, tenant: str) -> None:
+        self._service = service
         self.prefix = prefix_of(tenant)
-        super().__init__(_TenantStore(door.store, self.prefix), door.clock, door.ids, door.engine)  # type: ignore[arg-type]
+        super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service.engine)  # type: ignore[arg-type]
 
     def full(self, run_id: str) -> RunId:
         """The id as the store has it. One that begins so already is left: logs and hints show them like that."""
@@ -75,24 +75,26 @@ class TenantDoor(Door):
 
     # --- starting and commands: the engine knows whole ids only ---------------------------------------------------
 
-    async def start(self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0) -> Started:
+    async def start(
+        self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
+    ) -> StartedRun:
         whole = msgspec.structs.replace(start, run_id=self.full(start.run_id))
-        started = await self._door.start(whole, chosen=chosen, existing=existing, delay_ms=delay_ms)
-        return Started(started.uid, self.own(started.id), started.created)
+        started = await self._service.start(whole, chosen=chosen, existing=existing, delay_ms=delay_ms)
+        return StartedRun(started.uid, self.own(started.id), started.created)
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
         await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
-        await self._door.tell(self.full(run_id), command, key=key)
+        await self._service.tell(self.full(run_id), command, key=key)
 
     async def reopen(
         self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, *, key: str | None = None
     ) -> None:
         await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
-        await self._door.reopen(self.full(run_id), command, key=key)
+        await self._service.reopen(self.full(run_id), command, key=key)
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         await self.row(run_id)
-        return await self._door.ending(self.full(run_id), timeout=timeout)
+        return await self._service.ending(self.full(run_id), timeout=timeout)
 
     # --- looking --------------------------------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ class TenantDoor(Door):
 
 
 class _TenantStore:
-    """As much of a store as the door of a tenant needs: nothing in it lists what belongs to others."""
+    """As much of a store as the service of a tenant needs: nothing in it lists what belongs to others."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self.url = "this server"

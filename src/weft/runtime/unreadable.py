@@ -20,7 +20,7 @@ from weft.ports.store import PENDING, Append, Mail, Outcome, RunQuery, RunRow, S
 from weft.runtime.duties.scheduler import MAIL, RUNS
 
 if TYPE_CHECKING:
-    from weft.runtime.door import Door
+    from weft.runtime.service import RunService
 
 NOT_UNDONE = "What is stored of it cannot be read, so nothing that it did was undone."
 CHECKED_MAX = 10_000
@@ -58,12 +58,12 @@ def reading(row: RunRow) -> Iterator[None]:
         raise unreadable(row, error.message) from error
 
 
-async def problem_of(door: Door, row: RunRow) -> RunUnreadable | None:
+async def problem_of(service: RunService, row: RunRow) -> RunUnreadable | None:
     """Why the run cannot be read, if that is so."""
     if row.fault is not None:
         return unreadable(row, row.fault)
     try:
-        await door.machine(row)
+        await service.machine(row)
     except RunUnreadable as error:
         return error
     except NotFound:
@@ -72,17 +72,17 @@ async def problem_of(door: Door, row: RunRow) -> RunUnreadable | None:
 
 
 async def readable(
-    door: Door, row: RunRow, *, after: int, limit: int
+    service: RunService, row: RunRow, *, after: int, limit: int
 ) -> tuple[Sequence[StoredEvent], RunUnreadable | None]:
     """A page of the log as far as it can be read, and what is wrong with the event after that."""
     problem: RunUnreadable | None = None
     try:
-        page = list(await door.store.log.events(row.uid, after=Seq(after), limit=limit))
+        page = list(await service.store.log.events(row.uid, after=Seq(after), limit=limit))
     except Corrupt as error:
         problem = unreadable(row, error.message)
         bad = error.context.get("seq")
         left = bad - after - 1 if isinstance(bad, int) else 0
-        page = list(await door.store.log.events(row.uid, after=Seq(after), limit=left)) if left > 0 else []
+        page = list(await service.store.log.events(row.uid, after=Seq(after), limit=left)) if left > 0 else []
     for number, stored in enumerate(page):
         try:
             e.decode(stored.body)
@@ -94,8 +94,8 @@ async def readable(
 class Readability:
     """Whether commands to runs that are not in memory here would be read by somebody."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, service: RunService) -> None:
+        self._service = service
         self._checked: BoundedCache[RunUid, int] = BoundedCache(CHECKED_MAX)
         """Runs that were looked at, and in which epoch: once in each is enough."""
 
@@ -103,10 +103,10 @@ class Readability:
         """Why nobody could act on a command to this run. One that a living host has in memory needs no reading."""
         if row.fault is None and self._checked.get(row.uid) == row.epoch:
             return None
-        if row.fault is None and row.owner is not None and not await self._door.is_dead(row.owner):
+        if row.fault is None and row.owner is not None and not await self._service.is_dead(row.owner):
             found = None
         else:
-            found = await problem_of(self._door, row)
+            found = await problem_of(self._service, row)
         if found is None:
             self._checked.put(row.uid, row.epoch)
         return found
@@ -117,51 +117,51 @@ class Readability:
         if problem is None:
             return False
         if isinstance(command, c.CancelRun) and command.force:
-            await end_by_row(self._door, row, command.reason, str(problem.context["why"]))
+            await end_by_row(self._service, row, command.reason, str(problem.context["why"]))
             return True
         if row.fault is None or not isinstance(command, c.ResumeRun):
             raise problem
-        status = await look_again(self._door, row)
+        status = await look_again(self._service, row)
         if status in ("paused", "held"):
-            await self._door.tell(row.id, command)
-        elif self._door.engine is not None:
-            self._door.engine.wakeups.wake(MAIL, RUNS)
+            await self._service.tell(row.id, command)
+        elif self._service.engine is not None:
+            self._service.engine.wakeups.wake(MAIL, RUNS)
         return True
 
 
-async def look_again(door: Door, row: RunRow) -> str:
+async def look_again(service: RunService, row: RunRow) -> str:
     """Let a run with a fault go on if it can be read now: its status. Raises RunUnreadable."""
-    machine = await door.machine(row)
+    machine = await service.machine(row)
     status = machine.state.status if row.seq else PENDING
     # The claim belongs to nobody who lives, so a host takes the run over as that of a dead one.
-    host = HostId(f"resume-{door.ids.new()}")
-    await door.store.log.claim([row.uid], host, expected={row.uid: row.epoch})
-    await door.store.log.mark_fault(row.uid, None, status=status)
+    host = HostId(f"resume-{service.ids.new()}")
+    await service.store.log.claim([row.uid], host, expected={row.uid: row.epoch})
+    await service.store.log.mark_fault(row.uid, None, status=status)
     return status
 
 
-async def end_by_row(door: Door, row: RunRow, reason: str, why: str) -> None:
+async def end_by_row(service: RunService, row: RunRow, reason: str, why: str) -> None:
     """Cancel a run that cannot be read. Nothing is undone; child runs are told to stop, and its parent is told."""
     # Also keeps hosts from taking it up meanwhile.
-    await door.store.log.mark_fault(row.uid, row.fault or why)
-    host = HostId(f"cancel-{door.ids.new()}")
+    await service.store.log.mark_fault(row.uid, row.fault or why)
+    host = HostId(f"cancel-{service.ids.new()}")
     while True:
-        now = await door.store.directory.row(row.uid)
+        now = await service.store.directory.row(row.uid)
         if now is None or now.ended_at is not None:
             break
-        for claimed in await door.store.log.claim([now.uid], host, expected={now.uid: now.epoch}):
-            (outcome,) = await door.store.log.commit([await _ending(door, claimed, reason)], host)
+        for claimed in await service.store.log.claim([now.uid], host, expected={now.uid: now.epoch}):
+            (outcome,) = await service.store.log.commit([await _ending(service, claimed, reason)], host)
             if outcome is Outcome.ACCEPTED:
                 break
-    offers = await door.store.tasks.rows(row.uid)
-    await door.store.tasks.withdraw(row.uid, [offer.task for offer in offers])
-    await _stop_children(door, row, reason)
+    offers = await service.store.tasks.rows(row.uid)
+    await service.store.tasks.withdraw(row.uid, [offer.task for offer in offers])
+    await _stop_children(service, row, reason)
 
 
-async def _ending(door: Door, row: RunRow, reason: str) -> Append:
-    at = Millis(max(door.clock.now_ms(), row.updated_at))
+async def _ending(service: RunService, row: RunRow, reason: str) -> Append:
+    at = Millis(max(service.clock.now_ms(), row.updated_at))
     seq = Seq(row.seq + 1)
-    entry = await _place_in_parent(door, row)
+    entry = await _place_in_parent(service, row)
     report = c.ReportChildEnded(child=EntryId(entry), status="cancelled")
     parent = [Mail(id=f"{row.uid}/{seq}", to=row.parent, body=c.encode(report), at=at)] if row.parent and entry else []
     return Append(
@@ -175,29 +175,29 @@ async def _ending(door: Door, row: RunRow, reason: str) -> Append:
     )
 
 
-async def _place_in_parent(door: Door, row: RunRow) -> int:
+async def _place_in_parent(service: RunService, row: RunRow) -> int:
     """Where the parent waits for this run; 0: nobody waits."""
-    parent = await door.store.directory.row(row.parent) if row.parent is not None else None
+    parent = await service.store.directory.row(row.parent) if row.parent is not None else None
     if parent is None or parent.ended_at is not None:
         return 0
     with contextlib.suppress(RunUnreadable, NotFound):
-        children = (await door.state(parent)).children
+        children = (await service.state(parent)).children
         return next((number for number, child in children.items() if child.uid == row.uid), 0)
     return 0
 
 
-async def _stop_children(door: Door, row: RunRow, reason: str) -> None:
+async def _stop_children(service: RunService, row: RunRow, reason: str) -> None:
     after: str | None = None
     while True:
-        page = await door.search(RunQuery(parent=row.uid, after=after))
+        page = await service.search(RunQuery(parent=row.uid, after=after))
         for child in page.rows:
             if child.ended_at is not None:
                 continue
             with contextlib.suppress(Refused):
                 try:
-                    await door.tell(child.id, c.CancelRun(reason))
+                    await service.tell(child.id, c.CancelRun(reason))
                 except RunUnreadable:
-                    await door.tell(child.id, c.CancelRun(reason, force=True))
+                    await service.tell(child.id, c.CancelRun(reason, force=True))
         after = page.cursor
         if after is None:
             return

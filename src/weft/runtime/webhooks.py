@@ -15,7 +15,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.ids import EntryId, RunId
 from weft.errors import Failure, NotAllowed, NotFound, RunFinished
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.steps.failures import failure_of
 from weft.steps.http.envelope import read_outputs
 from weft.steps.http.failures import HttpFailed, NotAnAnswer
@@ -33,29 +33,29 @@ class Arrived(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
 
 
-async def take_webhook(door: Door, webhooks: Webhooks, arrived: Arrived) -> str:
+async def take_webhook(service: RunService, webhooks: Webhooks, arrived: Arrived) -> str:
     """Give a work item the answer that came for it; the id of its run. Durable when it returns.
 
     Raises:
         NotAllowed: the token or the signature is not ours, is too old, or is for another run.
         NotAnAnswer: the body is no answer; the item stays open.
     """
-    now_s = door.clock.now_ms() // 1000
+    now_s = service.clock.now_ms() // 1000
     receipt = webhooks.open(arrived.token, arrived.body, arrived.signature, now_s=now_s, key=arrived.key)
     try:
-        row = await door.row(RunId(receipt.run_id))
+        row = await service.row(RunId(receipt.run_id))
     except NotFound:
         row = None
     if row is None or row.uid != receipt.uid:
         raise NotAllowed("The webhook is for another run.", hint="Answer with the address that came with the call.")
-    output, failure = await _read(door, receipt, arrived)
+    output, failure = await _read(service, receipt, arrived)
     command = c.AnswerWork(task=EntryId(receipt.task), output=output, failure=failure, attempt=receipt.attempt)
     with contextlib.suppress(RunFinished):  # it came too late, and changes nothing
-        await door.tell(row.id, command)
+        await service.tell(row.id, command)
     return row.id
 
 
-async def _read(door: Door, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:
+async def _read(service: RunService, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:
     """The outputs, or with what the far side failed."""
     what = f"the webhook of {receipt.step}"
     try:
@@ -65,4 +65,4 @@ async def _read(door: Door, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Fa
     except HttpFailed as error:
         return Raw(b"null"), failure_of(error, step=receipt.step, attempts=receipt.attempt)
     raw = values.encode(outputs, what=f"{receipt.step} answered with")
-    return Raw(await door.values.keep(raw)), None
+    return Raw(await service.values.keep(raw)), None

@@ -76,7 +76,7 @@ def fitting(text: str, codec: Codec[Any]) -> Any:
 
 
 def _reading(text: str, fits: Callable[[bytes], bool]) -> Any:
-    """The reading of a word that its type accepts; the check at the door says what is wrong if there is none."""
+    """The reading of a word that its type accepts; the check of the start says what is wrong if there is none."""
     value = plain(text)
     if value == text or fits(msgspec.json.encode(value)) or not fits(msgspec.json.encode(text)):
         return value

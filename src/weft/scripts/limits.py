@@ -13,7 +13,7 @@ INPUTS_MAX: Final = 150  # Lua has 200 local variables, and scripts want some of
 INPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
 OUTPUT_NODES_MAX: Final = 200_000
-DEPTH_MAX: Final = 100  # of values, as the door of the engine has it
+DEPTH_MAX: Final = 100  # of values, as the runtime has it
 
 TIME_S_MAX: Final = 0.5
 WALL_S_MAX: Final = 1.0  # for what only another process can do; it is killed then

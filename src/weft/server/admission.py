@@ -15,7 +15,7 @@ import time
 from collections import deque
 
 from weft.core.ids import RunUid
-from weft.runtime.engine import Engine
+from weft.runtime.host import Engine
 from weft.runtime.worker.flight import Flight
 from weft.server.limits import busy
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.core.goal.plan import Plan
-from weft.runtime.door import Door, Started
+from weft.runtime.service import RunService, StartedRun
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Hosted(Protocol):
     """An application, hosted or about to be."""
 
     @property
-    def door(self) -> Door:
+    def service(self) -> RunService:
         """The way to its runs. Raises NotRunning."""
         ...
 
@@ -52,6 +52,6 @@ class Hosted(Protocol):
         """What reaching these goals takes. Raises UnknownStep."""
         ...
 
-    async def launch_named(self, order: Order) -> Started:
+    async def launch_named(self, order: Order) -> StartedRun:
         """Start what is registered under a name. Raises UnknownWorkflow, BadValue, IdTaken."""
         ...

@@ -21,7 +21,7 @@ from weft.errors import NotFound, Refused, StoreError
 from weft.ports.store import TaskOffer
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.duties.scheduler import RUNS
-from weft.runtime.engine import Engine
+from weft.runtime.host import Engine
 from weft.tokens import InvalidToken, pack, unpack
 
 log = logging.getLogger("weft")

@@ -1,4 +1,4 @@
-"""RequestLimits at the door: what is refused before it is parsed, and before it costs others their turn."""
+"""Limits of requests: what is refused before it is parsed, and before it costs others their turn."""
 
 from __future__ import annotations
 

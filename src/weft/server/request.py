@@ -19,8 +19,8 @@ import msgspec
 from msgspec import Meta
 
 from weft.errors import BadValue
-from weft.runtime.door import Door
-from weft.runtime.tenancy import door_of
+from weft.runtime.service import RunService
+from weft.runtime.tenancy import service_of
 from weft.server.access.tenants import hosted_for
 from weft.server.hosted import Hosted
 from weft.server.identity import Identity
@@ -78,9 +78,9 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
         return f"@{tenant}" if tenant else self.address
 
     @property
-    def door(self) -> Door:
+    def service(self) -> RunService:
         """The way to the runs that this caller may know of. Raises NotRunning."""
-        return door_of(self.services.door, self.identity.tenant)
+        return service_of(self.services.runs, self.identity.tenant)
 
     @property
     def hosted(self) -> Hosted:

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Callable
 
 from weft.errors import NotRunning
-from weft.runtime.door import Door
-from weft.runtime.engine import Engine
+from weft.runtime.host import Engine
+from weft.runtime.service import RunService
 from weft.server.access.gate import AccessGate, access_gate
 from weft.server.admission import Admission
 from weft.server.approvals.notifier import notifier_here
@@ -34,11 +34,11 @@ class Services:
         self.hosted = hosted
         self.described = described
         """The OpenAPI document."""
-        self.gate: Gate = gate or access_gate(lambda: self.door)
+        self.gate: Gate = gate or access_gate(lambda: self.runs)
         self.limits = limits or RequestLimits()
         self.rates = RequestRates(self.limits.rate_per_second)
         self.feed = Feed()
-        self.notifier = notifier_here(lambda: self.door)
+        self.notifier = notifier_here(lambda: self.runs)
         self.leases = Leases()
         self.telemetry = Telemetry()
         self.admission = Admission(self.limits.backlog_seconds)
@@ -47,13 +47,13 @@ class Services:
         self._engine: Engine | None = None
 
     @property
-    def door(self) -> Door:
+    def runs(self) -> RunService:
         """The way to the runs. Raises NotRunning."""
-        return self.hosted.door
+        return self.hosted.service
 
     def engine(self) -> Engine:
         """The engine that runs here; whoever looks on is attached to it at the first request. Raises NotRunning."""
-        engine = self.door.engine
+        engine = self.runs.engine
         if engine is None or not engine.status.running or engine.status.failure is not None:
             raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
         if engine is not self._engine:
@@ -71,7 +71,7 @@ class Services:
         engine = self._engine
         if engine is None:
             with contextlib.suppress(NotRunning):
-                engine = self.door.engine
+                engine = self.runs.engine
         return engine.status.failure if engine is not None else None
 
     async def is_open(self) -> bool:

@@ -22,7 +22,7 @@ from weft.core.durations import format_ms
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
 
 if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
+    from weft.runtime.host import Engine
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
 

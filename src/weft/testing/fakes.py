@@ -16,7 +16,7 @@ from weft.authoring.steps import Step
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
 from weft.errors import UsageError
-from weft.runtime.engine import Engine, World
+from weft.runtime.host import Engine, World
 from weft.runtime.worker.flight import Flight
 from weft.steps.base import Executor, StepBody
 from weft.steps.codec import Codec

@@ -25,8 +25,8 @@ from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId, Millis, RunId, Seq
 from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError, WeftError
 from weft.ports.store import StoredEvent
-from weft.runtime.door import Door
 from weft.runtime.run.driver import CodeDriver, Program
+from weft.runtime.service import RunService
 from weft.runtime.shown import call_shown
 from weft.testing.world import SimRun
 
@@ -56,13 +56,13 @@ class Exported(msgspec.Struct, frozen=True, kw_only=True):
 
 def export_events(run: SimRun[Any]) -> dict[str, Any]:
     """Return the events of a run in a world, in the form that ``replay`` reads. ``json.dump`` writes them to a file."""
-    return run.world.perform(lambda: history_of(run.world.app.door, run.id))
+    return run.world.perform(lambda: history_of(run.world.app.service, run.id))
 
 
-async def history_of(door: Door, run_id: str) -> dict[str, Any]:
+async def history_of(service: RunService, run_id: str) -> dict[str, Any]:
     """The events of a run as ``replay`` reads them."""
-    row = await door.row(RunId(run_id))
-    stored = [event async for event in door.events(row)]
+    row = await service.row(RunId(run_id))
+    stored = [event async for event in service.events(row)]
     digests = {digest.decode() for event in stored for digest in _REFERENCE.findall(event.body)}
     exported = Exported(
         weft=FORMAT,
@@ -71,7 +71,7 @@ async def history_of(door: Door, run_id: str) -> dict[str, Any]:
         workflow=row.workflow,
         version=row.version,
         events=[ExportedEvent(event.seq, event.at, Raw(event.body)) for event in stored],
-        blobs={digest: (await door.store.blobs.get(digest)).decode() for digest in sorted(digests)},
+        blobs={digest: (await service.store.blobs.get(digest)).decode() for digest in sorted(digests)},
     )
     return msgspec.json.decode(msgspec.json.encode(exported), type=dict[str, Any])
 

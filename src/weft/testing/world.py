@@ -20,8 +20,8 @@ from weft.authoring.runnable import Runnable
 from weft.core.durations import duration_ms
 from weft.errors import NotRunning, UsageError
 from weft.observe.explanation import Waiting
-from weft.runtime.door import Door
-from weft.runtime.engine import World as Surroundings
+from weft.runtime.host import World as Surroundings
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import InlineExecutor, SeededIds, SimClock
@@ -228,19 +228,19 @@ class World:
         )
         engine = WatchedEngine(surroundings, self.app, self._book)
         self._engines.append(engine)
-        self._door = Door(store, self._clock, self._ids, engine)
-        self.app.bind(self._door)
+        self._service = RunService(store, self._clock, self._ids, engine)
+        self.app.bind(self._service)
 
     @contextlib.contextmanager
     def _bound(self) -> Iterator[None]:
-        """The app speaks through this world's door, and through its own again afterwards."""
+        """The app speaks through this world's service, and through its own again afterwards."""
         try:
-            before: Door | None = self.app.door
+            before: RunService | None = self.app.service
         except NotRunning:
             before = None
-        door = getattr(self, "_door", None)
-        if door is not None:
-            self.app.bind(door)
+        service = getattr(self, "_service", None)
+        if service is not None:
+            self.app.bind(service)
         try:
             yield
         finally:

@@ -68,7 +68,7 @@ class Program(Protocol):
         """What a run of goals without a name stands for."""
         ...
 
-    def door(self) -> Any:
+    def service(self) -> Any:
         """The way to other runs."""
         ...
 

@@ -14,7 +14,7 @@ from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.ports.access import Access, ApiKey
 from weft.ports.clock import Clock
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.server.access.keys import PREFIX, digest_of, identity_of
 from weft.server.access.tokens import Tokens
 from weft.server.identity import Identity, OpenHere
@@ -26,11 +26,11 @@ KEYS_MAX = 1_000
 KEY_CHARS_MAX = 200
 
 
-def access_gate(door: Callable[[], Door]) -> AccessGate:
+def access_gate(service: Callable[[], RunService]) -> AccessGate:
     """The gate of a server, with the identity provider that the environment names. Raises UsageError."""
     settings = jwt_settings_here()
     tokens = Tokens(settings, monotonic=time.monotonic) if settings is not None else None
-    return AccessGate(lambda: (door().store.access, door().clock), tokens=tokens)
+    return AccessGate(lambda: (service().store.access, service().clock), tokens=tokens)
 
 
 class AccessGate:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from weft.core.goal.plan import Plan
-from weft.runtime.door import Door, Started
-from weft.runtime.tenancy import TenantDoor
+from weft.runtime.service import RunService, StartedRun
+from weft.runtime.tenancy import TenantService
 from weft.server.hosted import Hosted, Known, Order
 
 
@@ -23,8 +23,8 @@ class _TenantHosted:
         self._tenant = tenant
 
     @property
-    def door(self) -> Door:
-        return TenantDoor(self._hosted.door, self._tenant)
+    def service(self) -> RunService:
+        return TenantService(self._hosted.service, self._tenant)
 
     def workflows(self) -> Sequence[Known]:
         return self._hosted.workflows()
@@ -32,8 +32,8 @@ class _TenantHosted:
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
         return self._hosted.plan(goals, given)
 
-    async def launch_named(self, order: Order) -> Started:
-        door = TenantDoor(self._hosted.door, self._tenant)
-        run_id = order.id if order.id is not None else f"{order.workflow}-{door.ids.new()}"
-        started = await self._hosted.launch_named(msgspec.structs.replace(order, id=door.full(run_id)))
-        return Started(started.uid, door.own(started.id), started.created)
+    async def launch_named(self, order: Order) -> StartedRun:
+        service = TenantService(self._hosted.service, self._tenant)
+        run_id = order.id if order.id is not None else f"{order.workflow}-{service.ids.new()}"
+        started = await self._hosted.launch_named(msgspec.structs.replace(order, id=service.full(run_id)))
+        return StartedRun(started.uid, service.own(started.id), started.created)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from weft.observe.questions import OpenQuestion
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.server import views
 
 
-async def approval_view(door: Door, item: OpenQuestion) -> views.Approval:
+async def approval_view(service: RunService, item: OpenQuestion) -> views.Approval:
     """Return the view of a question, with what it is about."""
     question = item.question
     return views.Approval(
@@ -24,7 +24,7 @@ async def approval_view(door: Door, item: OpenQuestion) -> views.Approval:
         escalated=question.escalated,
         approvals=question.approvals,
         form=question.form,
-        about=msgspec.Raw(await door.values.load(bytes(question.about))),
+        about=msgspec.Raw(await service.values.load(bytes(question.about))),
         digest=item.digest,
         since=views.known_moment(question.since),
         due_at=views.moment(question.due),

@@ -31,10 +31,10 @@ from weft.steps.http.exchange import Request
 from weft.tokens import SIGNATURE_HEADER, sign_body
 
 if TYPE_CHECKING:
-    from weft.runtime.door import Door
-    from weft.runtime.engine import Engine
+    from weft.runtime.host import Engine
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
+    from weft.runtime.service import RunService
 
 log = logging.getLogger("weft.api")
 
@@ -67,19 +67,19 @@ class _Pause(msgspec.Struct):
     until: float
 
 
-def notifier_here(door: Callable[[], Door]) -> Notifier | None:
+def notifier_here(service: Callable[[], RunService]) -> Notifier | None:
     """Return the notifier that environment variables ask for, or None. Raises UsageError."""
     settings = notifier_settings_here()
-    return Notifier(door, settings) if settings is not None else None
+    return Notifier(service, settings) if settings is not None else None
 
 
 class Notifier:
     """Sends notifications until each is recorded as sent, with growing pauses while the receiver fails."""
 
     def __init__(
-        self, door: Callable[[], Door], settings: NotifierSettings, *, client: HttpClient | None = None
+        self, service: Callable[[], RunService], settings: NotifierSettings, *, client: HttpClient | None = None
     ) -> None:
-        self._door = door
+        self._service = service
         self._settings = settings
         self._client = client or HttpClient()
         self._changed: set[RunUid] = set()
@@ -135,10 +135,10 @@ class Notifier:
 
     async def _scan(self) -> None:
         """Find all runs with open questions, also those of other hosts; skip those that have not changed."""
-        door, seen = self._door(), set[RunUid]()
+        service, seen = self._service(), set[RunUid]()
         after: str | None = None
         while True:
-            page = await runs_that_ask(door, after=after)
+            page = await runs_that_ask(service, after=after)
             seen.update(row.uid for row in page.rows)
             self._changed.update(row.uid for row in page.rows if self._quiet.get(row.uid) != row.seq)
             after = page.cursor
@@ -160,16 +160,16 @@ class Notifier:
         return [RunUid(key.partition(":")[0]) for key, pause in self._pauses.items() if pause.until <= now]
 
     async def _notify_run(self, uid: RunUid) -> None:
-        door = self._door()
-        row = await door.store.directory.row(uid)
+        service = self._service()
+        row = await service.store.directory.row(uid)
         if row is None:
             self._forget(uid)
             return
-        items = await listed_in(door, row)
+        items = await listed_in(service, row)
         quiet = True
         for item in items:
             if item.notice != item.question.told:
-                quiet = await self._notify(door, item) and quiet
+                quiet = await self._notify(service, item) and quiet
         if quiet:
             self._quiet[uid] = row.seq
             self._forget(uid)
@@ -177,10 +177,10 @@ class Notifier:
     def _forget(self, uid: RunUid) -> None:
         self._pauses = {key: pause for key, pause in self._pauses.items() if not key.startswith(f"{uid}:")}
 
-    async def _notify(self, door: Door, item: OpenQuestion) -> bool:
+    async def _notify(self, service: RunService, item: OpenQuestion) -> bool:
         """Notify of one question. Returns whether there is nothing left to send."""
-        now_ms = door.clock.now_ms()
-        engine = door.engine
+        now_ms = service.clock.now_ms()
+        engine = service.engine
         elsewhere = engine is not None and item.row.owner not in (None, engine.host)
         if elsewhere and now_ms - item.question.since < GRACE_MS:
             return False
@@ -190,13 +190,13 @@ class Notifier:
         if pause is not None and pause.until > now:
             return False
         try:
-            await self._send(key, await self._notification(door, item, key, now_ms), now_ms)
+            await self._send(key, await self._notification(service, item, key, now_ms), now_ms)
             with contextlib.suppress(Refused):
                 note = c.NoteTold(item.number, item.notice)
                 if engine is None:
-                    await door.tell(item.row.id, note)
+                    await service.tell(item.row.id, note)
                 else:
-                    await engine.retry_until_available(lambda: door.tell(item.row.id, note))
+                    await engine.retry_until_available(lambda: service.tell(item.row.id, note))
         except WeftError as error:
             seconds = min(PAUSE_SECONDS_MAX, pause.seconds * 2) if pause is not None else 1.0
             self._pauses[key] = _Pause(seconds, now + seconds)
@@ -205,9 +205,9 @@ class Notifier:
         self._pauses.pop(key, None)
         return True
 
-    async def _notification(self, door: Door, item: OpenQuestion, key: str, now_ms: int) -> Notification:
-        links = await Links.of(door.store.access, self._settings.public)
-        approval = await approval_view(door, item)
+    async def _notification(self, service: RunService, item: OpenQuestion, key: str, now_ms: int) -> Notification:
+        links = await Links.of(service.store.access, self._settings.public)
+        approval = await approval_view(service, item)
         if len(bytes(approval.about)) > ABOUT_BYTES_MAX:
             approval = msgspec.structs.replace(approval, about=msgspec.Raw(b"null"))
         people = [who for who in item.asked if not is_group(who) and who not in item.question.approvals]

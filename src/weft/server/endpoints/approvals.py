@@ -22,12 +22,12 @@ from weft.server.request import ApiCall
 async def list_approvals(call: ApiCall) -> views.Approvals:
     """A page of open questions, by run, newest runs first."""
     asked = call.asked(views.ApprovalsQuery)
-    door = call.door
-    page = await runs_that_ask(door, after=asked.cursor, limit=min(RUNS_PER_PAGE, asked.limit))
-    found = [item for row in page.rows for item in await listed_in(door, row)]
+    service = call.service
+    page = await runs_that_ask(service, after=asked.cursor, limit=min(RUNS_PER_PAGE, asked.limit))
+    found = [item for row in page.rows for item in await listed_in(service, row)]
     if asked.mine:
         found = [item for item in found if may_answer(call.identity, item)]
-    return views.Approvals([await approval_view(door, item) for item in found], page.cursor)
+    return views.Approvals([await approval_view(service, item) for item in found], page.cursor)
 
 
 def may_answer(identity: Identity, item: OpenQuestion) -> bool:
@@ -39,14 +39,14 @@ def may_answer(identity: Identity, item: OpenQuestion) -> bool:
 async def decide(call: ApiCall) -> views.Accepted:
     """Answer a question. Raises NotFound, NotAllowed, AlreadyDecided, BadValue."""
     decision = call.given(views.Decision)
-    door = call.door
-    row, place = await named(door, call.parameters["id"], "question")
+    service = call.service
+    row, place = await named(service, call.parameters["id"], "question")
     by, groups = _who(call.identity, decision.by)
     values.encode([place, by, decision.reason, decision.digest], what="the answer has")
     form = msgspec.Raw(values.seal(values.encode(decision.form, what="the form has")))
     command = c.DecideAsk(place, decision.approved, by, decision.reason, form, groups, decision.digest)
-    await door.tell(row.id, command, key=call.key)
-    now = await door.row(row.id)
+    await service.tell(row.id, command, key=call.key)
+    now = await service.row(row.id)
     return views.Accepted(now.id, now.status)  # type: ignore[arg-type]
 
 

@@ -22,18 +22,18 @@ from weft.server.router import API
 async def send(call: ApiCall) -> views.Accepted:
     """Deliver a message: the run will see it, also if it does not wait for it yet."""
     message = call.given(views.NewMessage)
-    door = call.door
-    raw = await door.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
-    return await _tell(call, c.DeliverMessage(door.ids.new(), message.name, msgspec.Raw(raw)))
+    service = call.service
+    raw = await service.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
+    return await _tell(call, c.DeliverMessage(service.ids.new(), message.name, msgspec.Raw(raw)))
 
 
 async def request(call: ApiCall) -> Reply:
     """Deliver a message and wait for its answer; 202: not yet, ask again at the address in ``Location``."""
     message = call.given(views.NewMessage)
-    door = call.door
+    service = call.service
     run_id = RunId(call.parameters["id"])
-    raw = await door.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
-    sent = await send_request(door, run_id, message.name, raw, key=call.key)
+    raw = await service.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
+    sent = await send_request(service, run_id, message.name, raw, key=call.key)
     try:
         return await _answered(call, run_id, sent)
     except StoreError:  # it was delivered, and must not be sent again
@@ -48,7 +48,7 @@ async def answer(call: ApiCall) -> Reply:
 async def _answered(call: ApiCall, run_id: RunId, request: str) -> Reply:
     wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
     try:
-        raw = await answer_of(call.door, run_id, request, timeout=max(wait, 0.1))
+        raw = await answer_of(call.service, run_id, request, timeout=max(wait, 0.1))
     except TimeoutError:
         return _waiting(run_id, request)
     return Reply(views.RequestView(id=request, status="answered", answer=msgspec.Raw(raw)))
@@ -64,16 +64,16 @@ async def cancel(call: ApiCall) -> views.Accepted:
     given = call.given(views.Cancel)
     values.encode(given.reason, what="the reason has")
     accepted = await _tell(call, c.CancelRun(given.reason, given.force))
-    row = await call.door.row(RunId(accepted.id))
+    row = await call.service.row(RunId(accepted.id))
     if row.fault is not None:
         return msgspec.structs.replace(accepted, hint=NOT_UNDONE)
     if accepted.status != "cancelling":
         return accepted
     try:
-        state = await call.door.state(row)
+        state = await call.service.state(row)
     except StoreError:  # it was accepted all the same
         return accepted
-    return msgspec.structs.replace(accepted, hint=force_hint(row.id, call.door.clock.now_ms() - state.cancelled_at))
+    return msgspec.structs.replace(accepted, hint=force_hint(row.id, call.service.clock.now_ms() - state.cancelled_at))
 
 
 async def pause(call: ApiCall) -> views.Accepted:
@@ -91,16 +91,16 @@ async def retry(call: ApiCall) -> views.Accepted:
     place = call.given(views.RetryFrom).place
     values.encode(place, what="the place has")
     run_id = RunId(call.parameters["id"])
-    await call.door.reopen(run_id, c.RetryRun(place), key=call.key)
+    await call.service.reopen(run_id, c.RetryRun(place), key=call.key)
     return await _accepted(call, run_id)
 
 
 async def _tell(call: ApiCall, command: c.Mailed) -> views.Accepted:
     run_id = RunId(call.parameters["id"])
-    await call.door.tell(run_id, command, key=call.key)
+    await call.service.tell(run_id, command, key=call.key)
     return await _accepted(call, run_id)
 
 
 async def _accepted(call: ApiCall, run_id: RunId) -> views.Accepted:
-    row = await call.door.row(run_id)
+    row = await call.service.row(run_id)
     return views.Accepted(row.id, row.status)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.observe.dead_letters import FoundLetter, dead_letters_in, runs_with_dead_letters
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.server import views
 from weft.server.endpoints.runs import named
 from weft.server.request import ApiCall
@@ -15,13 +15,13 @@ from weft.server.request import ApiCall
 async def list_dead_letters(call: ApiCall) -> views.Letters:
     """Return a page of dead letters, newest runs first. All letters of a run are on one page."""
     asked = call.asked(views.LettersQuery)
-    door = call.door
-    page = await runs_with_dead_letters(door, prefix=asked.run, after=asked.cursor, limit=asked.limit)
-    found = [item for row in page.rows for item in await dead_letters_in(door, row)]
-    return views.Letters([await _view(door, item) for item in found], page.cursor)
+    service = call.service
+    page = await runs_with_dead_letters(service, prefix=asked.run, after=asked.cursor, limit=asked.limit)
+    found = [item for row in page.rows for item in await dead_letters_in(service, row)]
+    return views.Letters([await _view(service, item) for item in found], page.cursor)
 
 
-async def _view(door: Door, item: FoundLetter) -> views.Letter:
+async def _view(service: RunService, item: FoundLetter) -> views.Letter:
     letter = item.letter
     return views.Letter(
         id=item.id,
@@ -29,26 +29,26 @@ async def _view(door: Door, item: FoundLetter) -> views.Letter:
         workflow=item.row.workflow,
         node=letter.node,
         since=views.known_moment(letter.at),
-        input=Raw(await door.values.load(bytes(letter.input))),
+        input=Raw(await service.values.load(bytes(letter.input))),
         failure=letter.failure,
     )
 
 
 async def requeue(call: ApiCall) -> views.Accepted:
     """Requeue a dead letter: its token works again."""
-    row, token = await named(call.door, call.parameters["id"], "dead letter")
+    row, token = await named(call.service, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.RequeueLetter(token))
 
 
 async def discard(call: ApiCall) -> views.Accepted:
     """Discard a dead letter."""
-    row, token = await named(call.door, call.parameters["id"], "dead letter")
+    row, token = await named(call.service, call.parameters["id"], "dead letter")
     return await _changed(call, row.id, c.DiscardLetter(token))
 
 
 async def _changed(call: ApiCall, run_id: str, command: c.RequeueLetter | c.DiscardLetter) -> views.Accepted:
-    door = call.door
-    row = await door.row(run_id)  # type: ignore[arg-type]
-    await door.reopen(row.id, command, key=call.key)
-    now = await door.row(row.id)
+    service = call.service
+    row = await service.row(run_id)  # type: ignore[arg-type]
+    await service.reopen(row.id, command, key=call.key)
+    now = await service.row(row.id)
     return views.Accepted(now.id, now.status)  # type: ignore[arg-type]

@@ -33,10 +33,10 @@ async def list_versions(call: ApiCall) -> views.Workflows:
 
 async def _listed(call: ApiCall, name: str | None) -> views.Workflows:
     asked = call.asked(views.PageQuery)
-    stored = {(one.name, one.version): one for one in await stored_workflows(call.door.store.definitions, name)}
+    stored = {(one.name, one.version): one for one in await stored_workflows(call.service.store.definitions, name)}
     hosted = {(one.name, one.version): one for one in call.hosted.workflows() if name in {None, one.name}}
     page, cursor = cut(sorted({*stored, *hosted}), asked.limit, asked.cursor)
-    tags = {known: await call.door.store.definitions.tags(known) for known, _ in page}
+    tags = {known: await call.service.store.definitions.tags(known) for known, _ in page}
     views_of_page = [
         _view(hosted.get(key), stored.get(key), [tag for tag, version in tags[key[0]].items() if version == key[1]])
         for key in page
@@ -61,7 +61,7 @@ def _view(hosted: Known | None, stored: Definition | None, tags: Sequence[str]) 
 async def show_version(call: ApiCall) -> views.WorkflowDetail:
     """One version, by its name or a tag: what it takes, and its document."""
     name, version = call.parameters["name"], call.parameters["version"]
-    definitions = call.door.store.definitions
+    definitions = call.service.store.definitions
     stored = await stored_workflow(definitions, name, version)
     real = stored.version if stored is not None else version
     hosted = next((one for one in call.hosted.workflows() if (one.name, one.version) == (name, real)), None)
@@ -83,7 +83,7 @@ async def put_tag(call: ApiCall) -> views.Tagged:
     name, tag = call.parameters["name"], call.parameters["tag"]
     version = call.given(views.NewTag).version
     values.encode([name, version], what="the tag has")
-    await call.door.store.definitions.tag(name, check_name(tag), version)
+    await call.service.store.definitions.tag(name, check_name(tag), version)
     return views.Tagged(name, tag, version)
 
 

@@ -47,12 +47,12 @@ async def make_links(call: ApiCall) -> views.LinkPair:
     for group in wanted.groups:
         if not is_group(group):
             raise BadValue(f"{group[:60]!r} names no group.", hint="role:NAME or team:NAME", code="value.bad_name")
-    row, place = await named(call.door, call.parameters["id"], "question")
-    item = next((one for one in await open_in(call.door, row) if one.place == place), None)
+    row, place = await named(call.service, call.parameters["id"], "question")
+    item = next((one for one in await open_in(call.service, row) if one.place == place), None)
     if item is None:
         raise NotFound(f"{row.id} has no open question {place[:100]!r}.")
-    links = await Links.of(call.services.door.store.access, public_url() or call.root)
-    return link_pair(links, item, wanted.by, wanted.groups, now_ms=call.services.door.clock.now_ms())
+    links = await Links.of(call.services.runs.store.access, public_url() or call.root)
+    return link_pair(links, item, wanted.by, wanted.groups, now_ms=call.services.runs.clock.now_ms())
 
 
 # --- the page ----------------------------------------------------------------------------------------------------
@@ -69,10 +69,10 @@ async def follow_link(call: ApiCall) -> Reply:
 
 
 async def _answered(call: ApiCall, answer: LinkAnswer | None) -> Reply:
-    door = call.services.door
+    service = call.services.runs
     try:
-        links = await Links.of(door.store.access)
-        claim = links.open(call.parameters["token"], now_s=door.clock.now_ms() // 1000)
+        links = await Links.of(service.store.access)
+        claim = links.open(call.parameters["token"], now_s=service.clock.now_ms() // 1000)
         item = await _item(call, claim)
     except NotFound as error:
         return told_page("Nothing here", str(error), 404)
@@ -82,25 +82,25 @@ async def _answered(call: ApiCall, answer: LinkAnswer | None) -> Reply:
         return told_page("Decided already", str(error), 409)
     except Refused as error:
         return told_page("Too late", str(error), 410)
-    approval = await approval_view(door, item)
+    approval = await approval_view(service, item)
     if answer is None:
         return question_page(approval, claim, {})
     return await _decided(call, claim, item, answer)
 
 
 async def _item(call: ApiCall, claim: Claim) -> OpenQuestion:
-    door = call.services.door
-    row = await door.store.directory.row(RunUid(claim.uid))
+    service = call.services.runs
+    row = await service.store.directory.row(RunUid(claim.uid))
     if row is None:
         raise NotFound("The run that asked is gone.")
-    found = next((item for item in await open_in(door, row) if item.number == claim.ask), None)
+    found = next((item for item in await open_in(service, row) if item.number == claim.ask), None)
     if found is None or found.digest != claim.digest:
         raise AlreadyDecided(f"{row.id} does not ask this any more: it is decided, or was taken back.")
     return found
 
 
 async def _decided(call: ApiCall, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> Reply:
-    door = call.services.door
+    service = call.services.runs
     filled = {"reason": answer.reason, **_fields(answer)}
     schema = item.question.form
     try:
@@ -108,9 +108,9 @@ async def _decided(call: ApiCall, claim: Claim, item: OpenQuestion, answer: Link
         values.encode([answer.reason], what="the reason has")
         form = Raw(values.seal(values.encode(given, what="the form has")))
         command = c.DecideAsk(claim.ask, claim.approved, claim.by, answer.reason, form, claim.groups, claim.digest)
-        await door.tell(item.row.id, command, key=call.key)
+        await service.tell(item.row.id, command, key=call.key)
     except BadValue as error:
-        return question_page(await approval_view(door, item), claim, filled, wrong=error.message)
+        return question_page(await approval_view(service, item), claim, filled, wrong=error.message)
     except (AlreadyDecided, RunFinished) as error:
         return told_page("Decided already", error.message, 409)
     except NotAllowed as error:

@@ -12,7 +12,7 @@ import contextlib
 from weft.core.ids import Seq
 from weft.errors import BadValue
 from weft.ports.store import RunRow
-from weft.runtime.engine import Engine
+from weft.runtime.host import Engine
 from weft.runtime.tenancy import prefix_of
 from weft.runtime.unreadable import readable
 from weft.server import views
@@ -67,7 +67,7 @@ async def follow_stream(call: ApiCall) -> Batches | Reply:
     row = await found(call)
     stream, after = call.parameters["stream"], _position(call)
     if row.ended_at is not None and _is_reconnect(call):
-        lengths = await call.door.store.streams.lengths(row.uid)
+        lengths = await call.service.store.streams.lengths(row.uid)
         if after >= lengths.get(stream, 0):
             return NOTHING_MORE
     return _stream_batches(call.services, row, stream, after)
@@ -113,13 +113,13 @@ async def _filter_batches(services: Services, filter: Filter, after: str | None,
 
 
 async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
-    store = services.door.store
+    store = services.runs.store
     seq = Seq(after)
     with services.feed.following(row.uid) as changed:
         yield []
         while not services.closing.is_set():
             changed.clear()
-            page, problem = await readable(services.door, row, after=seq, limit=EVENTS_PER_BATCH)
+            page, problem = await readable(services.runs, row, after=seq, limit=EVENTS_PER_BATCH)
             if page:
                 seq = page[-1].seq
                 yield [run_frame(stored) for stored in page]
@@ -136,7 +136,7 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
 
 
 async def _stream_batches(services: Services, row: RunRow, stream: str, after: int) -> Batches:
-    store, engine = services.door.store, services.engine()
+    store, engine = services.runs.store, services.engine()
     offset, is_here, settled = after, False, False
     with services.feed.following(row.uid) as changed:
         yield []

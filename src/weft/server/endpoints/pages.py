@@ -26,14 +26,14 @@ async def openapi(call: ApiCall) -> Reply:
 
 async def status(call: ApiCall) -> Reply:
     """The store, how many runs there are of each status, and the newest of them."""
-    door = call.door
-    counts = await door.store.directory.counts()
-    page = await door.search(RunQuery(limit=RUNS_SHOWN))
+    service = call.service
+    counts = await service.store.directory.counts()
+    page = await service.search(RunQuery(limit=RUNS_SHOWN))
     summary = ", ".join(f"{count} {escape(name)}" for name, count in sorted(counts.items())) or "no runs yet"
     text = (
         "<!doctype html><html lang=en><head><meta charset=utf-8><title>Weft</title>"
         f"<style>{STYLE}</style></head><body><h1>Weft</h1>"
-        f"<p>Store <code>{escape(door.store.url)}</code>: {summary}.</p>"
+        f"<p>Store <code>{escape(service.store.url)}</code>: {summary}.</p>"
         "<table><thead><tr><th>run<th>workflow<th>status<th>started<th>events</thead><tbody>"
         f"{''.join(_row(row) for row in page.rows)}</tbody></table>"
         "<p>For programs: <code>openapi.json</code>, <code>metrics</code>, <code>healthz</code>, "

@@ -15,8 +15,8 @@ from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
 from weft.observe.runs import examine
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
-from weft.runtime.door import Door
 from weft.runtime.runs import Ending
+from weft.runtime.service import RunService
 from weft.runtime.unreadable import readable
 from weft.server import views
 from weft.server.live.frames import event_view
@@ -29,14 +29,14 @@ RUN_ID_CHARS_MAX = 1_000
 
 async def found(call: ApiCall) -> RunRow:
     """The run that the path names. Raises NotFound."""
-    return await call.door.row(RunId(call.parameters["id"]))
+    return await call.service.row(RunId(call.parameters["id"]))
 
 
-async def named(door: Door, text: str, what: str) -> tuple[RunRow, str]:
+async def named(service: RunService, text: str, what: str) -> tuple[RunRow, str]:
     """The run and the place that are meant: both may have colons, so the longest id that exists is taken."""
     cut = text.rfind(":", 0, RUN_ID_CHARS_MAX + 1)
     while cut > 0:
-        row = await door.store.directory.find(RunId(text[:cut]))
+        row = await service.store.directory.find(RunId(text[:cut]))
         if row is not None:
             return row, text[cut + 1 :]
         cut = text.rfind(":", 0, cut)
@@ -46,9 +46,9 @@ async def named(door: Door, text: str, what: str) -> tuple[RunRow, str]:
 async def list_runs(call: ApiCall) -> views.Runs:
     """A page of runs, newest first."""
     asked = call.asked(views.RunsQuery)
-    door = call.door
-    parent = (await door.row(RunId(asked.parent))).uid if asked.parent is not None else None
-    page = await door.search(
+    service = call.service
+    parent = (await service.row(RunId(asked.parent))).uid if asked.parent is not None else None
+    page = await service.search(
         RunQuery(
             workflow=asked.workflow,
             status=asked.status,
@@ -75,17 +75,17 @@ def _pair(text: str) -> tuple[str, Any]:
 async def show_run(call: ApiCall) -> views.RunDetail:
     """One run, with its input and what came of it."""
     row = await found(call)
-    door = call.door
-    machine, problem = await examine(door, row)
+    service = call.service
+    machine, problem = await examine(service, row)
     if problem is not None:
-        return await _unreadable(door, row, problem)
-    started = await door.started_with(row)
-    parent = await door.store.directory.row(row.parent) if row.parent is not None else None
-    ending = await door.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
+        return await _unreadable(service, row, problem)
+    started = await service.started_with(row)
+    parent = await service.store.directory.row(row.parent) if row.parent is not None else None
+    ending = await service.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
     view = views.run_view(row)
     return views.RunDetail(
         **{name: getattr(view, name) for name in view.__struct_fields__},
-        input=Raw(await door.values.load(bytes(started.input))),
+        input=Raw(await service.values.load(bytes(started.input))),
         output=Raw(ending.output) if ending is not None and ending.status == "completed" else None,
         failure=ending.failure if ending is not None else None,
         parent=parent.id if parent is not None else None,
@@ -94,12 +94,12 @@ async def show_run(call: ApiCall) -> views.RunDetail:
     )
 
 
-async def _unreadable(door: Door, row: RunRow, problem: RunUnreadable) -> views.RunDetail:
+async def _unreadable(service: RunService, row: RunRow, problem: RunUnreadable) -> views.RunDetail:
     """What the row tells, and its input if that can be read."""
     given = b"null"
     with contextlib.suppress(StoreError, NotFound):
-        given = await door.values.load(bytes((await door.started_with(row)).input))
-    parent = await door.store.directory.row(row.parent) if row.parent is not None else None
+        given = await service.values.load(bytes((await service.started_with(row)).input))
+    parent = await service.store.directory.row(row.parent) if row.parent is not None else None
     view = views.run_view(row)
     told = {name: getattr(view, name) for name in view.__struct_fields__}
     return views.RunDetail(
@@ -117,7 +117,7 @@ async def list_events(call: ApiCall) -> views.Events:
     """A page of the log."""
     asked = call.asked(views.EventsQuery)
     row = await found(call)
-    stored, problem = await readable(call.door, row, after=asked.after, limit=asked.limit)
+    stored, problem = await readable(call.service, row, after=asked.after, limit=asked.limit)
     more = len(stored) == asked.limit and stored[-1].seq < row.seq
     return views.Events(
         [event_view(one) for one in stored],
@@ -130,9 +130,9 @@ async def result(call: ApiCall) -> Reply:
     """How the run ended, waiting for it if that is asked for; 202: not yet."""
     wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
     row = await found(call)
-    ending = await _ending(call.door, row, wait)
+    ending = await _ending(call.service, row, wait)
     if ending is None:
-        now = await call.door.row(row.id)
+        now = await call.service.row(row.id)
         return Reply(views.Result(id=row.id, status=now.status), 202)  # type: ignore[arg-type]
     return Reply(
         views.Result(
@@ -145,11 +145,11 @@ async def result(call: ApiCall) -> Reply:
     )
 
 
-async def _ending(door: Door, row: RunRow, wait: float) -> Ending | None:
+async def _ending(service: RunService, row: RunRow, wait: float) -> Ending | None:
     if row.status not in OVER_STATUSES and not wait:
         return None
     try:
-        return await door.ending(row.id, timeout=max(wait, 0.1))
+        return await service.ending(row.id, timeout=max(wait, 0.1))
     except TimeoutError:
         return None
 
@@ -158,7 +158,7 @@ async def explain_run(call: ApiCall) -> Explanation:
     """What the run waits for, since when, and what would help."""
     row = await found(call)
     try:
-        return await explain(call.door, row)
+        return await explain(call.service, row)
     except NotFound:
         # It was deleted while it was looked at.
         await found(call)

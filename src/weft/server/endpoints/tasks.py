@@ -21,8 +21,8 @@ from weft.core.ids import EntryId, HostId, RunUid
 from weft.errors import Failure
 from weft.ports.store import Mail, TaskOffer
 from weft.ports.streams import NewChunk
-from weft.runtime.door import Door
 from weft.runtime.duties.scheduler import MAIL, RUNS
+from weft.runtime.service import RunService
 from weft.runtime.shared import Offered
 from weft.runtime.worker.flight import Report
 from weft.server import views
@@ -56,7 +56,7 @@ async def claim(call: ApiCall) -> views.Claimed:
     leases = call.services.leases
     call.services.engine()
     values.encode([*wanted.queues, *wanted.steps], what="the claim has")
-    host = HostId(f"{PREFIX}{_digest(call.key.encode()) if call.key is not None else call.services.door.ids.new()}")
+    host = HostId(f"{PREFIX}{_digest(call.key.encode()) if call.key is not None else call.services.runs.ids.new()}")
     offers = await leases.offers(host) if call.key is not None else []
     if not offers:
         # Listed before it takes anything: a holder that nobody knows is taken for dead.
@@ -68,7 +68,7 @@ async def claim(call: ApiCall) -> views.Claimed:
                 await leases.leave(host)
     if offers:
         await leases.beat(host)
-    return views.Claimed([await _task(call.services.door, host, offer) for offer in offers], wanted.lease)
+    return views.Claimed([await _task(call.services.runs, host, offer) for offer in offers], wanted.lease)
 
 
 async def _taken(call: ApiCall, wanted: views.NewClaim, host: HostId) -> list[TaskOffer]:
@@ -85,7 +85,7 @@ async def _taken(call: ApiCall, wanted: views.NewClaim, host: HostId) -> list[Ta
                 return list(offers)
 
 
-async def _task(door: Door, host: HostId, offer: TaskOffer) -> views.ClaimedTask:
+async def _task(service: RunService, host: HostId, offer: TaskOffer) -> views.ClaimedTask:
     known = _offered(offer.body)
     effect = known.effect
     return views.ClaimedTask(
@@ -97,18 +97,18 @@ async def _task(door: Door, host: HostId, offer: TaskOffer) -> views.ClaimedTask
         key=effect.key,
         attempt=effect.attempt,
         timeout=effect.policy.timeout_ms / 1000 if effect.policy.timeout_ms else None,
-        input=Raw(await _given(door, effect)),
+        input=Raw(await _given(service, effect)),
     )
 
 
-async def _given(door: Door, effect: PerformTask) -> bytes:
+async def _given(service: RunService, effect: PerformTask) -> bytes:
     """The arguments; those of an undo are picked from what its task was given and gave."""
     if effect.takes is None:
-        return await door.values.load(bytes(effect.input))
+        return await service.values.load(bytes(effect.input))
     recorded = _recorded(effect.input)
     arguments: Mapping[str, Raw] = {
-        **_arguments(await door.values.load(bytes(recorded.input))),
-        "result": Raw(await door.values.load(bytes(recorded.result))),
+        **_arguments(await service.values.load(bytes(recorded.input))),
+        "result": Raw(await service.values.load(bytes(recorded.result))),
     }
     return _encode({name: arguments[name] for name in effect.takes if name in arguments})
 
@@ -156,7 +156,7 @@ async def complete(call: ApiCall) -> views.Settled:
     """The work is done. Raises Refused if it is in other hands."""
     ticket = read_ticket(call.parameters["id"])
     output = values.encode(call.given(views.TaskOutput).output, what="the task returned")
-    kept = Raw(await call.services.door.values.keep(output))
+    kept = Raw(await call.services.runs.values.keep(output))
     return await _settle(
         call, ticket, c.ReportTaskSucceeded(EntryId(ticket.task), ticket.attempt, ticket.delivery, kept)
     )

@@ -8,7 +8,7 @@ from weft.core.ids import RunId
 from weft.errors import NotFound
 from weft.observe.history import Operation, read_history
 from weft.ports.store import RunRow
-from weft.runtime.door import Door
+from weft.runtime.service import RunService
 from weft.server import views
 from weft.server.endpoints.runs import found
 from weft.server.request import ApiCall
@@ -19,13 +19,13 @@ RUNS_MAX = 200
 async def show_tree(call: ApiCall) -> views.TreeView:
     """The run and those it started, as deep as is asked for."""
     asked = call.asked(views.TreeQuery)
-    return await _tree(call.door, await found(call), asked.depth, asked.limit, [RUNS_MAX])
+    return await _tree(call.service, await found(call), asked.depth, asked.limit, [RUNS_MAX])
 
 
-async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]) -> views.TreeView:
+async def _tree(service: RunService, row: RunRow, depth: int, limit: int, room: list[int]) -> views.TreeView:
     """``room``: how many runs may still be shown; counted down by all branches together."""
     room[0] -= 1
-    operations = (await read_history(door, row)).current()
+    operations = (await read_history(service, row)).current()
     shown = operations[-limit:]
     left_out = len(operations) - len(shown)
     children: list[views.TreeView] = []
@@ -36,10 +36,10 @@ async def _tree(door: Door, row: RunRow, depth: int, limit: int, room: list[int]
             left_out += 1
             continue
         try:
-            child = await door.row(RunId(operation.child))
+            child = await service.row(RunId(operation.child))
         except NotFound:
             continue
-        children.append(await _tree(door, child, depth - 1, limit, room))
+        children.append(await _tree(service, child, depth - 1, limit, room))
     places = [_place(operation) for operation in shown]
     return views.TreeView(run=views.run_view(row), places=places, children=children, left_out=left_out)
 

@@ -42,7 +42,7 @@ async def take(call: ApiCall) -> views.Nothing:
     )
     # The answer says nothing about the run: who sends it knows the call, and need not know more.
     try:
-        await take_webhook(call.services.door, webhooks, arrived)
+        await take_webhook(call.services.runs, webhooks, arrived)
     except NotAllowed as error:
         raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
     except NotAnAnswer as error:

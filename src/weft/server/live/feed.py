@@ -24,7 +24,7 @@ from weft.server.live.frames import LiveEvent, LiveFrame, encode, split
 from weft.server.views import known_moment
 
 if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
+    from weft.runtime.host import Engine
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
 

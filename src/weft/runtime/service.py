@@ -67,7 +67,7 @@ from weft.steps.failures import text_of
 from weft.steps.signature import other_facts, same_inputs
 
 if TYPE_CHECKING:
-    from weft.runtime.engine import Engine
+    from weft.runtime.host import Engine
     from weft.runtime.run.actor import Actor
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ AGAIN = "Look at the run, or send it again: with the same key it counts once."
 """What to do when nobody knows whether a command was taken."""
 
 
-class Started(msgspec.Struct, frozen=True):
+class StartedRun(msgspec.Struct, frozen=True):
     """``created`` False: the run of this id was there."""
 
     uid: RunUid
@@ -86,7 +86,7 @@ class Started(msgspec.Struct, frozen=True):
     created: bool
 
 
-class Door:
+class RunService:
     """See the module."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, engine: Engine | None = None) -> None:
@@ -104,7 +104,9 @@ class Door:
 
     # --- starting -------------------------------------------------------------------------------------------------
 
-    async def start(self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0) -> Started:
+    async def start(
+        self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
+    ) -> StartedRun:
         """As ``_start``. Raises Unavailable or Full, soon, while the store takes nothing."""
         work = self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
         unknown = f"{start.run_id} may have been started, or not"
@@ -137,7 +139,7 @@ class Door:
     async def _put_blob(self, raw: bytes) -> str:
         return await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
 
-    async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> Started:
+    async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> StartedRun:
         """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
 
         Raises BadValue for a name that no workflow can have, and IdTaken (with the differences) if the id belongs to
@@ -166,10 +168,10 @@ class Door:
             # A start of this id is under way here and not durable yet: whether it will be decides what this one is.
             await asyncio.sleep(POLL_SECONDS / 10)
 
-    async def _make(self, start: c.StartRun, delay_ms: int) -> Started:
+    async def _make(self, start: c.StartRun, delay_ms: int) -> StartedRun:
         run_id = RunId(start.run_id)
         if self.engine is not None and self.engine.status.running and not delay_ms and not self.engine.runs.is_full():
-            return Started(await self.engine.begin(start), run_id, created=True)
+            return StartedRun(await self.engine.begin(start), run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
         new = NewRun(
@@ -188,9 +190,9 @@ class Door:
         if self.engine is not None and delay_ms < self.engine.settings.scan_seconds * 1000:
             # What is due later is seen in time by the next look.
             self.engine.wakeups.wake(MAIL, RUNS)
-        return Started(uid, run_id, created=True)
+        return StartedRun(uid, run_id, created=True)
 
-    async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> Started:
+    async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartedRun:
         hint = "Choose another id, or omit it for a new run."
         if existing == "refuse":
             raise IdTaken(f"{row.id} exists already.", hint=hint, run_id=row.id)
@@ -213,7 +215,7 @@ class Door:
                 f"{k}: {values.shown(a)} there, {values.shown(b)} here" for k, (a, b) in differences.items()
             )
             raise IdTaken(f"{row.id} exists with another input ({shown}).", hint=hint, run_id=row.id)
-        return Started(row.uid, row.id, created=False)
+        return StartedRun(row.uid, row.id, created=False)
 
     async def _goals_of(self, row: RunRow) -> list[str]:
         """What a goal run is for; nothing if only its host can tell."""

@@ -1,4 +1,4 @@
-"""The engine of one host: runs in memory, their commits, their tasks and timers, and the door through which commands
+"""The engine of one host: runs in memory, their commits, their tasks and timers, and the service through which commands
 come.
 
 ``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and what a durable
@@ -466,7 +466,7 @@ class Engine:
         self.runs.clear()
         await self.worker.finish_stopped()
 
-    # --- the door -------------------------------------------------------------------------------------------------
+    # --- the service -------------------------------------------------------------------------------------------------
 
     async def begin(self, start: c.StartRun, *, uid: RunUid | None = None) -> RunUid:
         """Make a run and take its first steps; returns when it is durable. Raises IdTaken."""
