@@ -37,11 +37,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def unchanged_process() -> Iterator[None]:
     """Take back what a test changed in its process, so that the order of tests does not matter."""
-    environment, path, folder = dict(os.environ), list(sys.path), Path.cwd()
+    environment, path, folder = _environment(), list(sys.path), Path.cwd()
     modules, root = set(sys.modules), logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
-    if dict(os.environ) != environment:
+    if _environment() != environment:
         os.environ.clear()
         os.environ.update(environment)
     sys.path[:] = path
@@ -51,6 +51,13 @@ def unchanged_process() -> Iterator[None]:
     for name in sys.modules.keys() - modules:
         if _is_temporary(getattr(sys.modules[name], "__file__", None)):
             del sys.modules[name]
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without the name of the running test, which pytest keeps there and changes itself."""
+    found = dict(os.environ)
+    found.pop("PYTEST_CURRENT_TEST", None)
+    return found
 
 
 def _is_temporary(file: object) -> bool:

@@ -1,6 +1,8 @@
 """How much a test proves: a sample in ``make test``, all of it in ``make proof``.
 
 A module whose size depends on it says ``pytestmark = scale.MARKS``, so that ``make proof`` runs it again, at full size.
+A family of cases says ``first`` or ``sample``: the cases that are left out of ``make test`` are not even collected
+there. ``WEFT_PROOF=1 pytest tests/...`` runs all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,26 @@ def scaled(sample: T, proof: T) -> T:
 
 
 def first(count: int, values: Iterable[Any]) -> list[Any]:
-    """Parameters of which only the first few are for ``make test``."""
-    return [
-        value if n < count else pytest.param(value, marks=pytest.mark.proof) for n, value in enumerate(list(values))
-    ]
+    """Return parameters of which only the first few are for ``make test``: for seeds, and what is ordered by cost."""
+    return _parameters(list(values), range(count))
+
+
+def sample(count: int, values: Iterable[Any]) -> list[Any]:
+    """Return parameters of which only some, evenly spread, are for ``make test``: for cases that are much alike.
+
+    A tuple is one value for each of several names.
+    """
+    found = list(values)
+    count = min(count, len(found))
+    return _parameters(found, {n * len(found) // count for n in range(count)})
+
+
+def _parameters(values: list[Any], in_sample: Iterable[int]) -> list[Any]:
+    chosen = set(in_sample)
+    if not IS_PROOF:
+        return [value for n, value in enumerate(values) if n in chosen]
+    return [value if n in chosen else _proof(value) for n, value in enumerate(values)]
+
+
+def _proof(value: Any) -> Any:
+    return pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.proof)

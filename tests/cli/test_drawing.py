@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from rich.cells import cell_len
 
+from tests import scale
 from tests.observe.samples import example, hostile, many
 from weft.cli.drawing import render_text
 from weft.observe.pictures import Arrow, Box, Picture, picture_of_graph
@@ -18,13 +19,13 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @pytest.mark.parametrize("width", [20, 90, 1_000])
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     text = render_text(PICTURES[name], width=width)
     assert max(map(cell_len, text.splitlines())) <= width
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_every_box_and_label_is_there(name: str) -> None:
     picture = PICTURES[name]
     text = render_text(picture, width=2_000)
@@ -37,7 +38,7 @@ def test_every_box_and_label_is_there(name: str) -> None:
     assert text.count("▼") + text.count("→") + text.count("⇢") + text.count("↺") >= heads
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_an_outline_names_every_box_and_arrow(name: str) -> None:
     boxes = (*PICTURES[name].boxes, *(Box(f"more {n}", f"more {n}") for n in range(150)))
     picture = Picture("many", boxes, PICTURES[name].arrows)
@@ -52,7 +53,7 @@ def test_an_outline_names_every_box_and_arrow(name: str) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 200])
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_colour_changes_nothing_else(name: str, width: int) -> None:
     plain = render_text(PICTURES[name], width=width)
     painted = render_text(PICTURES[name], width=width, color=True)

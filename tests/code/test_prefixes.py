@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests import scale
 from tests.code.corpus import CONCURRENT, CORPUS, Shop, build
 from tests.code.stage import Cut, Stage, Turn, cuts, encoded, replayed
 from weft.core import events as e
@@ -27,7 +28,7 @@ def assert_same_everywhere(app: weft.App, turns: list[Turn], *, snapshot: bool) 
         assert encoded(asked) == encoded(cut.rest), f"cut {at}"
 
 
-@pytest.mark.parametrize("name", sorted(CORPUS))
+@pytest.mark.parametrize("name", scale.sample(8, sorted(CORPUS)))
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_cut_between_any_two_commands_the_code_asks_for_the_rest(name: str, snapshot: bool) -> None:
     for seed in range(4):
@@ -36,7 +37,7 @@ def test_cut_between_any_two_commands_the_code_asks_for_the_rest(name: str, snap
         assert_same_everywhere(app, stage.turns, snapshot=snapshot)
 
 
-@pytest.mark.parametrize("name", sorted(CORPUS))
+@pytest.mark.parametrize("name", scale.sample(8, sorted(CORPUS)))
 def test_a_run_that_is_cancelled_somewhere_replays_too(name: str) -> None:
     for seed in range(4):
         app, stage = recorded(name, seed, cancel=True)

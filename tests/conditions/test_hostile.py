@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import scale
 from tests.scale import MARKS, scaled
 from weft.conditions import (
     BadExpression,
@@ -159,7 +160,7 @@ SPECS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
+@pytest.mark.parametrize("spec", scale.sample(6, SPECS), ids=str)
 @pytest.mark.parametrize("index", range(4), ids=["ring", "pair", "deep", "doubled"])
 def test_cyclic_deep_and_doubled_values_are_survived(spec: Any, index: int) -> None:
     value, other = cyclic_values(0)[index], cyclic_values(1)[index]

@@ -9,6 +9,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from tests import scale
 from tests.graph import seeds
 from tests.graph.documents import nodes
 from tests.graph.test_document_dialects import PAIRS
@@ -33,7 +34,7 @@ def test_the_schema_is_one_itself() -> None:
     jsonschema_rs.meta.validate(document_schema())
 
 
-@pytest.mark.parametrize("name", sorted(DOCUMENTS))
+@pytest.mark.parametrize("name", scale.sample(16, sorted(DOCUMENTS)))
 def test_documents_that_load_fit_the_schema(name: str) -> None:
     assert [error.message for error in SCHEMA.iter_errors(DOCUMENTS[name])] == []
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.graph.random_graphs import well_nested
 from tests.graph.random_plays import Play, Program, drawn_answers
 from weft.core import events as e
@@ -46,7 +47,7 @@ def played(graph: Graph, seed: int, failing: float) -> UndoPlay:
     return play
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", scale.first(12, range(120)))
 def test_drawn_graphs_undo_what_they_drop(seed: int) -> None:
     graph = load_graph(well_nested(seed)).graph
     for failing in (0.0, 0.15):
@@ -73,7 +74,7 @@ def after_the_end(play: UndoPlay) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", scale.first(6, range(60)))
 def test_a_run_in_which_nothing_is_dropped_undoes_nothing(seed: int) -> None:
     play = played(load_graph(well_nested(seed, early=False, failures=False)).graph, seed, 0.0)
     if play.state.status == "completed":

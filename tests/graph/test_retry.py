@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests import scale
 from tests.graph.random_graphs import well_nested
 from tests.graph.random_plays import Answer, Play, drawn_answers
 from weft.core import commands as c
@@ -236,7 +237,7 @@ INSIDE_SOME = {
 }
 
 
-@pytest.mark.parametrize("order", range(20))
+@pytest.mark.parametrize("order", scale.first(4, range(20)))
 def test_a_failed_branch_with_loops_and_frames_in_it_goes_on_where_it_was(order: int) -> None:
     """Of five branches three are needed. What succeeded in a branch is not performed again."""
     answer = Faulty(steady, lambda node, token: node in "cdi" and int(token[-1:], 16) < 11)
@@ -339,7 +340,7 @@ def test_a_failure_is_taken_by_the_outermost_fan_in_that_has_an_edge_for_it() ->
 # --- at random ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", scale.first(6, range(60)))
 def test_drawn_graphs_that_wait_for_all_end_like_runs_that_never_failed(seed: int) -> None:
     graph = load_graph(well_nested(seed, early=False, failures=False)).graph
     answers = drawn_answers(seed)
@@ -354,7 +355,7 @@ def test_drawn_graphs_that_wait_for_all_end_like_runs_that_never_failed(seed: in
         assert given(play) == given(whole)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", scale.first(6, range(60)))
 def test_drawn_graphs_with_everything_in_them_come_to_an_end_by_retries(seed: int) -> None:
     """Nothing that succeeded is performed again, and every failure that a retry can mend is mended."""
     graph = load_graph(well_nested(seed)).graph

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.graph.documents import compiled, nodes
 from tests.graph.table import Table
 from tests.observe.samples import example, golden_graphs, started
@@ -43,7 +44,7 @@ def labels(picture: Picture) -> dict[tuple[str, str], tuple[str, str]]:
 # --- the graph ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", scale.sample(8, GRAPHS))
 def test_every_node_is_a_box_and_every_edge_an_arrow(name: str) -> None:
     graph = GRAPHS[name]
     picture = picture_of_graph(graph)
@@ -238,7 +239,7 @@ def test_a_state_alone_shows_the_ways_of_live_tokens() -> None:
     assert ways(picture_of_graph(graph, table.state)) == [(START, "reserve"), ("charge", "ship"), ("charge", "email")]
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", scale.sample(8, GRAPHS))
 def test_every_moment_of_a_run_can_be_drawn(name: str) -> None:
     """Whatever is open, parked, queued or gone: each renderer draws it."""
     graph = GRAPHS[name]

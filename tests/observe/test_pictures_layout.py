@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 
 import pytest
 
+from tests import scale
 from tests.observe.samples import many
 from weft.cli.drawing.boxes import CAPS
 from weft.cli.drawing.boxes import _metrics as cells
@@ -52,7 +53,7 @@ def segments(layout: Layout, number: int) -> list[Segment]:
 
 
 @pytest.mark.parametrize("unit", ["pixels", "cells"])
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_boxes_and_labels_cover_nothing(name: str, unit: str) -> None:
     _, layout = laid_out(name, unit)
     areas = [*layout.boxes, *(route.label for route in layout.routes if route.label is not None)]
@@ -64,7 +65,7 @@ def test_boxes_and_labels_cover_nothing(name: str, unit: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["pixels", "cells"])
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_arrows_go_from_box_to_box_and_through_none(name: str, unit: str) -> None:
     picture, layout = laid_out(name, unit)
     areas = dict(zip((box.id for box in picture.boxes), layout.boxes, strict=True))
@@ -79,7 +80,7 @@ def test_arrows_go_from_box_to_box_and_through_none(name: str, unit: str) -> Non
         assert not [area for area in layout.boxes for part in segments(layout, number) if passes(part, area)]
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_lines_pass_no_label_but_their_own(name: str) -> None:
     picture, layout = laid_out(name, "pixels")
     for number in range(len(picture.arrows)):
@@ -87,7 +88,7 @@ def test_lines_pass_no_label_but_their_own(name: str) -> None:
         assert not [area for area in others for part in segments(layout, number) if passes(part, area)]
 
 
-@pytest.mark.parametrize("name", [name for name in PICTURES if not name.startswith("drawn")])
+@pytest.mark.parametrize("name", scale.sample(8, [name for name in PICTURES if not name.startswith("drawn")]))
 def test_arrows_that_are_no_way_back_lead_down(name: str) -> None:
     picture, layout = laid_out(name, "pixels")
     areas = dict(zip((box.id for box in picture.boxes), layout.boxes, strict=True))

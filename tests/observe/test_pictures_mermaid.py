@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from tests import scale
 from tests.observe.samples import hostile, many
 from weft.observe.pictures import Arrow, Box, Picture, render_mermaid
 from weft.observe.pictures.mermaid import quoted
@@ -24,7 +25,7 @@ def body(picture: Picture) -> list[str]:
     return lines[4:]
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", scale.sample(8, PICTURES))
 def test_every_line_is_a_box_an_arrow_or_a_look(name: str) -> None:
     picture = PICTURES[name]
     lines = body(picture)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.patterns.kit import after, pattern, same
 from weft.testing import World, crash_everywhere
 
@@ -39,7 +40,7 @@ CASES: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("number", CASES)
+@pytest.mark.parametrize("number", scale.sample(5, CASES))
 def test_a_pattern_comes_to_the_same_end_after_a_crash_at_any_write(number: int) -> None:
     given, answers = CASES[number]
     bench = pattern(number, answers)

@@ -11,6 +11,7 @@ import pydantic
 import pytest
 
 import weft
+from tests import scale
 from tests.code.desk import Desk
 
 
@@ -204,7 +205,9 @@ BODIES: list[Body] = [
 @pytest.mark.parametrize(
     ("body", "error"),
     # A task group takes a task that raises CancelledError for one that was cancelled, which is no failure.
-    [pair for pair in itertools.product(BODIES, RAISED) if pair != (in_a_task_group, asyncio.CancelledError)],
+    scale.sample(
+        16, [pair for pair in itertools.product(BODIES, RAISED) if pair != (in_a_task_group, asyncio.CancelledError)]
+    ),
 )
 def test_workflow_code_that_raises_anything_fails_its_run_and_no_other(body: Body, error: type[BaseException]) -> None:
     app = weft.App("memory://")

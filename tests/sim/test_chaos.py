@@ -61,7 +61,7 @@ def shown(found: list[object]) -> str:
     return "\n" + "\n".join(str(verdict) for verdict in found)
 
 
-@pytest.mark.parametrize("chunk", first(4, range(SEEDS // PER_CHUNK)))
+@pytest.mark.parametrize("chunk", first(1, range(SEEDS // PER_CHUNK)))
 @pytest.mark.parametrize("cast", [CODE, GRAPHS, GOALS, REQUESTS], ids=lambda cast: cast.name)
 def test_no_world_breaks_a_promise(cast: Cast, chunk: int) -> None:
     found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK), cast)
