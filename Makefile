@@ -19,7 +19,7 @@ export UV_PROJECT_ENVIRONMENT := .venv
 help:
 	@echo "make setup         make .venv from uv.lock"
 	@echo "make run           play the demo: a run killed with kill -9 goes on"
-	@echo "make test          the test suite, with a sample of every costly proof"
+	@echo "make test          the test suite, with a sample of every costly proof; the style is in make check"
 	@echo "make proof         the costly proofs: worlds, sweeps, hostile documents, type checkers"
 	@echo "make check         lint, types, import contracts, style; under a minute"
 	@echo "make bench         benchmarks of Weft, the raw limit, and the peers that are installed"
@@ -51,7 +51,7 @@ run: setup
 # Tests start hundreds of processes: each would compile all of Weft again if nothing compiled were kept.
 test proof: export PYTHONDONTWRITEBYTECODE :=
 test: setup
-	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not proof"
+	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not proof" --ignore=tests/style
 
 proof: setup
 	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --dist worksteal -m proof

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers
+from tests import scale, servers
 
 PROGRAM = """
 import asyncio, os, sys
@@ -51,7 +51,7 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(params=["postgres", "sqlite"])
+@pytest.fixture(params=scale.first(1, ["postgres", "sqlite"]))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/shared.db"

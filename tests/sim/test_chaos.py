@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.scale import first
+from tests.scale import first, scaled
 from tests.sim.goals import GOALS
 from tests.sim.graphs import GRAPHS
 from tests.sim.judge import CASTS, digest, failures, judge, regressions
@@ -19,6 +19,7 @@ from tests.sim.workflows import CODE, Cast
 
 SEEDS = 2_000
 PER_CHUNK = 25
+WORLDS = scaled(2, 8)
 ROOT = Path(__file__).parents[2]
 
 REACHED = (
@@ -95,8 +96,10 @@ REACHED_BY_REQUESTS = (
 
 @pytest.mark.parametrize(
     ("cast", "wanted"),
-    [(CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS), (GOALS, REACHED_BY_GOALS), (REQUESTS, REACHED_BY_REQUESTS)],
-    ids=["code", "graphs", "goals", "requests"],
+    first(
+        1, [(REQUESTS, REACHED_BY_REQUESTS), (CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS), (GOALS, REACHED_BY_GOALS)]
+    ),
+    ids=lambda value: value.name if isinstance(value, Cast) else "",
 )
 def test_everything_that_can_happen_has_happened(cast: Cast, wanted: tuple[str, ...]) -> None:
     """A world in which nothing goes wrong proves nothing."""
@@ -116,7 +119,7 @@ def digests(seeds: range) -> list[str]:
 
 
 def test_the_same_seed_is_the_same_world_whatever_the_hash_seed() -> None:
-    program = "from tests.sim.test_chaos import digests; print(*digests(range(8)))"
+    program = "from tests.sim.test_chaos import WORLDS, digests; print(*digests(range(WORLDS)))"
     told = {
         subprocess.run(
             [sys.executable, "-c", program],
@@ -125,5 +128,5 @@ def test_the_same_seed_is_the_same_world_whatever_the_hash_seed() -> None:
         for hash_seed in ("1", "2")
     }  # fmt: skip
 
-    assert told == {" ".join(digests(range(8))) + "\n"}
-    assert told == {" ".join(digests(range(8))) + "\n"}, "the second time in one process"
+    assert told == {" ".join(digests(range(WORLDS))) + "\n"}
+    assert told == {" ".join(digests(range(WORLDS))) + "\n"}, "the second time in one process"
