@@ -1,4 +1,4 @@
-"""The table of the page "Changing code under runs": every row is played."""
+"""The table of the page "Changing workflow code": every row is played."""
 
 import asyncio
 from pathlib import Path

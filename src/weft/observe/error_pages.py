@@ -319,7 +319,7 @@ PAGES: dict[str, ErrorPage] = {
         "random, the environment). The run stopped for you; nothing was undone.",
         "Put the old code back, then: weft resume RUN. If the change is on purpose, say so in the code: "
         'await ctx.version("price", 2). If a step was renamed or removed: @app.step(name="charge"), '
-        'await ctx.removed("charge", "step"). The page "Changing code under runs" lists every change. '
+        'await ctx.removed("charge", "step"). The page "Changing workflow code" lists every change. '
         "To perform the rest anew from a step on: weft retry RUN --from STEP",
     ),
     # The store
