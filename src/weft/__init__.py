@@ -7,12 +7,13 @@ if TYPE_CHECKING:
     from weft.authoring.app import App
     from weft.authoring.client import Client
     from weft.authoring.context import Call, Context, context
-    from weft.authoring.facts import Const, Each, Fact, Facts, ale, lua
+    from weft.authoring.facts import Facts
     from weft.authoring.goals import Goal, Plan
     from weft.authoring.graphs import Graph, GraphNode
     from weft.authoring.group import Group
     from weft.authoring.handles import ChildHandle, Event, Handle
     from weft.authoring.messages import Message
+    from weft.authoring.needs import Const, Each, Fact, ale, lua
     from weft.authoring.policies import Duration, Retry
     from weft.authoring.results import Again, Answer, Done, Err, Ok, Turn, Winner, again, done
     from weft.authoring.steps import Step
@@ -174,6 +175,7 @@ if not TYPE_CHECKING:
         "authoring.group",
         "authoring.handles",
         "authoring.messages",
+        "authoring.needs",
         "authoring.policies",
         "authoring.results",
         "authoring.steps",

@@ -23,9 +23,9 @@ from weft.authoring.group import Group, not_running
 from weft.authoring.handles import Handle
 from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration
-from weft.authoring.referring import unknown_work
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.signals import TERMINATED, HostSignals
+from weft.authoring.unknown_work import unknown_work
 from weft.authoring.workflows import check_run_id
 from weft.core import commands as c
 from weft.core import values

@@ -12,10 +12,11 @@ import msgspec
 from msgspec import Raw
 
 from weft.authoring import messages, structure
-from weft.authoring.asking import OnTimeout, check_quorum, read_on_timeout
 from weft.authoring.facts import Facts
+from weft.authoring.handles import ChildHandle
 from weft.authoring.messages import MISSING, Message, Wanted
 from weft.authoring.policies import Duration, Retry, policy_of
+from weft.authoring.question_options import OnTimeout, check_quorum, read_on_timeout
 from weft.authoring.results import Answer, Err, Ok, Turn, Winner
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.steps import Step
@@ -31,9 +32,6 @@ from weft.runtime.run.inline import InlineBody
 from weft.steps.base import chunk_of
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
-
-if typing.TYPE_CHECKING:
-    from weft.authoring.handles import ChildHandle
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -422,7 +420,6 @@ class Context:
         entry = start_child(scope, invocation, run_id=id or "", awaited=False)
         if not entry.child:
             raise child_failed(await scope.driver.outcome(entry))
-        from weft.authoring.handles import ChildHandle  # noqa: PLC0415 - handles know contexts, not the other way round
 
         return ChildHandle(scope.driver, entry, invocation.workflow.result, child_failed)
 

@@ -1,60 +1,15 @@
-"""Facts: how a step says what it needs and gives, and what a goal that was reached gives back."""
+"""What a goal that was reached gives back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from weft.authoring.policies import Duration
+from weft.authoring.steps import Step
 from weft.core import values
-from weft.core.goal.definitions import Script
 from weft.errors import UsageError
 
-if TYPE_CHECKING:
-    from weft.authoring.steps import Step
-
 R = TypeVar("R")
-Collect = Literal["first", "last", "some", "all", "none"]
-When = str | Script
-"""A predicate: CEL text, or ``weft.lua(…)``, ``weft.ale(…)``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """The fact that a parameter reads, and which of its values: ``Annotated[str, weft.Fact("email", collect="last")]``.
-
-    ``deadline`` (a duration, or "wait") is how long an optional one is waited for once the step could start.
-    """
-
-    name: str | None = None
-    collect: Collect = "first"
-    match: When | None = None
-    deadline: Duration | Literal["wait"] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Each:
-    """One work item per element of a fact: ``Annotated[str, weft.Each("users")]``. Several of them multiply."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Const:
-    """A constant for a parameter: ``Annotated[str, weft.Const("EUR")]``."""
-
-    value: Any
-
-
-def lua(source: str) -> Script:
-    """Write a predicate in Lua."""
-    return Script(source, "lua")
-
-
-def ale(source: str) -> Script:
-    """Write a predicate in Ale."""
-    return Script(source, "ale")
 
 
 class Facts(Mapping[str, Any]):

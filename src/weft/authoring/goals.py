@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Raw
 
 from weft.authoring.facts import Facts
 from weft.authoring.graphs import Graph
-from weft.authoring.runnable import Runnable
+from weft.authoring.runnable import Runnable, RunnableGroup
 from weft.core import values
 from weft.core.goal import plan as planning
 from weft.core.goal.plan_text import render
 from weft.errors import BadPlan
 from weft.steps.codec import Codec
-
-if TYPE_CHECKING:
-    from weft.authoring.group import Group
 
 GoalName = "str | Step[..., Any] | Runnable[Any]"
 
@@ -25,7 +22,7 @@ GoalName = "str | Step[..., Any] | Runnable[Any]"
 class Plan:
     """The plan for some goals. Printed, it is a tree with reasons; a start makes the same plan."""
 
-    def __init__(self, plan: planning.Plan, group: Group) -> None:
+    def __init__(self, plan: planning.Plan, group: RunnableGroup) -> None:
         self.plan = plan
         self._group = group
 
@@ -70,7 +67,7 @@ class Plan:
         Raises:
             BadPlan: it could not start, or a graph cannot express it; the message names the step and why.
         """
-        from weft.authoring.freezing import freeze  # noqa: PLC0415 - seldom asked for, and heavy
+        from weft.authoring.freeze import freeze  # noqa: PLC0415 - seldom asked for, and heavy
 
         return Graph.of(freeze(self.plan, name, self._group.root().step_takes))
 
@@ -83,14 +80,14 @@ class Goal(Runnable[Facts]):
 
     style = "goal"
 
-    def __init__(self, group: Group, name: str, goals: tuple[str, ...]) -> None:
+    def __init__(self, group: RunnableGroup, name: str, goals: tuple[str, ...]) -> None:
         self.group = group
         self.name = name
         self.goals = goals
 
     @property
     def version(self) -> str:
-        """A run holds its plan, so there is nothing to pin."""
+        """Always the same: a run holds its plan, so there is nothing to pin."""
         return "1"
 
     @property
@@ -111,7 +108,7 @@ class Goal(Runnable[Facts]):
 
 
 class _FactsCodec(Codec[Facts]):
-    """What a goal run gives, as facts."""
+    """Reads the result of a goal run as facts."""
 
     def __init__(self) -> None:
         super().__init__(Any)
@@ -130,7 +127,7 @@ FACTS: Codec[Facts] = _FactsCodec()
 
 
 def goal_names(goals: Iterable[Any]) -> tuple[str, ...]:
-    """Goals as the catalogue calls them. Raises BadPlan."""
+    """Return the names that the catalogue has for goals. Raises BadPlan."""
     names = []
     for goal in goals:
         if isinstance(goal, str):
@@ -142,6 +139,6 @@ def goal_names(goals: Iterable[Any]) -> tuple[str, ...]:
         else:
             body = getattr(goal, "body", None)
             if body is None:
-                raise BadPlan(f"{goal!r} is no goal.", hint="A goal is a step, a workflow or a graph, or its name.")
+                raise BadPlan(f"{goal!r} is not a goal.", hint="A goal is a step, a workflow or a graph, or its name.")
             names.append(body.name)
     return tuple(names)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from weft.authoring.policies import Duration
-from weft.authoring.referring import unknown_work
-from weft.authoring.runnable import Runnable
+from weft.authoring.runnable import Runnable, RunnableGroup
 from weft.authoring.steps import Step
+from weft.authoring.unknown_work import KnownWork, unknown_work
 from weft.authoring.workflows import Workflow
 from weft.core import values
 from weft.core.durations import duration_ms, format_ms
@@ -28,7 +28,6 @@ from weft.steps.codec import Codec
 from weft.steps.schemas import schema_of_object
 
 if TYPE_CHECKING:
-    from weft.authoring.group import Group
     from weft.graphs.load import LoadedGraph, Surroundings
 
 Shape = Mapping[str, Any] | type
@@ -115,7 +114,7 @@ class Graph(Runnable[dict[str, Any]]):
 
     # --- running --------------------------------------------------------------------------------------------------
 
-    def register(self, group: Group, surroundings: Surroundings, gives: tuple[str, ...]) -> None:
+    def register(self, group: RunnableGroup, surroundings: Surroundings, gives: tuple[str, ...]) -> None:
         """The graph as it is now is what runs of it pin. Raises BadGraph."""
         self._loaded = self.load(surroundings)
         self.gives = gives
@@ -149,7 +148,7 @@ class Graph(Runnable[dict[str, Any]]):
             )
         return raw
 
-    def refuse_unknown(self, group: Group) -> None:
+    def refuse_unknown(self, group: KnownWork) -> None:
         """Refuse steps and workflows that nobody here has, and arguments they do not take. Raises BadGraph.
 
         What a node gives to a queue of its own may be known elsewhere.

@@ -10,14 +10,15 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, overload
 
 from weft.authoring.context import THE_CONTEXT, Context
-from weft.authoring.defining import graph_definition, step_definition, workflow_definition
-from weft.authoring.facts import When
 from weft.authoring.goals import Goal, Plan, goal_names
 from weft.authoring.graphs import Graph, here_or_beside
+from weft.authoring.needs import When
 from weft.authoring.policies import Duration, Retry, check_body, policy_of
 from weft.authoring.runnable import Invocation, Runnable
+from weft.authoring.step_definitions import graph_definition, step_definition, workflow_definition
 from weft.authoring.steps import Planning, Step
-from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
+from weft.authoring.workflow_program import WorkflowProgram
+from weft.authoring.workflows import Workflow, perform_workflow
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, Policy, UndoPlan

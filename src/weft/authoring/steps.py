@@ -6,11 +6,11 @@ import inspect
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 import msgspec
 
-from weft.authoring.facts import When
+from weft.authoring.needs import When
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.core import commands as c
 from weft.core import values
@@ -22,9 +22,6 @@ from weft.steps.failures import rebuild
 from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
 
-if TYPE_CHECKING:
-    from weft.authoring.group import Group
-
 log = logging.getLogger("weft")
 
 P = ParamSpec("P")
@@ -34,7 +31,7 @@ U = TypeVar("U")
 
 
 class Planning(msgspec.Struct, frozen=True):
-    """What a step says for goals."""
+    """The options of a step that goals are planned with."""
 
     gives: str | tuple[str, ...] = ()
     when: When | None = None
@@ -43,12 +40,24 @@ class Planning(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
 
 
+class StepGroup(Protocol):
+    """What a step uses of the group that it is registered in."""
+
+    def add_step(self, fn: Callable[..., Any], *, name: str | None) -> Step[Any, Any]:
+        """Register a function as a step."""
+        ...
+
+    def redefine(self, step: Step[Any, Any]) -> None:
+        """Take in that a step has got an undo."""
+        ...
+
+
 class Step(Generic[P, R]):
     """A registered step. Calling it returns a call; awaiting the call performs the step."""
 
     def __init__(
         self,
-        group: Group,
+        group: StepGroup,
         body: PythonStep,
         signature: Signature,
         policy: Policy,
@@ -65,7 +74,7 @@ class Step(Generic[P, R]):
         self.raises = tuple(raises)
         self.undo_plan: UndoPlan | None = None
         self._group = group
-        self._said = False
+        self._has_warned = False
         self.__doc__ = body.fn.__doc__
         self.__name__ = getattr(body.fn, "__name__", body.name)
         self.__qualname__ = getattr(body.fn, "__qualname__", self.__name__)
@@ -75,7 +84,7 @@ class Step(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
         call = _perform(self, given)
-        call.__qualname__ = self.name  # type: ignore[attr-defined]  # what Python calls it when somebody forgets to await it
+        call.__qualname__ = self.name  # type: ignore[attr-defined]  # Python names it in the warning about a forgotten await
         return call
 
     @property
@@ -135,10 +144,10 @@ class Step(Generic[P, R]):
 
 
 async def _perform(step: Step[Any, R], given: bytes) -> R:
-    """The call of a step, awaited."""
+    """Perform a step when its call is awaited."""
     scope = current_scope()
     if scope is None:
-        return await _plainly(step, given)
+        return await _call_function(step, given)
     driver = scope.driver
     digest = values.digest(given)
     n, entry = driver.find(scope, step.name, "step", digest, given)
@@ -163,10 +172,10 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
     raise rebuild(entry.failure, step.raises, run_id=driver.machine.state.run_id)
 
 
-async def _plainly(step: Step[Any, R], given: bytes) -> R:
-    """Outside a workflow a step is the plain function; that is said once."""
-    if not step._said:  # noqa: SLF001
-        step._said = True  # noqa: SLF001
+async def _call_function(step: Step[Any, R], given: bytes) -> R:
+    """Call the plain function, as steps do outside a workflow. The log says so once per step."""
+    if not step._has_warned:  # noqa: SLF001
+        step._has_warned = True  # noqa: SLF001
         log.info("weft: %s is called outside a workflow: it runs as a plain function and is not recorded", step.name)
     value = step.fn(**step.signature.unpack(given, what=step.name))
     if inspect.isawaitable(value):

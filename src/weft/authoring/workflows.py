@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import msgspec
 
-from weft.authoring.runnable import Invocation, Runnable
+from weft.authoring.runnable import Invocation, Runnable, RunnableGroup
 from weft.core import commands as c
 from weft.core import values
 from weft.errors import LimitExceeded, RunCancelled, RunFailed, UsageError
-from weft.runtime.run.driver import CodeDriver, CodeScope, current_scope
-from weft.runtime.words import by_signature
+from weft.runtime.run.driver import CodeScope, current_scope
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
 from weft.steps.signature import Signature
-
-if TYPE_CHECKING:
-    from weft.authoring.context import Context
-    from weft.authoring.group import Group
-    from weft.runtime.service import RunService
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,7 +28,7 @@ class Workflow(Runnable[R], Generic[P, R]):
 
     def __init__(
         self,
-        group: Group,
+        group: RunnableGroup,
         name: str,
         fn: Callable[..., Any],
         signature: Signature,
@@ -47,7 +41,7 @@ class Workflow(Runnable[R], Generic[P, R]):
         self.name = name
         self.fn = fn
         self.signature = signature
-        self.group: Group = group
+        self.group: RunnableGroup = group
         self._version = version
         self._timeout_ms = timeout_ms
         self.__doc__ = fn.__doc__
@@ -73,7 +67,7 @@ class Workflow(Runnable[R], Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
         call = perform_workflow(Invocation(self, given))
-        call.__qualname__ = self.name  # type: ignore[attr-defined]  # what Python calls it when somebody forgets to await it
+        call.__qualname__ = self.name  # type: ignore[attr-defined]  # Python names it in the warning about a forgotten await
         return call
 
     def __repr__(self) -> str:
@@ -81,7 +75,7 @@ class Workflow(Runnable[R], Generic[P, R]):
 
 
 def check_run_id(run_id: str) -> str:
-    """Refuse ids that no command line or address could carry."""
+    """Return the id of a run. Raises UsageError for one that does not fit on a command line or in a URL."""
     if not run_id or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
         raise UsageError(
             f"{run_id[:60]!r} cannot be the id of a run.", hint="1 to 500 printable characters, no blanks at the ends."
@@ -89,44 +83,8 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-class WorkflowProgram:
-    """A workflow as the engine runs it."""
-
-    def __init__(self, workflow: Workflow[Any, Any], context: Context) -> None:
-        self.name = workflow.name
-        self.version = workflow.version
-        self._workflow = workflow
-        self._context = context
-
-    def read(self, name: str, text: str) -> Any:
-        return by_signature(self._workflow.signature)(name, text)
-
-    def defaults(self, given: bytes | None) -> bytes:
-        return self._workflow.signature.defaults(given)
-
-    def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
-        arguments = self._workflow.signature.unpack(given, defaults, what=self.name)
-        if self._workflow.signature.takes_context:
-            return self._workflow.fn(self._context, **arguments)  # type: ignore[no-any-return]
-        return self._workflow.fn(**arguments)  # type: ignore[no-any-return]
-
-    def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
-        return self._workflow.group.root().invocation(call, given)
-
-    def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
-        """What ``ctx.achieve`` stands for: a run of goals that need no name."""
-        return self._workflow.group.root().achievement(goals, given)
-
-    def service(self) -> RunService:
-        """The way to other runs, through the app that hosts this one."""
-        return self._workflow.group.root().service
-
-    def encode(self, value: Any) -> bytes:
-        return self._workflow.signature.result.encode(value, what=f"{self.name} returned")
-
-
 async def perform_workflow(invocation: Invocation) -> Any:
-    """The call of a workflow, awaited: a child run inside a workflow, a run of its own outside."""
+    """Run a workflow when its call is awaited: as a child run inside a workflow, as a run of its own outside."""
     scope = current_scope()
     if scope is None:
         assert invocation.workflow.group is not None, "only what is registered can be called"
@@ -146,8 +104,8 @@ async def child_result(scope: CodeScope, invocation: Invocation, *, run_id: str 
 
 
 def child_failed(entry: Any) -> Exception:
-    """What the code sees of a child that did not complete: it failed, was cancelled, or took longer than we wait."""
-    # Its place is where this run called the child, so that it can be named here.
+    """Return the exception for a child that failed, was cancelled, or took longer than the wait."""
+    # The location is the call in this run, so that the code here can name it.
     failure = msgspec.structs.replace(entry.failure, location=entry.key)
     if not entry.child:
         # No run was made: a limit of its tree was reached, or the tree is cancelled.
@@ -165,7 +123,7 @@ def child_failed(entry: Any) -> Exception:
 def start_child(
     scope: CodeScope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0, awaited: bool = True
 ) -> Any:
-    """The entry of a child run at this place."""
+    """Return the entry of a child run at this place, starting the run if none is recorded."""
     workflow = invocation.workflow
     driver = scope.driver
     if run_id:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from weft.authoring.referring import unknown_work
+from weft.authoring.unknown_work import unknown_work
 from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json
 from weft.core.counting import counted

@@ -1,58 +1,69 @@
-"""What a graph refers to, against what is registered: steps, workflows, and the arguments they are given."""
+"""Finds steps, workflows and arguments that a graph names and nobody has registered."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
+from weft.authoring.steps import Step
 from weft.core.findings import Finding
+from weft.core.goal.definitions import StepDef
 from weft.core.graph.model import Graph, Node, StepWork, WorkflowWork
 from weft.steps.catalogued import why_planned
 from weft.steps.definition import DEFINED
 from weft.steps.signature import Signature
 
-if TYPE_CHECKING:
-    from weft.authoring.group import Group
+
+class KnownWork(Protocol):
+    """The steps and workflows that are registered."""
+
+    def callable_names(self) -> list[str]: ...
+
+    def runnable_names(self) -> list[str]: ...
+
+    def find_step(self, name: str) -> Step[Any, Any] | None: ...
+
+    def planned_step(self, name: str) -> StepDef | None: ...
 
 
-def unknown_work(graph: Graph, group: Group) -> list[Finding]:
-    """Everything in the graph that nobody here could perform as it is written."""
+def unknown_work(graph: Graph, known: KnownWork) -> list[Finding]:
+    """Return a finding for everything in the graph that could not be performed here as it is written."""
     found: list[Finding] = []
     for node in graph.nodes.values():
         work = node.work
         if isinstance(work, StepWork) and not node.queue and work.step != DEFINED:
-            found += _step(node, work.step, group)
+            found += _step(node, work.step, known)
         if node.undo is not None:
-            found += _known(node, "undo", node.undo.step, group.callable_names(), "step")
+            found += _known(node, "undo", node.undo.step, known.callable_names(), "step")
         if isinstance(work, WorkflowWork):
-            found += _known(node, "workflow", work.workflow, group.runnable_names(), "workflow")
+            found += _known(node, "workflow", work.workflow, known.runnable_names(), "workflow")
     return found
 
 
 def _known(node: Node, field: str, name: str, names: Iterable[str], kind: str) -> list[Finding]:
-    known = list(names)
-    if name in known:
+    listed = list(names)
+    if name in listed:
         return []
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, listed, n=1)
     message = f'no {kind} "{name}" is registered.'
     suggestion = f'Did you mean "{close[0]}"?' if close else "Import the module that has it."
     return [Finding(f"graph.unknown_{kind}", message, f"nodes.{node.id}.{field}", suggestion=suggestion)]
 
 
-def _step(node: Node, name: str, group: Group) -> list[Finding]:
-    step = group.find_step(name)
+def _step(node: Node, name: str, known: KnownWork) -> list[Finding]:
+    step = known.find_step(name)
     if step is None:
-        return _planned(node, name, group) or _known(node, "step", name, group.callable_names(), "step")
+        return _planned(node, name, known) or _known(node, "step", name, known.callable_names(), "step")
     given = node.input.source if node.input is not None else None
     if not isinstance(given, dict) or (isinstance(node.work, StepWork) and node.work.config_ref):
         return []
     return _arguments(node, name, given, step.signature)
 
 
-def _planned(node: Node, name: str, group: Group) -> list[Finding]:
-    """A step of the catalogue that only a plan can perform."""
-    definition = group.planned_step(name)
+def _planned(node: Node, name: str, known: KnownWork) -> list[Finding]:
+    """Return a finding if the step is in the catalogue and only a plan can perform it."""
+    definition = known.planned_step(name)
     why = why_planned(definition) if definition is not None else ""
     if not why:
         return []

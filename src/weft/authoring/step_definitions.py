@@ -1,15 +1,18 @@
-"""Steps, workflows and graphs as the catalogue of goals sees them: parameters are needs, ``gives`` are outputs."""
+"""Definitions of steps, workflows and graphs for the catalogue of goals: parameters are needs, ``gives`` outputs."""
 
 from __future__ import annotations
 
 import contextlib
 import typing
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from weft.authoring.facts import Const, Each, Fact, When
+from weft.authoring.graphs import Graph
+from weft.authoring.needs import Const, Each, Fact, When
+from weft.authoring.steps import Step
+from weft.authoring.workflows import Workflow
 from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.goal.definitions import Cache, Give, Need, Script, StepDef, StepWay, WorkflowWay
@@ -17,14 +20,9 @@ from weft.core.goal.types import Type, normal
 from weft.errors import BadValue, LimitExceeded, UsageError
 from weft.steps.signature import Parameter
 
-if TYPE_CHECKING:
-    from weft.authoring.graphs import Graph
-    from weft.authoring.steps import Step
-    from weft.authoring.workflows import Workflow
-
 
 def step_definition(step: Step[Any, Any]) -> StepDef:
-    """A step of the catalogue."""
+    """Define a step."""
     options = step.planning
     return StepDef(
         id=step.body.name,
@@ -41,7 +39,7 @@ def step_definition(step: Step[Any, Any]) -> StepDef:
 
 
 def workflow_definition(workflow: Workflow[Any, Any]) -> StepDef:
-    """A code workflow as a step: a child run."""
+    """Define a code workflow as a step that starts a child run."""
     return StepDef(
         id=workflow.name,
         way=WorkflowWay(workflow.name),
@@ -51,7 +49,7 @@ def workflow_definition(workflow: Workflow[Any, Any]) -> StepDef:
 
 
 def graph_definition(graph: Graph) -> StepDef:
-    """A graph as a step: a child run, given its input by name."""
+    """Define a graph as a step that starts a child run with its input by name."""
     schema = graph.loaded.graph.input or {}
     required = set(schema.get("required") or ())
     needs = {
@@ -106,7 +104,7 @@ def _need(parameter: Parameter, notes: Sequence[Any]) -> tuple[str, Need]:
 
 
 def _default(parameter: Parameter) -> Any:
-    """The default as JSON; what is not JSON stays with the function, which then sees nothing given."""
+    """Return the default as JSON; unset if it is not JSON: the function then uses it itself."""
     if parameter.required:
         return msgspec.UNSET
     with contextlib.suppress(BadValue, LimitExceeded):
@@ -121,7 +119,7 @@ def _deadline(fact: Fact) -> Any:
 
 
 def _gives(name: str, gives: str | Sequence[str], schema: Mapping[str, Any]) -> dict[str, Give]:
-    """``gives="total"``: the result is that fact; a tuple names fields of it."""
+    """Read ``gives``: a text makes the result that fact, a tuple names fields of it."""
     if isinstance(gives, str):
         return {gives: Give(type=_type(dict(schema)), whole=True)}
     fields = _resolved(schema).get("properties") or {}
@@ -149,7 +147,7 @@ def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _type(schema: dict[str, Any]) -> Type:
-    """JSON Schema in the short form of the catalogue, where it has one."""
+    """Return the short form of a JSON Schema, if it has one."""
     found = normal({key: value for key, value in schema.items() if key != "default"})
     return None if found == "any" else found
 
