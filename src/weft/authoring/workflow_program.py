@@ -8,8 +8,8 @@ from typing import Any
 from weft.authoring.context import Context
 from weft.authoring.runnable import Invocation
 from weft.authoring.workflows import Workflow
-from weft.runtime.service import RunService
 from weft.runtime.run.driver import CodeDriver
+from weft.runtime.service import RunService
 from weft.runtime.words import by_signature
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 
 from rich.console import Console
 from rich.live import Live
 from rich.spinner import Spinner
 
 from weft.authoring.notices import Notices
-from weft.cli.activity import summary
-from weft.cli.output import SafeText
+from weft.cli.output import SafeText, age
+from weft.core.decider import Machine
 from weft.core.ids import RunUid
+from weft.observe.diagnosis import PendingWait
 from weft.observe.explain import explain
+from weft.observe.progress import progress_of
+from weft.observe.sentences import wait_sentence
+from weft.observe.waits import waits_of
 from weft.runtime.host import Engine
 from weft.runtime.service import RunService
 
@@ -22,6 +27,7 @@ PATIENCE_SECONDS = 0.5
 LOOK_SECONDS = 0.2
 LINE_SECONDS = 5.0
 SPINNER_WIDTH = 3
+PARTS_MAX = 3
 
 
 class LiveNotices(Notices):
@@ -74,3 +80,28 @@ async def _line(service: RunService, engine: Engine, uid: RunUid) -> str:
     what = summary(actor.machine, engine.clock.now_ms())
     status = actor.machine.state.status.replace("_", " ")
     return f"{actor.id} {status}: {what}" if what else f"{actor.id} {status}"
+
+
+def summary(machine: Machine, now: int) -> str:
+    """Say what a run does in one line: "naps 142 of 500; charge, attempt 2 of 4 after OSError: down"."""
+    return "; ".join([*map(str, progress_of(machine)[:PARTS_MAX]), *_parts(waits_of(machine, now), now)])
+
+
+def _parts(waits: list[PendingWait], now: int) -> Iterator[str]:
+    """Say what the tasks do, or else what it waits for: the items of a map or fan-out are alike, so each text once."""
+    texts: dict[str, str] = {}
+    for wait in sorted(waits, key=lambda wait: -wait.attempt):
+        if wait.kind in ("step", "retry"):
+            texts.setdefault(wait.step, _task(wait, now))
+    parts = list(texts.values()) or list(dict.fromkeys(f"waits for {wait_sentence(wait)}" for wait in waits))
+    yield from parts[:PARTS_MAX]
+    if len(parts) > PARTS_MAX:
+        yield f"{len(parts) - PARTS_MAX} more"
+
+
+def _task(wait: PendingWait, now: int) -> str:
+    attempts = ""
+    if wait.failure is not None:
+        what = wait.failure.message.partition("\n")[0][:80]
+        attempts = f", attempt {wait.attempt} of {wait.attempts_max} after {wait.failure.type}: {what}"
+    return f"{wait.step}{attempts}, {age(now - int(wait.since.timestamp() * 1000))}"

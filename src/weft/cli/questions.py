@@ -14,10 +14,10 @@ from weft.cli.output import age, console, document, iso, moment, pretty, print_j
 from weft.cli.place import described, exists, opened, url_of
 from weft.cli.run_control import reached, report
 from weft.core.ids import RunId
-from weft.core.run.questions import is_group
 from weft.core.visible import visible_line
 from weft.errors import NotFound, UsageError
-from weft.observe.questions import OpenQuestion, all_open, open_in
+from weft.observe.questions import OpenQuestion, all_open, open_in, questions_at
+from weft.observe.runs import split_place
 from weft.ports.store import RunRow
 from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService
@@ -44,7 +44,7 @@ async def print_inbox(question: str | None, *, of: str | None, url: str | None, 
     found: list[OpenQuestion] = []
     if exists(address):
         async with opened(address) as service:
-            found = [item async for item in all_open(service) if of is None or _is_for(item, of)]
+            found = [item async for item in all_open(service) if of is None or item.is_for(of)]
     found.sort(key=lambda item: item.question.since)
     if json:
         print_json({"store": address, "questions": [_described(item) for item in found]})
@@ -73,15 +73,10 @@ def _print_all(out: Console, found: Sequence[OpenQuestion], address: str) -> Non
     )
 
 
-def _is_for(item: OpenQuestion, who: str) -> bool:
-    """Whether this person or group is asked; without names everybody is."""
-    return not item.asked or who in item.asked or (not is_group(who) and any(is_group(name) for name in item.asked))
-
-
 async def _found(service: RunService, question: str) -> OpenQuestion:
     """The open question that is meant. Raises NotFound, UsageError."""
     row, place = await _meant(service, question)
-    found = _named(await open_in(service, row), place)
+    found = questions_at(await open_in(service, row), place)
     if found:
         _only(row, found)
         return found[0]
@@ -136,7 +131,7 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
     """Answer an open question. Raises NotFound, AlreadyDecided, BadValue."""
     async with opened(url, app) as service:
         row, location = await _meant(service, question)
-        found = _named(await open_in(service, row), location)
+        found = questions_at(await open_in(service, row), location)
         # Several, or none: the run itself refuses the answer.
         asked = found[0] if len(found) == 1 else None
         schema = asked.question.form if asked is not None else None
@@ -152,25 +147,16 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
 
 
 async def _meant(service: RunService, question: str) -> tuple[RunRow, str]:
-    """The run and the place: both may contain colons, so the longest id that exists is taken."""
+    """Return the run and the place that an id means. Without a place, the only open question of the run is meant."""
     whole = await service.store.directory.find(RunId(question))
     if whole is not None or ":" not in question:
         row = whole or await service.by_prefix(question)
         return row, _only(row, await open_in(service, row))
-    cut = question.rfind(":")
-    while cut > 0:
-        row_found = await service.store.directory.find(RunId(question[:cut]))
-        if row_found is not None:
-            return row_found, question[cut + 1 :]
-        cut = question.rfind(":", 0, cut)
+    known = await split_place(service, question)
+    if known is not None:
+        return known
     run, _, location = question.rpartition(":")
     return await service.by_prefix(run), location
-
-
-def _named(questions: Sequence[OpenQuestion], place: str) -> list[OpenQuestion]:
-    """The question at a place; else those of the node or step of that name."""
-    exact = [item for item in questions if item.place == place]
-    return exact or [item for item in questions if item.is_at(place)]
 
 
 def _only(row: RunRow, questions: Sequence[OpenQuestion]) -> str:

@@ -12,24 +12,19 @@ from weft.cli.output import age, console, print_json, print_table, run_document,
 from weft.cli.place import described, exists, file_of, opened, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
-from weft.errors import BadDuration, RunUnreadable, StoreError, UsageError
-from weft.observe.diagnosis import Progress
-from weft.observe.hosting import Abouts, living_hosts, unoffered_version
-from weft.observe.progress import progress_of
-from weft.observe.runs import read_run
+from weft.errors import BadDuration, UsageError
+from weft.observe.activity import ListedActivity, listed_activity
+from weft.observe.hosting import living_hosts
 from weft.observe.sentences import missing_sentence, wait_sentence
-from weft.observe.waits import waits_of
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
-from weft.runtime.service import RunService
 from weft.runtime.words import plain
 from weft.stores import shown_url
 
 STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)
-EVENTS_READ_MAX = 50_000
-"""What a run with a longer log waits for is not looked up for a list."""
 PAGE_MAX = 1_000
 PROGRESS_MAX = 2
+WAITS_MAX = 2
 UNREADABLE = "its log cannot be read"
 
 
@@ -81,19 +76,20 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
     address = url_of(url, app)
     now = SystemClock().now_ms()
     query = wanted.query(now)
-    rows: list[tuple[RunRow, str, list[Progress]]] = []
+    rows: list[tuple[RunRow, ListedActivity]] = []
     cursor = None
     is_new = not exists(address)
     if not is_new:
         async with opened(address) as service:
             page = await service.search(query)
             living = await living_hosts(service)
-            rows = [(row, *await _standing(service, row, living)) for row in page.rows]
+            rows = [(row, await listed_activity(service, row, living)) for row in page.rows]
             cursor = page.cursor
     if json:
         found = [
-            run_document(row) | {"waits_for": waits or None, "progress": msgspec.to_builtins(progress)}
-            for row, waits, progress in rows
+            run_document(row)
+            | {"waits_for": _waits_for(row, activity) or None, "progress": msgspec.to_builtins(activity.progress)}
+            for row, activity in rows
         ]
         print_json({"store": shown_url(address), "runs": found, "cursor": cursor})
     elif rows:
@@ -102,7 +98,7 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
         print(_nothing(wanted, address, is_new=is_new))
 
 
-def _print_page(rows: Sequence[tuple[RunRow, str, list[Progress]]], now: int, address: str, cursor: str | None) -> None:
+def _print_page(rows: Sequence[tuple[RunRow, ListedActivity]], now: int, address: str, cursor: str | None) -> None:
     out = console()
     print_table(
         out,
@@ -113,9 +109,9 @@ def _print_page(rows: Sequence[tuple[RunRow, str, list[Progress]]], now: int, ad
                 row.workflow,
                 status_text(row.status),
                 age(now - row.created_at),
-                "; ".join([*map(str, progress[:PROGRESS_MAX]), waits]).removesuffix("; "),
+                "; ".join([*map(str, activity.progress[:PROGRESS_MAX]), _waits_for(row, activity)]).removesuffix("; "),
             )
-            for row, waits, progress in rows
+            for row, activity in rows
         ],
     )
     out.print(f"[dim]Store: {described(address)}.[/dim]")
@@ -133,27 +129,22 @@ def _nothing(wanted: RunFilter, address: str, *, is_new: bool) -> str:
     )
 
 
-async def _standing(service: RunService, row: RunRow, living: Abouts) -> tuple[str, list[Progress]]:
-    """What a run waits for, and how far it is."""
-    if row.fault is not None:
-        return UNREADABLE if row.ended_at is None else "", []
-    if row.ended_at is not None or row.seq > EVENTS_READ_MAX:
-        return "", []
-    if row.status == "held":
-        return f"you: weft explain {row.id}", []
-    version = unoffered_version(row, living) if row.owner not in living and row.status != "paused" else ""
-    missing = missing_sentence(row.workflow, version) if version else ""
-    if not row.seq:
-        return missing or "a host to take it up", []
-    try:
-        machine = await read_run(service, row)
-    except RunUnreadable as error:
-        return str(error.context.get("waits", UNREADABLE)), []
-    except StoreError:
-        return "", []
-    found = waits_of(machine, service.clock.now_ms())
-    waits = ", ".join(map(wait_sentence, found[:2])) + (f" and {len(found) - 2} more" if len(found) > 2 else "")
-    return missing or waits, progress_of(machine)
+def _waits_for(row: RunRow, activity: ListedActivity) -> str:
+    """Say what a run waits for."""
+    missing = missing_sentence(row.workflow, activity.missing_version) if activity.missing_version else ""
+    match activity.kind:
+        case "unreadable":
+            return activity.fault or UNREADABLE
+        case "held":
+            return f"you: weft explain {row.id}"
+        case "unhosted":
+            return missing or "a host to take it up"
+        case "waiting":
+            more = len(activity.waits) - WAITS_MAX
+            waits = ", ".join(map(wait_sentence, activity.waits[:WAITS_MAX]))
+            return missing or waits + (f" and {more} more" if more > 0 else "")
+        case "unknown":
+            return ""
 
 
 async def print_status(*, url: str | None, app: str | None, json: bool) -> None:

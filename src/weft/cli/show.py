@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from weft.cli.activity import Activity, activity_of, note_idle
 from weft.cli.drawing import render_text
 from weft.cli.goal_tree import print_plan_tree
 from weft.cli.output import (
@@ -34,6 +33,7 @@ from weft.core.counting import counted
 from weft.core.ids import RunId, RunUid
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
+from weft.observe.activity import Activity, activity_of, note_idle
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.observe.history import History, Operation, read_history

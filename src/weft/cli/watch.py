@@ -10,11 +10,11 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 
-from weft.cli.activity import Activity, activity_of, forget_idle, note_idle
 from weft.cli.output import SafeText, age, console, failure_text, moment, status_text, took, value
 from weft.cli.place import found
 from weft.cli.show import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
+from weft.observe.activity import Activity, activity_of, forget_idle, note_idle
 from weft.observe.explain import explain
 from weft.observe.history import History, Operation
 from weft.observe.sentences import unhosted_sentence

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
 from weft.core.ids import EntryId
 from weft.core.run import questions
+from weft.core.run.questions import is_group
 from weft.core.run.state import Question
 from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
@@ -47,6 +48,11 @@ class OpenQuestion(msgspec.Struct, frozen=True):
         has_nodes = views_of(self.row.style).has_nodes
         return has_nodes and self.place.startswith((f"{place}/", f"{place}["))
 
+    def is_for(self, who: str) -> bool:
+        """Check whether this person or group may answer. Who belongs to which group is not known here."""
+        asked = self.asked
+        return not asked or who in asked or (not is_group(who) and any(map(is_group, asked)))
+
     @property
     def notice(self) -> str:
         """The notification that is due by now."""
@@ -72,6 +78,12 @@ async def open_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
         OpenQuestion(row, EntryId(number), machine.location(number), question)
         for number, question in machine.state.asks.items()
     ]
+
+
+def questions_at(questions: Sequence[OpenQuestion], place: str) -> list[OpenQuestion]:
+    """Return the question at a place; else those of the node or step of that name."""
+    exact = [item for item in questions if item.place == place]
+    return exact or [item for item in questions if item.is_at(place)]
 
 
 async def listed_in(service: RunService, row: RunRow) -> list[OpenQuestion]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from weft.core.decider import Machine
+from weft.core.ids import RunId
 from weft.errors import NotFound, RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
+
+RUN_ID_CHARS_MAX = 1_000
+"""A start may choose 500; tenants and child runs add to that."""
 
 
 async def read_run(service: RunService, row: RunRow) -> Machine:
@@ -16,6 +20,20 @@ async def read_run(service: RunService, row: RunRow) -> Machine:
     """
     live = in_memory(service, row)
     return live if live is not None else await service.machine(row)
+
+
+async def split_place(service: RunService, text: str) -> tuple[RunRow, str] | None:
+    """Split ``RUN:PLACE``; None if there is no such run.
+
+    Both may contain colons, so the longest id that exists is taken.
+    """
+    cut = text.rfind(":", 0, RUN_ID_CHARS_MAX + 1)
+    while cut > 0:
+        row = await service.store.directory.find(RunId(text[:cut]))
+        if row is not None:
+            return row, text[cut + 1 :]
+        cut = text.rfind(":", 0, cut)
+    return None
 
 
 async def examine(service: RunService, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:

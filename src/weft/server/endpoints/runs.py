@@ -13,7 +13,7 @@ from weft.errors import NotFound, RunUnreadable, StoreError
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
-from weft.observe.runs import examine
+from weft.observe.runs import examine, split_place
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
@@ -23,9 +23,6 @@ from weft.server.live.frames import event_view
 from weft.server.problems import problem_of as shown
 from weft.server.request import ApiCall, Reply
 
-RUN_ID_CHARS_MAX = 1_000
-"""A start may choose 500; ids of tenants and of child runs have more before and behind that."""
-
 
 async def found(call: ApiCall) -> RunRow:
     """The run that the path names. Raises NotFound."""
@@ -33,14 +30,11 @@ async def found(call: ApiCall) -> RunRow:
 
 
 async def named(service: RunService, text: str, what: str) -> tuple[RunRow, str]:
-    """The run and the place that are meant: both may have colons, so the longest id that exists is taken."""
-    cut = text.rfind(":", 0, RUN_ID_CHARS_MAX + 1)
-    while cut > 0:
-        row = await service.store.directory.find(RunId(text[:cut]))
-        if row is not None:
-            return row, text[cut + 1 :]
-        cut = text.rfind(":", 0, cut)
-    raise NotFound(f"No {what} {text[:100]!r} is known here.")
+    """Return the run and the place that ``RUN:PLACE`` names. Raises NotFound."""
+    found = await split_place(service, text)
+    if found is None:
+        raise NotFound(f"No {what} {text[:100]!r} is known here.")
+    return found
 
 
 async def list_runs(call: ApiCall) -> views.Runs:
