@@ -17,8 +17,7 @@ from weft.authoring.policies import Duration, Retry, check_body, policy_of
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.step_definitions import graph_definition, step_definition, workflow_definition
 from weft.authoring.steps import Planning, Step
-from weft.authoring.workflow_program import WorkflowProgram
-from weft.authoring.workflows import Workflow, perform_workflow
+from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.events import Effect, Policy, UndoPlan
