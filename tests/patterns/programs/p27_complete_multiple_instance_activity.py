@@ -1,4 +1,6 @@
-"""Searches run at once; when somebody says so, those that still run are stopped, and what was found counts."""
+"""Several searches run in parallel. A message ends the activity: running searches are cancelled, results are kept."""
+
+import asyncio
 
 import weft
 
@@ -12,14 +14,13 @@ async def look(place: str) -> str:
 
 @app.workflow
 async def search(ctx: weft.Context, places: list[str]) -> list[str]:
-    found: list[str] = []
-
-    async def look_everywhere() -> str:
-        async def look_at(place: str) -> None:
-            found.append(await look(place))
-
-        await ctx.map("places", look_at, places)
-        return "all places"
-
-    await ctx.race("until", {"all": look_everywhere(), "enough": ctx.receive("enough", str)})
+    searches = [asyncio.create_task(look(place)) for place in places]
+    enough = asyncio.create_task(ctx.receive("enough", str))
+    running = {enough, *searches}
+    while not enough.done() and len(running) > 1:
+        _, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+    found = [one.result() for one in searches if one.done()]
+    for task in (enough, *searches):
+        task.cancel()
+    await ctx.sleep("1m", name="write the report")
     return found
