@@ -15,7 +15,7 @@ import pytest
 import weft
 from tests import servers
 from tests.crash.hosting import QUICK, hosting
-from weft.ports.store import Limits, QueueRow, RunQuery, Store
+from weft.ports.store import QueueLimits, QueueRow, RunQuery, Store
 from weft.runtime.settings import Settings
 from weft.stores import open_store
 
@@ -179,7 +179,7 @@ def limited_app(url: str, counted: Counted) -> weft.App:
     return app
 
 
-async def _two_hosts_send(url: str, limits: Limits, count: int) -> Counted:
+async def _two_hosts_send(url: str, limits: QueueLimits, count: int) -> Counted:
     counted = Counted()
     apps = [limited_app(url, counted) for _ in range(2)]
     async with Opened(url) as store:
@@ -193,7 +193,7 @@ async def _two_hosts_send(url: str, limits: Limits, count: int) -> Counted:
 
 def test_no_more_steps_of_a_queue_are_at_work_on_all_hosts_than_it_allows(url: str) -> None:
     async def scene() -> None:
-        counted = await _two_hosts_send(url, Limits(concurrency=3), 20)
+        counted = await _two_hosts_send(url, QueueLimits(concurrency=3), 20)
         assert (len(counted.began), counted.most) == (40, 3)
 
     play(scene())
@@ -202,7 +202,7 @@ def test_no_more_steps_of_a_queue_are_at_work_on_all_hosts_than_it_allows(url: s
 def test_no_more_steps_of_a_queue_begin_in_a_stretch_of_time_than_its_rate(url: str) -> None:
     async def scene() -> None:
         start = time.monotonic()
-        counted = await _two_hosts_send(url, Limits(rate=10, per_ms=500), 20)
+        counted = await _two_hosts_send(url, QueueLimits(rate=10, per_ms=500), 20)
         # Counted from the start: a body may begin long after it was handed out, never before.
         for n, began in enumerate(sorted(counted.began)):
             assert began - start >= n // 10 * 0.5

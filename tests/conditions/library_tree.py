@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from weft.conditions.cel.tree import Bind, Call, Const, Ident, ListOf, Loop, MapOf, Select
+from weft.conditions.cel.tree import BindNode, CallNode, ConstNode, IdentNode, ListNode, LoopNode, MapNode, SelectNode
 
 _INT64 = 1 << 63
 
@@ -39,71 +39,71 @@ def _node(raw: bytes) -> Any:
     for number, read in ((3, _const), (4, _ident), (5, _select), (6, _call), (7, _list), (8, _struct), (9, _loop)):
         if number in fields:
             return read(_message(fields[number][0]))
-    return Const(None, 0)
+    return ConstNode(None, 0)
 
 
-def _const(fields: dict[int, list[Any]]) -> Const:
+def _const(fields: dict[int, list[Any]]) -> ConstNode:
     for number, values in fields.items():
         value = values[0]
         match number:
             case 2:
-                return Const(bool(value), 0)
+                return ConstNode(bool(value), 0)
             case 3:
-                return Const(value - 2 * _INT64 if value >= _INT64 else value, 0)
+                return ConstNode(value - 2 * _INT64 if value >= _INT64 else value, 0)
             case 4 | 7:
-                return Const(value, 0)
+                return ConstNode(value, 0)
             case 5:
-                return Const(struct.unpack("<d", value)[0], 0)
+                return ConstNode(struct.unpack("<d", value)[0], 0)
             case 6:
-                return Const(value.decode(), 0)
-    return Const(None, 0)
+                return ConstNode(value.decode(), 0)
+    return ConstNode(None, 0)
 
 
-def _ident(fields: dict[int, list[Any]]) -> Ident:
-    return Ident(_text(fields, 1).removeprefix("."), 0)
+def _ident(fields: dict[int, list[Any]]) -> IdentNode:
+    return IdentNode(_text(fields, 1).removeprefix("."), 0)
 
 
-def _select(fields: dict[int, list[Any]]) -> Select:
-    return Select(_node(fields[1][0]), _text(fields, 2), bool(fields.get(3, [0])[0]), 0)
+def _select(fields: dict[int, list[Any]]) -> SelectNode:
+    return SelectNode(_node(fields[1][0]), _text(fields, 2), bool(fields.get(3, [0])[0]), 0)
 
 
-def _call(fields: dict[int, list[Any]]) -> Call:
+def _call(fields: dict[int, list[Any]]) -> CallNode:
     target = _node(fields[1][0]) if 1 in fields else None
     name = _text(fields, 2).removeprefix(".")
     args = _nodes(fields.get(3, []))
-    return Call(target, name, merged(name, args), 0)
+    return CallNode(target, name, merged(name, args), 0)
 
 
-def _list(fields: dict[int, list[Any]]) -> ListOf:
+def _list(fields: dict[int, list[Any]]) -> ListNode:
     packed = fields.get(2, [])
     indexes = [i for raw in packed for i in (_varints(raw) if isinstance(raw, bytes) else [raw])]
-    return ListOf(_nodes(fields.get(1, [])), frozenset(indexes), 0)
+    return ListNode(_nodes(fields.get(1, [])), frozenset(indexes), 0)
 
 
-def _struct(fields: dict[int, list[Any]]) -> MapOf:
+def _struct(fields: dict[int, list[Any]]) -> MapNode:
     if 1 in fields:
         raise RuntimeError("a protobuf message, which is not supported here")
     entries = [_message(raw) for raw in fields.get(2, [])]
-    return MapOf(tuple((_node(e[3][0]), _node(e[4][0]), bool(e.get(5, [0])[0])) for e in entries), 0)
+    return MapNode(tuple((_node(e[3][0]), _node(e[4][0]), bool(e.get(5, [0])[0])) for e in entries), 0)
 
 
-def _loop(fields: dict[int, list[Any]]) -> Loop | Bind:
+def _loop(fields: dict[int, list[Any]]) -> LoopNode | BindNode:
     var, accu = _text(fields, 1), _text(fields, 3)
     source, init, step, result = (_node(fields[n][0]) for n in (2, 4, 6, 7))
     if var == "#unused":
-        return Bind(accu, init, result, 0)
+        return BindNode(accu, init, result, 0)
     match init, step:
-        case Const(value=bool(value)), Call(args=(_, *tests)):
+        case ConstNode(value=bool(value)), CallNode(args=(_, *tests)):
             # `@result && test`; a test that is a chain of the same operator was merged into it.
-            test = tests[0] if len(tests) == 1 else Call(None, step.function, tuple(tests), 0)
-            return Loop("all" if value else "exists", source, var, test, None, 0)
-        case Const(value=0), Call(args=(test, _, _)):
-            return Loop("exists_one", source, var, test, None, 0)
-        case _, Call(function="_+_", args=(_, ListOf(items=(value,)))):
-            return Loop("map", source, var, None, value, 0)
-        case _, Call(args=(test, Call(args=(_, ListOf(items=(value,)))), _)):
+            test = tests[0] if len(tests) == 1 else CallNode(None, step.function, tuple(tests), 0)
+            return LoopNode("all" if value else "exists", source, var, test, None, 0)
+        case ConstNode(value=0), CallNode(args=(test, _, _)):
+            return LoopNode("exists_one", source, var, test, None, 0)
+        case _, CallNode(function="_+_", args=(_, ListNode(items=(value,)))):
+            return LoopNode("map", source, var, None, value, 0)
+        case _, CallNode(args=(test, CallNode(args=(_, ListNode(items=(value,)))), _)):
             # `filter(x, t)` and `map(x, t, x)` are expanded into the same.
-            return Loop("map", source, var, test, value, 0)
+            return LoopNode("map", source, var, test, value, 0)
     raise AssertionError(f"an unknown loop: {init} {step}")
 
 
@@ -113,7 +113,7 @@ def merged(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args
     terms: list[Any] = []
     for arg in args:
-        terms += merged(name, arg.args) if isinstance(arg, Call) and arg.function == name else [arg]
+        terms += merged(name, arg.args) if isinstance(arg, CallNode) and arg.function == name else [arg]
     return tuple(terms)
 
 

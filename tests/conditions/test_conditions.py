@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from weft.conditions import EvaluationFailed, Verdict, compile_condition
+from weft.conditions import ConditionResult, EvaluationFailed, compile_condition
 
 BOUND: dict[str, Any] = {
     "output": {"score": 85, "status": "error", "amount": 10, "error_code": "TIMEOUT", "revenue": 130, "tags": ["a"]},
@@ -24,7 +24,7 @@ BOUND: dict[str, Any] = {
 BOUND["ctx"] = BOUND["nodes"]
 
 
-def verdict(spec: Any, **more: Any) -> Verdict:
+def verdict(spec: Any, **more: Any) -> ConditionResult:
     return compile_condition(spec).evaluate({**BOUND, **more})
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jsonpath import JSONPathEnvironment
 
 from weft.conditions import BadExpression, EvaluationFailed, compile_condition
-from weft.conditions.budget import Frame
+from weft.conditions.budget import Evaluation
 from weft.conditions.cel.values import MISSING
 from weft.conditions.jsonpaths import compile_jsonpath, plain_path
 
@@ -48,7 +48,7 @@ ALL_PATHS = [path for line in PATHS.split("\n") for path in re.split(r"(?<!\|)\|
 
 def find(path: str, value: Any) -> list[Any]:
     query = compile_jsonpath(path)
-    found = query.find(Frame({}), value)
+    found = query.find(Evaluation({}), value)
     if query.single:
         return [] if found is MISSING else [found]
     return list(found)

@@ -16,7 +16,7 @@ from tests.conditions.spec_cases import CASES
 from tests.scale import MARKS, scaled
 from weft.conditions import BadExpression, EvaluationFailed, compile_expression
 from weft.conditions.cel.parse import parse
-from weft.conditions.cel.tree import Call, Const, Ident, Loop
+from weft.conditions.cel.tree import CallNode, ConstNode, IdentNode, LoopNode
 
 pytestmark = MARKS
 
@@ -47,13 +47,13 @@ def shape(node: Any) -> Any:
     """A tree without its positions, for comparison."""
     if isinstance(node, tuple):
         return tuple(shape(part) for part in node)
-    if isinstance(node, Const):
+    if isinstance(node, ConstNode):
         return "Const", typed(b"" if isinstance(node.value, bytes) else node.value)
     if not isinstance(node, msgspec.Struct):
         return node
-    if isinstance(node, Loop) and node.kind == "filter":
-        node = msgspec.structs.replace(node, kind="map", value=Ident(node.var, 0))
-    if isinstance(node, Call):
+    if isinstance(node, LoopNode) and node.kind == "filter":
+        node = msgspec.structs.replace(node, kind="map", value=IdentNode(node.var, 0))
+    if isinstance(node, CallNode):
         node = msgspec.structs.replace(node, args=merged(node.function, node.args))
     fields = [shape(getattr(node, name)) for name in node.__struct_fields__ if name != "at"]
     return type(node).__name__, *fields

@@ -8,7 +8,7 @@ import pytest
 from tests.contract.kit import HERE, THERE, go, mail, start
 from tests.contract.test_tasks import offer, take, task
 from weft.core.ids import HostId, Millis
-from weft.ports.store import Limits, QueueRow, Store
+from weft.ports.store import QueueLimits, QueueRow, Store
 
 QUEUES = ("default", "mail", "urgent")
 
@@ -19,7 +19,7 @@ def _a_run(store: Store) -> None:
 
 
 def limit(store: Store, queue: str = "default", **limits: Any) -> None:
-    go(store.tasks.limit(queue, Limits(**limits)))
+    go(store.tasks.limit(queue, QueueLimits(**limits)))
 
 
 def taken(store: Store, host: HostId = THERE, *, now: int = 0, most: int = 10) -> list[int]:
@@ -151,8 +151,8 @@ def test_limits_are_given_back_as_they_were_set(store: Store, peer: Store) -> No
     limit(store, "urgent", priority=1)
 
     assert go(peer.tasks.limits()) == {
-        "mail": Limits(concurrency=3, rate=10, per_ms=60_000, priority=7),
-        "urgent": Limits(priority=1),
+        "mail": QueueLimits(concurrency=3, rate=10, per_ms=60_000, priority=7),
+        "urgent": QueueLimits(priority=1),
     }
 
 
@@ -163,7 +163,7 @@ def test_people_see_how_long_a_queue_is_and_what_is_in_hands(store: Store) -> No
     taken(store)
 
     assert queues(store) == [
-        QueueRow(queue="default", waiting=0, running=1, limits=Limits()),
-        QueueRow(queue="empty", waiting=0, running=0, limits=Limits(rate=1)),
-        QueueRow(queue="mail", waiting=1, running=1, limits=Limits(concurrency=1)),
+        QueueRow(queue="default", waiting=0, running=1, limits=QueueLimits()),
+        QueueRow(queue="empty", waiting=0, running=0, limits=QueueLimits(rate=1)),
+        QueueRow(queue="mail", waiting=1, running=1, limits=QueueLimits(concurrency=1)),
     ]

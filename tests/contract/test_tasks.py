@@ -7,7 +7,7 @@ import pytest
 
 from tests.contract.kit import HERE, NOBODY, OTHER, RUN, THERE, claim, finish, go, inbox, load, mail, rest, row, start
 from weft.core.ids import Epoch, HostId, Millis, RunUid
-from weft.ports.store import Limits, Store, TaskOffer
+from weft.ports.store import QueueLimits, Store, TaskOffer
 
 
 def task(number: int = 1, uid: str = RUN, **fields: Any) -> TaskOffer:
@@ -52,7 +52,7 @@ def test_who_names_no_queue_takes_tasks_of_all(store: Store) -> None:
 
 def test_limits_hold_for_who_names_no_queue(store: Store) -> None:
     start(store)
-    go(store.tasks.limit("rare", Limits(concurrency=1)))
+    go(store.tasks.limit("rare", QueueLimits(concurrency=1)))
     offer(store, task(1, queue="rare"), task(2, queue="rare"), task(3))
 
     assert [one.task for one in take(store, queues=None)] == [1, 3]

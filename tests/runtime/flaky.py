@@ -11,7 +11,7 @@ from weft.core.ids import HostId
 from weft.errors import Unavailable
 from weft.ports.store import Append, Outcome
 from weft.stores.memory import MemoryStore
-from weft.stores.memory.content import Content
+from weft.stores.memory.content import MemoryContent
 from weft.stores.memory.log import MemoryLog
 
 Mishap = Literal["fine", "lost before", "lost after", "broken"]
@@ -30,7 +30,7 @@ class Script:
 class FlakyLog(MemoryLog):
     """Commits as the script says; everything else works."""
 
-    def __init__(self, content: Content, script: Script) -> None:
+    def __init__(self, content: MemoryContent, script: Script) -> None:
         super().__init__(content)
         self._script = script
 
@@ -59,7 +59,7 @@ class FlakyStore(MemoryStore):
         self.script = script
         super().__init__(url)
 
-    def _bind(self, content: Content) -> None:
+    def _bind(self, content: MemoryContent) -> None:
         super()._bind(content)
         self.log = FlakyLog(content, self.script)
 

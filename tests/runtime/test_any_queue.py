@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft.authoring.serving import QueueCatalogue, WorkerCatalogue
-from weft.ports.store import Limits
+from weft.ports.store import QueueLimits
 
 
 def shop(url: str, done: list[str], who: str) -> weft.App:
@@ -35,7 +35,7 @@ def test_a_limit_on_a_queue_that_no_step_declares_holds_nobody_up(tmp_path: Path
 
     async def scenario() -> str:
         async with app:
-            await app.service.store.tasks.limit("rare", Limits(concurrency=1))
+            await app.service.store.tasks.limit("rare", QueueLimits(concurrency=1))
             assert app.service.engine is not None
             await app.service.engine.shared.refresh()
             handle = await app.start("painting", {"n": 1, "queue": "rare"})

@@ -14,7 +14,7 @@ import pytest
 from weft.errors import LimitExceeded
 from weft.scripts import compile_script
 from weft.scripts.lua import workers
-from weft.scripts.lua.state import Outcome, Patterns, State
+from weft.scripts.lua.state import LuaOutcome, LuaState, Patterns
 
 # Too long for this process, short enough for the other one.
 SCRIPT = compile_script("lua", "return {s:find('x-y-z'), s:match('(a+)b'), n = n}", ["s", "n"])
@@ -179,8 +179,10 @@ def test_workers_end_when_their_parent_is_killed() -> None:
 
 
 def test_a_machine_with_all_patterns_gives_what_the_other_gives() -> None:
-    bounded, unbounded = State(Patterns.BOUNDED), State(Patterns.ALL)
+    bounded, unbounded = LuaState(Patterns.BOUNDED), LuaState(Patterns.ALL)
     for pattern in ("%a+", "^%s*(.-)%s*$", "(%w)(%w)%2", "%b()", "%f[%w]%w+", "[^%]]+", "b*c-d"):
         text = f"return {{('  (abc) bccd] 12 '):find('{pattern}')}}"
         assert bounded.run(text, b"[]", truth=False) == unbounded.run(text, b"[]", truth=False)
-    assert bounded.run("return ('a'):rep(3000):find('a-a-b')", b"[]", truth=False) == Outcome("limit", b"elsewhere", 0)
+    assert bounded.run("return ('a'):rep(3000):find('a-a-b')", b"[]", truth=False) == LuaOutcome(
+        "limit", b"elsewhere", 0
+    )

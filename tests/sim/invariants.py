@@ -23,7 +23,7 @@ from weft.core.run.state import FOLD, OVER
 from weft.errors import Diverged
 from weft.runtime.programs import GoalProgram, GraphProgram, new_machine
 from weft.runtime.schemas import check_schema
-from weft.stores.memory.content import Run
+from weft.stores.memory.content import StoredRun
 from weft.testing.history import replay_log
 
 
@@ -53,7 +53,7 @@ def _lost(cluster: Cluster) -> Iterator[str]:
             )
 
 
-def _log(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _log(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     if [stored.seq for stored in run.events] != list(range(1, len(run.events) + 1)):
         yield "its log has gaps"
     if run.events and not isinstance(events[0], e.RunStarted):
@@ -74,7 +74,7 @@ def _log(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
         yield "a message was received or taken twice"
 
 
-def _fold(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _fold(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """The fold from zero is the fold from the snapshot, and a run that is over asks nothing of the world."""
     if not events:
         return
@@ -94,12 +94,12 @@ def _fold(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]
             yield "its snapshot and its log disagree"
 
 
-def _fresh(cluster: Cluster, run: Run, snapshot: bytes | None = None) -> Machine:
+def _fresh(cluster: Cluster, run: StoredRun, snapshot: bytes | None = None) -> Machine:
     program = cluster.catalogue.program(run.new.workflow, run.new.version)
     return new_machine(run.new.style, program, run.new.uid, snapshot)
 
 
-def _board(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _board(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """A graph run that completed has nothing left on the board; one that failed keeps what its letters are about."""
     if run.new.style != "graph" or run.status not in ("completed", "failed"):
         return
@@ -114,7 +114,7 @@ def _board(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str
         yield f"it is completed, and this is left of it: { {name: value for name, value in left.items() if value} }"
 
 
-def _times(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _times(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """Nothing fires early, and what was accepted in time wins."""
     dues: dict[int, int] = {}
     received: dict[str, int] = {}
@@ -136,7 +136,7 @@ def _times(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str
                     yield from _overtaken(cluster, run, dues[number], seq, received)
 
 
-def _overtaken(cluster: Cluster, run: Run, due: int, seq: int, received: dict[str, int]) -> Iterator[str]:
+def _overtaken(cluster: Cluster, run: StoredRun, due: int, seq: int, received: dict[str, int]) -> Iterator[str]:
     if cluster.swarm.skew_ms or cluster.swarm.jumps:
         return  # whose time it was is not known then
     names = set(_waited(run, seq))
@@ -146,7 +146,7 @@ def _overtaken(cluster: Cluster, run: Run, due: int, seq: int, received: dict[st
             yield f"message {token} was accepted in time, and its wait timed out"
 
 
-def _waited(run: Run, seq: int) -> list[str]:
+def _waited(run: StoredRun, seq: int) -> list[str]:
     event = e.decode(run.events[seq - 1].body)
     assert isinstance(event, e.WaitTimedOut)
     awaited = e.decode(run.events[event.wait - 1].body)
@@ -154,7 +154,7 @@ def _waited(run: Run, seq: int) -> list[str]:
     return awaited.names
 
 
-def _replay(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _replay(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """Told its log, the code asks for nothing that is not in it, and a graph decides as it did."""
     program = cluster.catalogue.program(run.new.workflow, run.new.version)
     blobs = {digest: blob.data for digest, blob in cluster.store.content.blobs.items()}
@@ -179,7 +179,7 @@ _FOLLOWS = (
 """What no command causes: it follows from the state, so it is the same for whoever has the same log."""
 
 
-def _decided(cluster: Cluster, run: Run, events: list[e.AnyEvent], blobs: dict[str, bytes]) -> Iterator[str]:
+def _decided(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent], blobs: dict[str, bytes]) -> Iterator[str]:
     machine = _fresh(cluster, run)
     for stored, event in zip(run.events, events, strict=True):
         never_begun = isinstance(event, e.RunFailed | e.RunCancelled) and event.never_begun
@@ -205,7 +205,7 @@ def _keep(raw: bytes) -> Raw:
     return Raw(values.ref_for(hashlib.sha256(raw).hexdigest(), len(raw)))
 
 
-def _result(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _result(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """What it gave is what it gives in a world without faults, and what those who waited were told."""
     if not events or run.status not in OVER:
         return
@@ -273,7 +273,7 @@ def _read(cluster: Cluster, raw: bytes) -> Any:
     return msgspec.json.decode(values.unseal(raw))
 
 
-def _children(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _children(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """Every child that the log has exists, and its end is what the parent heard."""
     for seq, event in enumerate(events, 1):
         if not isinstance(event, e.ChildStarted) or event.refused is not None:
@@ -289,7 +289,7 @@ def _children(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
             yield f"it heard that {event.run_id} {ends[0].status}, and it {child.status}"
 
 
-def _undo(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _undo(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """A run that failed or was cancelled has taken back what it did, newest first."""
     if run.status not in ("failed", "cancelled") or any(isinstance(event, e.RunRetried) for event in events):
         return
@@ -323,7 +323,7 @@ def _ending(events: list[e.AnyEvent]) -> int:
     return len(events)
 
 
-def _losers(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _losers(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """A run that completed has undone what it dropped, and only that, and has waited for it."""
     if run.status != "completed":
         return
@@ -353,7 +353,7 @@ def _losers(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[st
 
 
 def _rivals(
-    cluster: Cluster, run: Run, events: list[e.AnyEvent], scheduled: dict[int, e.TaskScheduled]
+    cluster: Cluster, run: StoredRun, events: list[e.AnyEvent], scheduled: dict[int, e.TaskScheduled]
 ) -> Iterator[str]:
     """Two steps gave one fact: what the one performed whose value was not taken is undone, once."""
     completed = _end(events)
@@ -371,7 +371,7 @@ def _rivals(
             yield f"{key} was performed, and never undone"
 
 
-def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _commands(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """What was acknowledged is in the log, once; what was refused is not."""
     ledger = cluster.ledger
     tokens = Counter(
@@ -402,7 +402,7 @@ def _commands(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[
         yield "an answer was refused and is there"
 
 
-def _answers(cluster: Cluster, run: Run, events: list[e.AnyEvent]) -> Iterator[str]:
+def _answers(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
     """A request that was taken is in the log, and is answered once, with what everybody is told who asks."""
     ledger = cluster.ledger
     requests = {

@@ -19,7 +19,7 @@ from weft.runtime.catalogue import Catalogue
 from weft.runtime.host import Engine
 from weft.runtime.programs import new_machine
 from weft.runtime.worker.flight import Flight
-from weft.stores.memory.content import Content
+from weft.stores.memory.content import MemoryContent
 from weft.stores.memory.log import MemoryLog
 from weft.testing.loop import SimLoop
 
@@ -27,7 +27,7 @@ from weft.testing.loop import SimLoop
 class Ledger:
     """One world's."""
 
-    def __init__(self, loop: SimLoop, content: Content, catalogue: Catalogue) -> None:
+    def __init__(self, loop: SimLoop, content: MemoryContent, catalogue: Catalogue) -> None:
         self._loop = loop
         self._content = content
         self._catalogue = catalogue
@@ -203,7 +203,7 @@ class Ledger:
 class ObservedLog(MemoryLog):
     """A memory log that tells the ledger what it took, at the moment it did."""
 
-    def __init__(self, content: Content, ledger: Ledger) -> None:
+    def __init__(self, content: MemoryContent, ledger: Ledger) -> None:
         super().__init__(content)
         self._ledger = ledger
 

@@ -22,7 +22,7 @@ from weft.runtime.run import actor, private_loop
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.worker import step_worker
 from weft.stores.memory import log
-from weft.stores.memory.content import Content
+from weft.stores.memory.content import MemoryContent
 
 Mutant = Callable[[], contextlib.AbstractContextManager[None]]
 MUTANTS: dict[str, Mutant] = {}
@@ -70,7 +70,7 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
     """The commit did not answer, so it is written once more, at the end of the log as it is now."""
 
     def unknown(self: actor.Actor, draft: Any, error: Exception, *, guilty: bool) -> None:
-        content: Content = self.ports.read_event.__self__.store.inner.content  # type: ignore[attr-defined]
+        content: MemoryContent = self.ports.read_event.__self__.store.inner.content  # type: ignore[attr-defined]
         run = content.runs.get(self.uid)
         draft.base = run.seq if run is not None else 0
         draft.create = None if run is not None else draft.create

@@ -13,7 +13,7 @@ from weft.core.ids import Millis
 from weft.steps.base import CURRENT_TASK, Task
 from weft.steps.http.addresses import parse_allowed
 from weft.steps.http.client import HttpClient
-from weft.steps.http.exchange import Limits, Request
+from weft.steps.http.exchange import HttpLimits, HttpRequest
 
 T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -111,15 +111,15 @@ async def calling(
         except KeyError:
             raise OSError("no such name") from None
 
-    client = HttpClient(parse_allowed(allow), limits=Limits(**limits), lookup=lookup if names is not None else None)
+    client = HttpClient(parse_allowed(allow), limits=HttpLimits(**limits), lookup=lookup if names is not None else None)
     try:
         yield client
     finally:
         await client.close()
 
 
-def get(url: str, **fields: Any) -> Request:
-    return Request(**{"method": "GET", "timeout_ms": 5_000, **fields, "url": url})
+def get(url: str, **fields: Any) -> HttpRequest:
+    return HttpRequest(**{"method": "GET", "timeout_ms": 5_000, **fields, "url": url})
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from yarl import URL
 
 from tests.steps.http_kit import ELSEWHERE, HERE, answering, calling, get, go, saying, serving, speaking
 from weft.errors import BadValue, LimitExceeded
-from weft.steps.http.exchange import Answer, Request
+from weft.steps.http.exchange import HttpRequest, HttpResponse
 from weft.steps.http.failures import HttpFailed, HttpUnavailable, is_final
 from weft.steps.http.wire import _redirected
 
@@ -155,7 +155,7 @@ def raw_deflate(data: bytes) -> bytes:
     ],
 )
 def test_a_compressed_body_comes_out_whole(data: bytes, encoding: str, pack: Any) -> None:
-    async def scenario() -> Answer:
+    async def scenario() -> HttpResponse:
         handler = answering(body=pack(data), headers={"Content-Encoding": encoding})
         async with serving(handler) as base, calling() as client:
             return await client.send(get(base))
@@ -259,7 +259,7 @@ def test_a_redirect_keeps_or_changes_the_method_as_the_standard_says(
         seen.append((request.method, await request.read(), request.headers.get("Content-Type")))
         return web.Response(text=str(request.rel_url))
 
-    async def scenario() -> Answer:
+    async def scenario() -> HttpResponse:
         async with serving(answer) as base, calling() as client:
             sent = None if method in ("GET", "HEAD") else b"data"
             return await client.send(get(f"{base}/old", method=method, body=sent, headers={"content-type": "text/x"}))
@@ -448,7 +448,7 @@ def test_a_connection_is_used_again_and_a_closed_client_opens_a_new_one() -> Non
 
 
 def test_of_a_long_error_only_the_beginning_is_read() -> None:
-    async def scenario() -> Answer:
+    async def scenario() -> HttpResponse:
         async with serving(answering(status=500, body=b"x" * 5_000_000)) as base, calling() as client:
             return await client.send(get(base))
 
@@ -458,7 +458,7 @@ def test_of_a_long_error_only_the_beginning_is_read() -> None:
 
 
 def test_a_head_request_reads_no_body_whatever_is_announced() -> None:
-    async def scenario() -> Answer:
+    async def scenario() -> HttpResponse:
         raw = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"
         async with speaking(saying(raw)) as base, calling() as client:
             return await client.send(get(base, method="HEAD"))
@@ -467,7 +467,7 @@ def test_a_head_request_reads_no_body_whatever_is_announced() -> None:
 
 
 def test_header_bytes_that_are_no_text_do_not_break_the_answer() -> None:
-    async def scenario() -> Answer:
+    async def scenario() -> HttpResponse:
         raw = b"HTTP/1.1 200 OK\r\nX-Odd: caf\xe9\r\nX-A: 1\r\nX-A: 2\r\nContent-Length: 0\r\n\r\n"
         async with speaking(saying(raw)) as base, calling() as client:
             return await client.send(get(base))
@@ -496,7 +496,7 @@ def test_header_bytes_that_are_no_text_do_not_break_the_answer() -> None:
 )
 def test_a_header_that_would_forge_the_message_is_refused(headers: dict[str, str]) -> None:
     with pytest.raises(BadValue):
-        Request(method="GET", url="https://shop.example/", headers=headers)
+        HttpRequest(method="GET", url="https://shop.example/", headers=headers)
 
 
 @pytest.mark.parametrize(
@@ -511,7 +511,7 @@ def test_a_header_that_would_forge_the_message_is_refused(headers: dict[str, str
 )
 def test_a_request_that_cannot_be_meant_is_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(BadValue):
-        Request(**{"method": "GET", "url": "https://shop.example/", **fields})
+        HttpRequest(**{"method": "GET", "url": "https://shop.example/", **fields})
 
 
 def test_the_parts_of_an_address_that_may_be_secret_are_not_shown() -> None:

@@ -15,7 +15,7 @@ from weft.errors import BadDuration, BadValue, LimitExceeded, UsageError, WeftEr
 from weft.graphs.work import HTTP
 from weft.steps.base import StepBody
 from weft.steps.http.failures import AnsweredLater, HttpFailed, HttpUnavailable
-from weft.steps.http.node import HttpNode, _Given
+from weft.steps.http.node import HttpNode, _HttpFields
 from weft.steps.http.webhooks import Receipt, Webhooks
 from weft.tokens import sign_body
 
@@ -59,7 +59,7 @@ class Seen:
 
 
 def test_every_field_of_a_document_is_understood() -> None:
-    assert set(HTTP) <= set(_Given.__struct_fields__)
+    assert set(HTTP) <= set(_HttpFields.__struct_fields__)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,18 @@ import pytest
 
 from tests.steps.http_kit import get
 from weft.errors import BadValue, LimitExceeded, Unavailable
-from weft.steps.http.exchange import Answer
+from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.failures import AddressRefused, HttpFailed, HttpUnavailable, is_final
 from weft.steps.http.outcome import RETRY_AFTER_MS_MAX, check_status, retry_after_ms
 
 NOW_MS = 1_445_412_480_000  # Wed, 21 Oct 2015 07:28:00 GMT
 
 
-def answer(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
+def answer(status: int = 200, body: bytes = b"", **headers: str) -> HttpResponse:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Answer(status=status, reason="Why", headers=named, body=body, request=get("https://shop.example/price?k=s"))
+    return HttpResponse(
+        status=status, reason="Why", headers=named, body=body, request=get("https://shop.example/price?k=s")
+    )
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])

@@ -20,14 +20,14 @@ from tests.contract.kit import HERE, append, new
 from weft.core.ids import Millis
 from weft.errors import Corrupt, NotFound, Unavailable, UsageError
 from weft.stores import open_store
-from weft.stores.blobs import Content, indexed, open_content
+from weft.stores.blobs import BlobContent, indexed, open_content
 from weft.stores.postgres import PostgresStore
 from weft.stores.postgres.blob_index import PostgresIndex
 
 DAY = 24 * 3600 * 1000
 HELLO = hashlib.sha256(b"hello").hexdigest()
 
-Scenario = Callable[[PostgresStore, Content], Awaitable[None]]
+Scenario = Callable[[PostgresStore, BlobContent], Awaitable[None]]
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @asynccontextmanager
-async def opened(place: str) -> AsyncIterator[tuple[PostgresStore, Content]]:
+async def opened(place: str) -> AsyncIterator[tuple[PostgresStore, BlobContent]]:
     url = servers.database("blobs")
     store = open_store(url, durability="fast", blobs=place)
     assert isinstance(store, PostgresStore)
@@ -99,7 +99,7 @@ async def sweep(store: PostgresStore, now: int, untouched_ms: int = DAY) -> int:
 
 @pytest.mark.parametrize("data", [b"", b"hello", bytes(range(256)) * 300, b"y" * 3_000_000])
 def test_content_comes_back_under_its_sha256(place: str, data: bytes) -> None:
-    async def scenario(store: PostgresStore, content: Content) -> None:
+    async def scenario(store: PostgresStore, content: BlobContent) -> None:
         digest = await store.blobs.put(data)
         assert digest == hashlib.sha256(data).hexdigest()
         assert await store.blobs.put(data) == digest
@@ -109,7 +109,7 @@ def test_content_comes_back_under_its_sha256(place: str, data: bytes) -> None:
 
 
 def test_what_was_never_put_is_not_found(place: str) -> None:
-    async def scenario(store: PostgresStore, content: Content) -> None:
+    async def scenario(store: PostgresStore, content: BlobContent) -> None:
         with pytest.raises(NotFound):
             await store.blobs.get("0" * 64)
         assert await content.read("0" * 64) is None
@@ -119,7 +119,7 @@ def test_what_was_never_put_is_not_found(place: str) -> None:
 
 
 def test_content_that_was_changed_is_noticed(place: str) -> None:
-    async def scenario(store: PostgresStore, content: Content) -> None:
+    async def scenario(store: PostgresStore, content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         await content.write(HELLO, b"hallo")
         with pytest.raises(Corrupt):
@@ -129,7 +129,7 @@ def test_content_that_was_changed_is_noticed(place: str) -> None:
 
 
 def test_what_nobody_needs_is_deleted_in_both_places(place: str) -> None:
-    async def scenario(store: PostgresStore, content: Content) -> None:
+    async def scenario(store: PostgresStore, content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         needed = await store.blobs.put(b"needed")
         await store.log.commit([append(create=new(), refs=[needed])], HERE)
@@ -143,7 +143,7 @@ def test_what_nobody_needs_is_deleted_in_both_places(place: str) -> None:
 
 
 def test_putting_again_keeps_it_alive(place: str) -> None:
-    async def scenario(store: PostgresStore, _content: Content) -> None:
+    async def scenario(store: PostgresStore, _content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         await sweep(store, 0)
         await store.blobs.put(b"hello")
@@ -156,7 +156,7 @@ def test_putting_again_keeps_it_alive(place: str) -> None:
 def test_content_that_is_missing_is_written_again(place: str) -> None:
     """The row was there, the bytes were not: whoever put it first died between."""
 
-    async def scenario(store: PostgresStore, content: Content) -> None:
+    async def scenario(store: PostgresStore, content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         await content.delete(HELLO)
         await store.blobs.put(b"hello")
@@ -168,7 +168,7 @@ def test_content_that_is_missing_is_written_again(place: str) -> None:
 def test_a_put_waits_for_a_deletion_that_is_under_way(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(indexed, "PAUSE_SECONDS", 0.001)
 
-    async def scenario(store: PostgresStore, content: Content) -> None:
+    async def scenario(store: PostgresStore, content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         index = PostgresIndex(store.directory._pool)
         assert await index.doom(now=Millis(0), untouched_ms=0, abandoned_seconds=60) == [HELLO]
@@ -190,7 +190,7 @@ def test_a_put_waits_for_a_deletion_that_is_under_way(place: str, monkeypatch: p
 def test_a_deletion_whose_sweeper_died_is_finished_by_others(
     place: str, who: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario(store: PostgresStore, content: Content) -> None:
+    async def scenario(store: PostgresStore, content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         index = PostgresIndex(store.directory._pool)
         await index.doom(now=Millis(0), untouched_ms=0, abandoned_seconds=60)
@@ -206,7 +206,7 @@ def test_a_deletion_whose_sweeper_died_is_finished_by_others(
 
 
 def test_what_the_database_had_before_is_still_read(place: str) -> None:
-    async def scenario(store: PostgresStore, _content: Content) -> None:
+    async def scenario(store: PostgresStore, _content: BlobContent) -> None:
         inside = PostgresStore(servers.database("blobs"), durability="fast")
         await inside.open()
         await inside.blobs.put(b"hello")
@@ -219,7 +219,7 @@ def test_what_the_database_had_before_is_still_read(place: str) -> None:
 def test_a_directory_that_cannot_be_written_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
 
-    async def scenario(store: PostgresStore, _content: Content) -> None:
+    async def scenario(store: PostgresStore, _content: BlobContent) -> None:
         with pytest.raises(Unavailable, match="cannot be used"):
             await store.blobs.put(b"hello")
 
@@ -227,7 +227,7 @@ def test_a_directory_that_cannot_be_written_is_unavailable(tmp_path: Path) -> No
 
 
 def test_a_directory_never_shows_half_a_file(tmp_path: Path) -> None:
-    async def scenario(store: PostgresStore, _content: Content) -> None:
+    async def scenario(store: PostgresStore, _content: BlobContent) -> None:
         await asyncio.gather(*[store.blobs.put(b"hello") for _ in range(8)])
         assert [path.name for path in (tmp_path / "blobs").rglob("*") if path.is_file()] == [HELLO]
 

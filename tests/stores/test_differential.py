@@ -19,7 +19,19 @@ from tests.contract.kit import HERE, THERE, event, go
 from tests.scale import MARKS, scaled
 from weft.core.ids import Epoch, HostId, Millis, RunUid, Seq
 from weft.errors import WeftError
-from weft.ports.store import NEVER, Append, KeyRow, Limits, Mail, NewRun, Release, RunQuery, Snapshot, Store, TaskOffer
+from weft.ports.store import (
+    NEVER,
+    Append,
+    KeyRow,
+    Mail,
+    NewRun,
+    QueueLimits,
+    Release,
+    RunQuery,
+    Snapshot,
+    Store,
+    TaskOffer,
+)
 from weft.stores.memory import MemoryStore
 from weft.stores.postgres import PostgresStore
 from weft.stores.sqlite import SqliteStore
@@ -223,7 +235,7 @@ class Stores(RuleBasedStateMachine):
     )
     def limit(self, queue: str, concurrency: int | None, rate: int | None, priority: int) -> None:
         # Nothing of a rate is forgotten here, because the times of the operations go back and forth.
-        limits = Limits(concurrency=concurrency, rate=rate, per_ms=10**9, priority=priority)
+        limits = QueueLimits(concurrency=concurrency, rate=rate, per_ms=10**9, priority=priority)
         self._same(lambda store: store.tasks.limit(queue, limits if limits.bound or priority else None))
 
     @rule(uid=uids, tasks=st.lists(st.integers(1, 3), max_size=2))

@@ -14,7 +14,7 @@ from tests import servers
 from tests.contract.kit import HERE, THERE, append, mail, new, release
 from weft.core.ids import Epoch, HostId, Millis, RunUid
 from weft.errors import StoreError
-from weft.ports.store import OVER_STATUSES, Limits, RunRow, TaskOffer
+from weft.ports.store import OVER_STATUSES, QueueLimits, RunRow, TaskOffer
 from weft.stores.postgres import PostgresStore
 
 RUNS = [f"run {number}" for number in range(6)]
@@ -104,7 +104,7 @@ async def take(side: Side) -> None:
 async def limit(side: Side) -> None:
     names = ["q", "r", "s"] if side.host == HERE else ["s", "r", "q"]
     for number, name in enumerate(names):
-        await side.store.tasks.limit(name, Limits(concurrency=number + 1, rate=100, priority=number % 2))
+        await side.store.tasks.limit(name, QueueLimits(concurrency=number + 1, rate=100, priority=number % 2))
 
 
 async def settle(side: Side) -> None:

@@ -11,7 +11,7 @@ from weft.cli.output import console, print_json, print_table
 from weft.cli.place import described, opened, url_of
 from weft.core.durations import duration_ms, format_ms
 from weft.errors import BadDuration, UsageError
-from weft.ports.store import Limits, QueueRow
+from weft.ports.store import QueueLimits, QueueRow
 from weft.stores import shown_url
 
 
@@ -25,7 +25,7 @@ class Change(msgspec.Struct, frozen=True):
     def is_empty(self) -> bool:
         return self.concurrency is None and self.rate is None and self.priority is None
 
-    def applied(self, limits: Limits) -> Limits:
+    def applied(self, limits: QueueLimits) -> QueueLimits:
         """The limits after it. Raises UsageError."""
         changed: dict[str, Any] = {}
         if self.concurrency is not None:
@@ -57,8 +57,8 @@ async def limit_queue(name: str, change: Change, *, url: str | None, app: str | 
     """Set what a queue may do, on all hosts together."""
     async with opened(url_of(url, app), create=True) as service:
         tasks = service.store.tasks
-        limits = change.applied((await tasks.limits()).get(name, Limits()))
-        await tasks.limit(name, limits if limits != Limits(per_ms=limits.per_ms) else None)
+        limits = change.applied((await tasks.limits()).get(name, QueueLimits()))
+        await tasks.limit(name, limits if limits != QueueLimits(per_ms=limits.per_ms) else None)
     at_once = "any number" if limits.concurrency is None else f"{limits.concurrency:,}"
     say(f"{name}: {at_once} at once, {_rate_text(limits) or 'at any rate'}, priority {limits.priority}")
 
@@ -69,7 +69,7 @@ def _line(row: QueueRow) -> tuple[str, ...]:
     return row.queue, f"{row.waiting:,}", f"{row.running:,}", at_once, _rate_text(limits), str(limits.priority)
 
 
-def _rate_text(limits: Limits) -> str:
+def _rate_text(limits: QueueLimits) -> str:
     return "" if limits.rate is None else f"{limits.rate:,} in {format_ms(limits.per_ms)}"
 
 
@@ -97,7 +97,7 @@ def _number(text: str, option: str) -> int | None:
 def _rate(text: str) -> dict[str, Any]:
     """``10/1s``, ``10/s``, ``500/1h30m``."""
     if text == "none":
-        return {"rate": None, "per_ms": Limits().per_ms}
+        return {"rate": None, "per_ms": QueueLimits().per_ms}
     number, _, stretch = text.partition("/")
     try:
         per_ms = duration_ms(stretch if stretch[:1].isdigit() else f"1{stretch}")

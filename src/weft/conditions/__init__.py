@@ -8,7 +8,7 @@ All are immutable and safe in threads. Evaluation is pure and bounded: no input,
 Only conditions in Python (`needs_shell`) leave the process; they are off unless `enable_python_sandbox()` was called.
 """
 
-from weft.conditions.conditions import Condition, Verdict
+from weft.conditions.conditions import Condition, ConditionResult
 from weft.conditions.expressions import Expression, compile_expression, nodes_read
 from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError
 from weft.conditions.jpaths import Jpath, compile_jpath
@@ -19,12 +19,12 @@ from weft.conditions.templates import Template, compile_template
 __all__ = [
     "BadExpression",
     "Condition",
+    "ConditionResult",
     "EvaluationFailed",
     "Expression",
     "ExpressionError",
     "Jpath",
     "Template",
-    "Verdict",
     "compile_condition",
     "compile_expression",
     "compile_jpath",

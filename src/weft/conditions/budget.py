@@ -1,8 +1,8 @@
-"""How much one evaluation may do, and how it stops.
+"""The budget of one evaluation, and the two ways in which it stops early.
 
-Every evaluation has a `Frame`: the bound names, the local variables, and the steps that are left. Loops charge for each
-round, and functions for the text and lists they read or make, so that no expression and no data can hold the
-engine for long: a step is about a tenth of a microsecond and at most 64 bytes.
+An `Evaluation` has the bound names, the local variables, and the steps that are left. Loops charge for each round, and
+functions for the text and lists that they read or make. So no expression and no data can block the engine for long: a
+step is about a tenth of a microsecond and at most 64 bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any, Final
 
 STEPS_MAX: Final = 1_000_000
 DEPTH_MAX: Final = 200
-FAULT_STEPS: Final = 40  # to make, raise and absorb one
+FAULT_STEPS: Final = 40  # the cost of raising and catching one
 
 
-class Fault(Exception):
-    """The values do not fit. `||`, `&&`, `all` and `exists` absorb it if the other side settles the answer."""
+class EvaluationFault(Exception):
+    """The values do not fit the expression. `||`, `&&`, `all` and `exists` ignore it if the other side decides."""
 
     def __init__(self, message: str, *, path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -25,12 +25,12 @@ class Fault(Exception):
         self.hint = hint
 
 
-class Exhausted(Exception):
-    """The steps are used up. Nothing absorbs it."""
+class BudgetExceeded(Exception):
+    """The steps are used up. Nothing in an expression catches it."""
 
 
-class Frame:
-    """One evaluation."""
+class Evaluation:
+    """The state of one evaluation."""
 
     __slots__ = ("bindings", "left", "slots")
 
@@ -42,4 +42,4 @@ class Frame:
     def charge(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
-            raise Exhausted
+            raise BudgetExceeded

@@ -10,18 +10,18 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from weft.conditions.budget import Fault, Frame
+from weft.conditions.budget import Evaluation, EvaluationFault
 from weft.conditions.cel.operators import greater, greater_or_same, less, less_or_same, same
 from weft.conditions.cel.values import MISSING, kind
 from weft.conditions.patterns import matches
 
-Compare = Callable[[Frame, Any, Any], bool]
+Compare = Callable[[Evaluation, Any, Any], bool]
 UNARY: Final = frozenset({"exists", "empty"})
 AGGREGATES: Final = ("count", "sum", "min", "max", "avg")
 _SUFFIXES = {"eq": "==", "ne": "!=", "gt": ">", "gte": ">=", "ge": ">=", "lt": "<", "lte": "<=", "le": "<="}
 
 
-def _equal(frame: Frame, a: Any, b: Any) -> bool:
+def _equal(frame: Evaluation, a: Any, b: Any) -> bool:
     return a is not MISSING and same(frame, a, b)
 
 
@@ -29,14 +29,14 @@ def _ordered(compare: Compare) -> Compare:
     return lambda frame, a, b: a is not MISSING and compare(frame, a, b)
 
 
-def _in(frame: Frame, a: Any, b: Any) -> bool:
+def _in(frame: Evaluation, a: Any, b: Any) -> bool:
     if type(b) is not list:
-        raise Fault(f"`in` takes a list of values, not {kind(b)}")
+        raise EvaluationFault(f"`in` takes a list of values, not {kind(b)}")
     frame.charge(len(b))
     return a is not MISSING and any(same(frame, a, part) for part in b)
 
 
-def _contains(frame: Frame, a: Any, b: Any) -> bool:
+def _contains(frame: Evaluation, a: Any, b: Any) -> bool:
     """A list an element, a text a part, an object a field."""
     if a is MISSING:
         return False
@@ -48,24 +48,24 @@ def _contains(frame: Frame, a: Any, b: Any) -> bool:
         return b in a
     if isinstance(a, Mapping):
         return type(b) is str and b in a
-    raise Fault(f"`contains` looks into a list, a string or an object, not into {kind(a)}")
+    raise EvaluationFault(f"`contains` looks into a list, a string or an object, not into {kind(a)}")
 
 
-def _exists(_frame: Frame, a: Any, b: Any) -> bool:
+def _exists(_frame: Evaluation, a: Any, b: Any) -> bool:
     return (a is not MISSING) is b
 
 
-def _empty(_frame: Frame, a: Any, b: Any) -> bool:
+def _empty(_frame: Evaluation, a: Any, b: Any) -> bool:
     nothing = a is MISSING or a is None or ((type(a) in (str, list) or isinstance(a, Mapping)) and not a)
     return nothing is b
 
 
-def _match(frame: Frame, a: Any, b: Any) -> bool:
+def _match(frame: Evaluation, a: Any, b: Any) -> bool:
     if a is MISSING:
         return False
     if type(a) is str and type(b) is str:
         return matches(frame, a, b)
-    raise Fault(f"`matches` takes a string and a pattern, not {kind(a)} and {kind(b)}")
+    raise EvaluationFault(f"`matches` takes a string and a pattern, not {kind(a)} and {kind(b)}")
 
 
 OPERATORS: Final[dict[str, Compare]] = {
@@ -99,7 +99,7 @@ def words() -> list[str]:
     return [*OPERATORS, *AGGREGATES, *(f"{a}_{s}" for a in AGGREGATES for s in _SUFFIXES)]
 
 
-def aggregate(frame: Frame, name: str, found: Any) -> Any:
+def aggregate(frame: Evaluation, name: str, found: Any) -> Any:
     """One number from a list of matches, or from the list that a path leads to."""
     values = [] if found is MISSING else found if type(found) is list else [found]
     frame.charge(len(values))
@@ -107,11 +107,11 @@ def aggregate(frame: Frame, name: str, found: Any) -> Any:
         return len(values)
     for value in values:
         if type(value) not in (int, float):
-            raise Fault(f"`{name}` takes numbers, not {kind(value)}")
+            raise EvaluationFault(f"`{name}` takes numbers, not {kind(value)}")
     if name == "sum":
         return _total(values)
     if not values:
-        raise Fault(f"there is nothing to take the {name} of")
+        raise EvaluationFault(f"there is nothing to take the {name} of")
     return _total(values) / len(values) if name == "avg" else (min if name == "min" else max)(values)
 
 
@@ -119,7 +119,7 @@ def _total(values: list[Any]) -> Any:
     try:
         return sum(values) if all(type(value) is int for value in values) else math.fsum(values)
     except OverflowError:
-        raise Fault("the sum is beyond every number") from None
+        raise EvaluationFault("the sum is beyond every number") from None
 
 
 def only(found: Any, operator: str) -> Any:
@@ -128,7 +128,7 @@ def only(found: Any, operator: str) -> Any:
         return found[0]
     if not found:
         return MISSING
-    raise Fault(
+    raise EvaluationFault(
         f"the path finds {len(found)} values and `{operator}` takes one",
         hint="Use contains, count, sum, min, max or avg.",
     )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from weft.conditions import sandbox
-from weft.conditions.budget import Exhausted, Fault, Frame
+from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.survey import Path
 from weft.conditions.cel.values import MISSING, kind
 from weft.conditions.comparing import OPERATORS, UNARY, aggregate, only
@@ -21,12 +21,12 @@ from weft.conditions.schemas import Schema
 from weft.conditions.seen import SEEN_MAX, bounded, field_text, look
 from weft.core.values import shown
 
-Judge = Callable[[Frame, dict[str, Any]], bool]
+Judge = Callable[[Evaluation, dict[str, Any]], bool]
 TEXT_MAX: Final = 1_000
 _LAST_ERROR = ("state", "_last_error")
 
 
-class Verdict(NamedTuple):
+class ConditionResult(NamedTuple):
     """The answer, and the values it rests on by their paths, cut to a size that a log can keep."""
 
     value: bool
@@ -50,14 +50,14 @@ class Condition:
         self.needs_shell = needs_shell
         self.mentions_error = "error" in self.names or any(path[:2] == _LAST_ERROR for path in self.paths)
 
-    def evaluate(self, bindings: Mapping[str, Any]) -> Verdict:
+    def evaluate(self, bindings: Mapping[str, Any]) -> ConditionResult:
         """The verdict.
 
         Raises:
             EvaluationFailed: a field is missing, types do not fit, it yields no bool, or it is too much work.
         """
         seen: dict[str, Any] = {}
-        return Verdict(self.judge(Frame(bindings), seen), seen)
+        return ConditionResult(self.judge(Evaluation(bindings), seen), seen)
 
     def __repr__(self) -> str:
         return f"Condition({cut(self.text)!r})"
@@ -71,7 +71,7 @@ def constant(value: bool) -> Condition:  # noqa: FBT001  # the value is the cond
 def from_expression(expression: Expression) -> Condition:
     """CEL, which must yield a bool."""
 
-    def judge(frame: Frame, seen: dict[str, Any]) -> bool:
+    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         value = expression.evaluate_in(frame)
         if type(value) is not bool:
             raise _no_bool(expression.text, value, look(frame.bindings, expression.paths))
@@ -86,7 +86,7 @@ def from_comparison_text(expression: Expression) -> Condition:
     inner = from_expression(expression)
     paths = [path[1:] or ("output",) if path[0] == "current" else path for path in expression.paths]
 
-    def judge(frame: Frame, seen: dict[str, Any]) -> bool:
+    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         bindings = frame.bindings
         here = {"output": bindings["output"]} if "output" in bindings else {}
         frame.bindings = {**bindings, "current": here}
@@ -102,7 +102,7 @@ def from_schema(schema: Schema, *, fits: bool) -> Condition:
     """Whether the output fits a schema, or does not."""
     text = f"{'schema' if fits else 'not_schema'}: {schema.text}"
 
-    def test(frame: Frame, seen: dict[str, Any]) -> bool:
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         value = _output(frame)
         _note(seen, {"output": bounded(value)})
         return schema.fits(frame, value) is fits
@@ -117,7 +117,7 @@ class Comparison(NamedTuple):
     operator: str
     value: Any
 
-    def holds(self, frame: Frame, found: Any) -> bool:
+    def holds(self, frame: Evaluation, found: Any) -> bool:
         if self.aggregate:
             found = aggregate(frame, self.aggregate, found)
         return OPERATORS[self.operator](frame, found, self.value)
@@ -132,7 +132,7 @@ def from_query(query: Query, comparison: Comparison) -> Condition:
     takes_list = comparison.aggregate or query.single or query.length or comparison.operator == "contains"
     takes_list = takes_list or (comparison.operator in ("==", "!=") and type(comparison.value) is list)
 
-    def test(frame: Frame, seen: dict[str, Any]) -> bool:
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         found = query.find(frame, _output(frame))
         if found is not MISSING:
             _note(seen, {query.text: bounded(found)})
@@ -151,7 +151,7 @@ class Side(NamedTuple):
     path: tuple[str | int, ...] = ()
     value: Any = None
 
-    def read(self, frame: Frame, seen: dict[str, Any]) -> Any:
+    def read(self, frame: Evaluation, seen: dict[str, Any]) -> Any:
         if not self.path:
             return self.value
         root, *rest = self.path
@@ -173,26 +173,26 @@ class Side(NamedTuple):
 def from_sides(left: Side, operator: str, right: Side) -> Condition:
     """Two values, each from somewhere; a missing one is an error, except for `exists` and `empty`."""
 
-    def test(frame: Frame, seen: dict[str, Any]) -> bool:
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         a, b = left.read(frame, seen), right.read(frame, seen)
         for side, value in ((left, a), (right, b)):
             if value is MISSING and operator not in UNARY:
-                raise Fault(f"there is no `{side.text}`", path=side.text)
+                raise EvaluationFault(f"there is no `{side.text}`", path=side.text)
         return OPERATORS[operator](frame, a, b)
 
     paths = [tuple(_until_index(side.path)) for side in (left, right) if side.path]
     return _guarded(f"{left.text} {operator} {right.text}", test, paths)
 
 
-def from_code(code: sandbox.Code, limits: sandbox.Limits) -> Condition:
+def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
     """Sandboxed Python; `context` has the outputs of other nodes by name."""
 
-    def test(frame: Frame, seen: dict[str, Any]) -> bool:
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         output = _output(frame)
         context = frame.bindings.get("nodes", frame.bindings.get("ctx", {}))
         value = sandbox.run_code(code.text, output, context, limits)
         if type(value) is not bool:
-            raise Fault(f"`evaluate` returned {kind(value)}, not true or false")
+            raise EvaluationFault(f"`evaluate` returned {kind(value)}, not true or false")
         _note(seen, {"output": bounded(output)})
         return value
 
@@ -202,7 +202,7 @@ def from_code(code: sandbox.Code, limits: sandbox.Limits) -> Condition:
 def all_of(parts: list[Condition]) -> Condition:
     """True if all are, asked in order up to the first that is not."""
 
-    def judge(frame: Frame, seen: dict[str, Any]) -> bool:
+    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         return all(part.judge(frame, seen) for part in parts)
 
     return _composite("all", parts, judge)
@@ -211,7 +211,7 @@ def all_of(parts: list[Condition]) -> Condition:
 def any_of(parts: list[Condition]) -> Condition:
     """True if one is, asked in order up to the first that is."""
 
-    def judge(frame: Frame, seen: dict[str, Any]) -> bool:
+    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         return any(part.judge(frame, seen) for part in parts)
 
     return _composite("any", parts, judge)
@@ -232,22 +232,22 @@ def _guarded(text: str, test: Judge, paths: Iterable[Path], *, needs_shell: bool
     """A condition whose faults are told with its text and the values it saw."""
     reads = frozenset(paths)
 
-    def judge(frame: Frame, seen: dict[str, Any]) -> bool:
+    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         try:
             return test(frame, seen)
-        except Fault as fault:
+        except EvaluationFault as fault:
             raise failure(fault, text, frame.bindings, reads) from None
-        except Exhausted:
+        except BudgetExceeded:
             raise too_much(text, frame.bindings, reads) from None
 
     return Condition(text, judge, reads, needs_shell=needs_shell)
 
 
-def _output(frame: Frame) -> Any:
+def _output(frame: Evaluation) -> Any:
     try:
         return frame.bindings["output"]
     except KeyError:
-        raise Fault("there is no `output` here", path="output") from None
+        raise EvaluationFault("there is no `output` here", path="output") from None
 
 
 def _no_bool(text: str, value: Any, seen: dict[str, Any]) -> EvaluationFailed:

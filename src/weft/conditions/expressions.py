@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from weft.conditions.budget import STEPS_MAX, Exhausted, Fault, Frame
+from weft.conditions.budget import STEPS_MAX, BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.emit import Emitter, Run, plain_path
 from weft.conditions.cel.parse import parse
 from weft.conditions.cel.survey import Path, Survey
@@ -42,17 +42,17 @@ class Expression:
         Raises:
             EvaluationFailed: a field is missing, types do not fit, or it is too much work.
         """
-        return self.evaluate_in(Frame(bindings))
+        return self.evaluate_in(Evaluation(bindings))
 
-    def evaluate_in(self, frame: Frame) -> Any:
+    def evaluate_in(self, frame: Evaluation) -> Any:
         """The same, within the steps that a frame has left."""
         frame.slots = [None] * self._slots
         try:
             value = self._run(frame)
             return to_json(frame, value) if self._copies else value
-        except Fault as fault:
+        except EvaluationFault as fault:
             raise failure(fault, self.text, frame.bindings, self.paths) from None
-        except Exhausted:
+        except BudgetExceeded:
             raise too_much(self.text, frame.bindings, self.paths) from None
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ def nodes_read(paths: Iterable[Path]) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def failure(fault: Fault, text: str, bindings: Mapping[str, Any], paths: Iterable[Path]) -> EvaluationFailed:
+def failure(fault: EvaluationFault, text: str, bindings: Mapping[str, Any], paths: Iterable[Path]) -> EvaluationFailed:
     """A fault, told with the expression and the values it saw."""
     message = f"`{cut(text)}` failed: {fault.message}."
     seen = look(bindings, paths)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from weft.conditions.budget import Exhausted, Fault, Frame
+from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.values import MISSING
 from weft.conditions.expressions import failure, too_much
 from weft.conditions.failures import BadExpression
@@ -32,10 +32,10 @@ class Jpath:
             EvaluationFailed: it is too much work.
         """
         try:
-            found = self._query.find(Frame({}), document)
-        except Fault as fault:
+            found = self._query.find(Evaluation({}), document)
+        except EvaluationFault as fault:
             raise failure(fault, self.text, {}, ()) from None
-        except Exhausted:
+        except BudgetExceeded:
             raise too_much(self.text, {}, ()) from None
         if self._query.single or self._query.length:
             return [] if found is MISSING else [found]

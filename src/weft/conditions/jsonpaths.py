@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
 from weft.conditions.cel.operators import same
 from weft.conditions.cel.values import MISSING
 from weft.conditions.failures import BadExpression, ExpressionError, refusal
@@ -24,8 +24,8 @@ _LENGTH: Final = ".length()"
 _PLAIN = re.compile(r"""(?:\.([^\W\d][\w-]*)|\[(-?(?:0|[1-9][0-9]{0,8}))\]|\['([^'\\]*)'\]|\["([^"\\]*)"\])""")
 
 Nodes = list[Any]
-Walk = Callable[[Frame, Any, Nodes], Nodes]  # the root, the nodes so far, the nodes found
-Test = Callable[[Frame, Any, Any], Any]  # the root, the current node, a value or MISSING or a truth
+Walk = Callable[[Evaluation, Any, Nodes], Nodes]  # the root, the nodes so far, the nodes found
+Test = Callable[[Evaluation, Any, Any], Any]  # the root, the current node, a value or MISSING or a truth
 
 
 class Query:
@@ -47,7 +47,7 @@ class Query:
             self.single = bool(parsed.singular_query())
             self._walks = [_segment(segment, text) for segment in parsed.segments]
 
-    def find(self, frame: Frame, value: Any) -> Any:
+    def find(self, frame: Evaluation, value: Any) -> Any:
         """The value of a single path (MISSING if there is none), else the list of matches."""
         if self.plain is not None:
             found: Any = follow(value, self.plain)
@@ -112,7 +112,7 @@ def _length(found: Any) -> Any:
         return 0
     if type(found) in (list, str) or isinstance(found, Mapping):
         return len(found)
-    raise Fault("`.length()` takes a list, a string or an object")
+    raise EvaluationFault("`.length()` takes a list, a string or an object")
 
 
 # The parts of the library's tree, as closures
@@ -146,7 +146,7 @@ def _segment(segment: Any, text: str) -> Walk:
     selectors = [_selector(selector, text) for selector in segment.selectors]
     descends = type(segment).__name__ == "JSONPathRecursiveDescentSegment"
 
-    def walk(frame: Frame, root: Any, nodes: Nodes) -> Nodes:
+    def walk(frame: Evaluation, root: Any, nodes: Nodes) -> Nodes:
         found: Nodes = []
         for node in _descendants(frame, nodes) if descends else nodes:
             for select in selectors:
@@ -158,13 +158,13 @@ def _segment(segment: Any, text: str) -> Walk:
     return walk
 
 
-def _descendants(frame: Frame, nodes: Nodes) -> Iterable[Any]:
+def _descendants(frame: Evaluation, nodes: Nodes) -> Iterable[Any]:
     """The containers at and below the nodes, parents first, in document order."""
     stack = [(node, 0) for node in reversed(nodes)]
     while stack:
         node, depth = stack.pop()
         if depth > DEPTH_MAX:
-            raise Fault(f"the value is nested deeper than {DEPTH_MAX} levels")
+            raise EvaluationFault(f"the value is nested deeper than {DEPTH_MAX} levels")
         children = _children(node)
         frame.charge(2 + len(children))
         yield node
@@ -195,7 +195,7 @@ def _selector(selector: Any, text: str) -> Walk:
 
 
 def _filter(test: Test) -> Walk:
-    def walk(frame: Frame, root: Any, nodes: Nodes) -> Nodes:
+    def walk(frame: Evaluation, root: Any, nodes: Nodes) -> Nodes:
         found: Nodes = []
         for node in nodes:
             for child in _children(node):
@@ -247,7 +247,7 @@ def _nodes(expression: Any, text: str) -> Test:
     walks = [_segment(segment, text) for segment in expression.path.segments]
     relative = type(expression).__name__ == "RelativeFilterQuery"
 
-    def find(frame: Frame, root: Any, node: Any) -> Nodes:
+    def find(frame: Evaluation, root: Any, node: Any) -> Nodes:
         frame.charge(2 + len(walks))
         nodes = [node if relative else root]
         for walk in walks:
@@ -285,7 +285,7 @@ def _size(value: Any) -> Any:
     return len(value) if type(value) in (str, list) or isinstance(value, Mapping) else MISSING
 
 
-def _matches(frame: Frame, name: str, value: Any, pattern: Any) -> bool:
+def _matches(frame: Evaluation, name: str, value: Any, pattern: Any) -> bool:
     if type(value) is not str or type(pattern) is not str:
         return False
     return matches(frame, value, _anchored(name, pattern))
@@ -300,17 +300,17 @@ def _comparison(operator: str, left: Test, right: Test) -> Test:
     return lambda frame, root, node: compare(frame, left(frame, root, node), right(frame, root, node))
 
 
-def _same(frame: Frame, a: Any, b: Any) -> bool:
+def _same(frame: Evaluation, a: Any, b: Any) -> bool:
     return a is b if a is MISSING or b is MISSING else same(frame, a, b)
 
 
-def _less(_frame: Frame, a: Any, b: Any) -> bool:
+def _less(_frame: Evaluation, a: Any, b: Any) -> bool:
     """Within numbers and within strings; of anything else false, as RFC 9535 has it."""
     numbers = type(a) in (int, float) and type(b) in (int, float)
     return bool(a < b) if numbers or (type(a) is str and type(b) is str) else False
 
 
-_COMPARE: dict[str, Callable[[Frame, Any, Any], bool]] = {
+_COMPARE: dict[str, Callable[[Evaluation, Any, Any], bool]] = {
     "==": _same,
     "!=": lambda frame, a, b: not _same(frame, a, b),
     "<": _less,

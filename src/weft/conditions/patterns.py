@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from weft.conditions.budget import Fault, Frame
+from weft.conditions.budget import Evaluation, EvaluationFault
 
 PATTERN_CHARS_MAX: Final = 1_000
 _PROGRAM_BYTES_MAX: Final = 1 << 20
@@ -55,21 +55,21 @@ def compile_pattern(pattern: str) -> Pattern:
     return Pattern(validator.is_valid, steps_per_char(pattern))
 
 
-def matches(frame: Frame, text: str, pattern: str) -> bool:
+def matches(frame: Evaluation, text: str, pattern: str) -> bool:
     """Match within the frame's steps; a pattern that was not met before costs its compilation."""
     misses = compile_pattern.cache_info().misses
     try:
         compiled = compile_pattern(pattern)
     except BadPattern as error:
         frame.charge(_COMPILE_STEPS)
-        raise Fault(str(error)) from None
+        raise EvaluationFault(str(error)) from None
     if compile_pattern.cache_info().misses > misses:
         frame.charge(_COMPILE_STEPS)
     frame.charge(len(text) * compiled.steps + 5)
     try:
         return compiled.check(text)
     except UnicodeEncodeError:
-        raise Fault("the text holds a lone surrogate, which is not Unicode") from None
+        raise EvaluationFault("the text holds a lone surrogate, which is not Unicode") from None
 
 
 def steps_per_char(pattern: str) -> int:

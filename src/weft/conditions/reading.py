@@ -51,7 +51,7 @@ def compile_condition(spec: Any, *, resolve: Resolve | None = None, python: bool
         raise _bad("kind", "a condition is text or JSON.") from None
     # The content behind a reference is not part of the key.
     if resolve is not None and REFERENCE.encode() in raw:
-        return _Reader(resolve, python=allowed).read(spec, 0)
+        return _ConditionReader(resolve, python=allowed).read(spec, 0)
     return _from_json(raw, python=allowed)
 
 
@@ -62,10 +62,10 @@ def _from_text(text: str) -> Condition:
 
 @lru_cache(maxsize=CACHED_MAX)
 def _from_json(raw: bytes, *, python: bool) -> Condition:
-    return _Reader(None, python=python).read(msgspec.json.decode(raw), 0)
+    return _ConditionReader(None, python=python).read(msgspec.json.decode(raw), 0)
 
 
-class _Reader:
+class _ConditionReader:
     """Reads one condition with all its parts."""
 
     def __init__(self, resolve: Resolve | None, *, python: bool) -> None:
@@ -179,7 +179,7 @@ class _Reader:
             text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
         code, limits = _all_errors(
             lambda: _within(name, lambda: sandbox.check_code(text)),
-            lambda: sandbox.Limits(
+            lambda: sandbox.SandboxLimits(
                 _whole(fields, "timeout_ms", sandbox.TIME_MS_MAX),
                 _whole(fields, "max_memory_mb", sandbox.MEMORY_MB_MAX),
             ),

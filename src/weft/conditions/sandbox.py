@@ -13,7 +13,7 @@ import os
 import threading
 from typing import Any, Final, NamedTuple
 
-from weft.conditions.budget import Fault
+from weft.conditions.budget import EvaluationFault
 from weft.conditions.cel.survey import Path
 from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 from weft.extras import require
@@ -33,7 +33,7 @@ class _Switch:
     pid = 0
 
 
-class Limits(NamedTuple):
+class SandboxLimits(NamedTuple):
     """What one evaluation may take."""
 
     time_ms: int = TIME_MS_MAX
@@ -105,7 +105,7 @@ def _nodes_read(function: ast.FunctionDef, context: str) -> set[Path]:
     return {("nodes",)} if uses else named
 
 
-def run_code(code: str, output: Any, context: Any, limits: Limits) -> Any:
+def run_code(code: str, output: Any, context: Any, limits: SandboxLimits) -> Any:
     """What `evaluate(output, context)` returns.
 
     Raises:
@@ -128,19 +128,19 @@ def run_code(code: str, output: Any, context: Any, limits: Limits) -> Any:
                 print_callback=_discard,
             )
     except TimeoutError:
-        raise Fault("no sandbox was free in time") from None
+        raise EvaluationFault("no sandbox was free in time") from None
     except monty.MontyError as error:
         raise _fault(error, limits) from None
 
 
-def _fault(error: Exception, limits: Limits) -> Fault:
+def _fault(error: Exception, limits: SandboxLimits) -> EvaluationFault:
     lines = str(error).splitlines() or [type(error).__name__]
     said = cut(lines[-1] if lines[0].startswith("Traceback") else lines[0], _FIRST_LINE_MAX)
     if said.startswith("TimeoutError") or getattr(error, "timed_out", False):
-        return Fault(f"the code took longer than {limits.time_ms} ms")
+        return EvaluationFault(f"the code took longer than {limits.time_ms} ms")
     if said.startswith("MemoryError"):
-        return Fault(f"the code needed more than {limits.memory_mb} MB")
-    return Fault(f"the code failed: {said.rstrip('.')}")
+        return EvaluationFault(f"the code needed more than {limits.memory_mb} MB")
+    return EvaluationFault(f"the code failed: {said.rstrip('.')}")
 
 
 def _discard(_stream: str, _text: str) -> None:
@@ -154,7 +154,7 @@ def _pool() -> Any:
         Fault: the process was forked from one that had started them; in there they would never answer.
     """
     if _Switch.pid not in (0, os.getpid()):
-        raise Fault("the sandbox does not survive a fork", hint="Start processes with spawn.")
+        raise EvaluationFault("the sandbox does not survive a fork", hint="Start processes with spawn.")
     with _lock:
         if _Switch.pool is None:
             import pydantic_monty as monty  # noqa: PLC0415  # an extra

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from weft.conditions.budget import Fault, Frame
+from weft.conditions.budget import Evaluation, EvaluationFault
 from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 from weft.conditions.patterns import pattern_options, steps_per_char
 
@@ -47,7 +47,7 @@ class Schema:
         except ValueError as error:
             raise _bad(f"not a schema: {_first_line(error)}.") from None
 
-    def fits(self, frame: Frame, value: Any) -> bool:
+    def fits(self, frame: Evaluation, value: Any) -> bool:
         """Whether the value fits."""
         if self._looks_first:
             nodes, chars = _measure(frame, value)
@@ -55,7 +55,7 @@ class Schema:
         try:
             return bool(self._validator.is_valid(value))
         except (ValueError, TypeError) as error:
-            raise Fault(f"the value is not JSON ({_first_line(error)})") from None
+            raise EvaluationFault(f"the value is not JSON ({_first_line(error)})") from None
 
 
 def compile_schema(schema: Any) -> Schema:
@@ -164,7 +164,7 @@ def _patterns(schema: Any) -> list[str]:
     return found
 
 
-def _measure(frame: Frame, value: Any) -> tuple[int, int]:
+def _measure(frame: Evaluation, value: Any) -> tuple[int, int]:
     """How many values and how many characters there are, within the frame's steps; level by level."""
     nodes = chars = 0
     level = [value]
@@ -183,7 +183,7 @@ def _measure(frame: Frame, value: Any) -> tuple[int, int]:
                 chars += sum(len(name) for name in part if type(name) is str)
                 below += part.values()
         level = below
-    raise Fault(f"the value is nested deeper than {VALUE_DEPTH_MAX} levels")
+    raise EvaluationFault(f"the value is nested deeper than {VALUE_DEPTH_MAX} levels")
 
 
 def _refuse(uri: str) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from weft.conditions.budget import Exhausted, Frame
+from weft.conditions.budget import BudgetExceeded, Evaluation
 from weft.conditions.cel.survey import Path
 from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression, too_much
 from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError, cut, join_path, refusal
@@ -19,7 +19,7 @@ from weft.errors import WeftError
 
 CHARS_MAX: Final = 100_000
 
-Fill = Callable[[Frame], Any]
+Fill = Callable[[Evaluation], Any]
 
 
 class Template:
@@ -38,7 +38,7 @@ class Template:
         Raises:
             EvaluationFailed: one of its expressions failed.
         """
-        return self._fill(Frame(bindings))
+        return self._fill(Evaluation(bindings))
 
 
 def compile_template(value: Any) -> Template:
@@ -160,11 +160,11 @@ def _fill_one(piece: str | Expression) -> Fill:
 
 
 def _fill_text(text: str, pieces: tuple[str | Expression, ...]) -> Fill:
-    def fill(frame: Frame) -> str:
+    def fill(frame: Evaluation) -> str:
         made = [piece if isinstance(piece, str) else _as_text(piece, piece.evaluate_in(frame)) for piece in pieces]
         try:
             frame.charge(sum(map(len, made)) >> 4)
-        except Exhausted:
+        except BudgetExceeded:
             raise too_much(text, frame.bindings, _paths(pieces)) from None
         return "".join(made)
 

@@ -40,7 +40,7 @@ class DocumentKind(msgspec.Struct, frozen=True):
         return Problems(self.area)
 
 
-class Source:
+class DocumentSource:
     """A document, its file, and the places of its values."""
 
     def __init__(self, kind: DocumentKind, text: Text, file: str = "") -> None:
@@ -81,7 +81,7 @@ class Source:
         return item_id(self.data[self.kind.items][index], self.kind) or index
 
 
-def read_file(path: Path, kind: DocumentKind) -> Source:
+def read_file(path: Path, kind: DocumentKind) -> DocumentSource:
     """Read a document from a file.
 
     Raises:
@@ -95,14 +95,14 @@ def read_file(path: Path, kind: DocumentKind) -> Source:
     return read_source(raw, path.name, kind)
 
 
-def read_source(text: str | bytes, file: str, kind: DocumentKind) -> Source:
+def read_source(text: str | bytes, file: str, kind: DocumentKind) -> DocumentSource:
     """Read a document from text. Findings call it ``file``.
 
     Raises:
         WeftError: the error of this kind, if the text is no document.
     """
     try:
-        return Source(kind, read_text(text if isinstance(text, str) else text.decode("utf-8-sig")), file)
+        return DocumentSource(kind, read_text(text if isinstance(text, str) else text.decode("utf-8-sig")), file)
     except UnicodeDecodeError:
         finding = Finding(f"{kind.area}.yaml", "the file is not UTF-8.", file=file)
     except UnreadableText as error:
@@ -112,7 +112,7 @@ def read_source(text: str | bytes, file: str, kind: DocumentKind) -> Source:
 
 def read_dict(
     data: Mapping[str, Any], kind: DocumentKind, encode: Callable[..., bytes] = values.encode_known
-) -> Source:
+) -> DocumentSource:
     """Read a document from a dict. Takes a copy as JSON data, so that later changes to the dict have no effect.
 
     ``encode`` decides what is JSON; ``values.encode`` also refuses what looks like a reference to a secret.
@@ -126,7 +126,7 @@ def read_dict(
         code = f"{kind.area}.too_deep" if isinstance(error, LimitExceeded) else f"{kind.area}.not_json"
         finding = Finding(code, error.message, str(error.context.get("path", "")), suggestion=error.hint)
         raise kind.refusal([finding], name="the document") from None
-    return Source(kind, Text(copied, None))
+    return DocumentSource(kind, Text(copied, None))
 
 
 def check_format(document: Fields, kind: DocumentKind) -> None:

@@ -38,7 +38,7 @@ _BLOCKS: dict[str, tuple[str, ...]] = {
 _SETTINGS = frozenset(key for block in _BLOCKS.values() for key in block)
 
 
-class Facts:
+class FactFields:
     """All that one step says about facts, and where it says it."""
 
     def __init__(self, step: Fields) -> None:

@@ -17,7 +17,7 @@ from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key
 from weft.documents.fields import Fields
 from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.errors import BadValue
-from weft.goals.facts import Facts
+from weft.goals.facts import FactFields
 from weft.goals.policies import Policies, Steps
 from weft.goals.ways import READERS, StepWays, rename_gives, rename_needs, texts_by_name
 from weft.goals.words import read_script
@@ -85,7 +85,7 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
     before = len(step.problems.found)
     ways = StepWays(step_id, step)
     way = ways.read()
-    facts = Facts(step)
+    facts = FactFields(step)
     facts.read()
     needs = rename_needs(facts.needs, ways.renamed["needs"])
     policies = Policies(step, way, steps)

@@ -12,7 +12,7 @@ from weft.core import values
 from weft.core.findings import At, Finding, Problem
 from weft.core.goal.checks import Languages
 from weft.core.goal.definitions import StepDef
-from weft.documents.source import Source, read_dict, read_file, read_source
+from weft.documents.source import DocumentSource, read_dict, read_file, read_source
 from weft.goals.fold import STEP_DOCUMENT, fold_document
 from weft.goals.policies import NoSteps, Steps
 
@@ -57,7 +57,7 @@ def parse_steps(text: str | bytes, languages: Languages, *, file: str = "", step
     return _load(read_source(text, file, STEP_DOCUMENT), languages, steps or NoSteps())
 
 
-def _load(source: Source, languages: Languages, steps: Steps) -> LoadedSteps:
+def _load(source: DocumentSource, languages: Languages, steps: Steps) -> LoadedSteps:
     problems = STEP_DOCUMENT.problems()
     folded = fold_document(source.data, steps, languages, problems)
     if problems.found:
@@ -66,6 +66,6 @@ def _load(source: Source, languages: Languages, steps: Steps) -> LoadedSteps:
     return LoadedSteps([one.definition for one in folded], source.file or "the document", places)
 
 
-def _position(source: Source, at: At) -> tuple[str, int]:
+def _position(source: DocumentSource, at: At) -> tuple[str, int]:
     shown = source.finding(Problem("", at, ""))
     return shown.path, shown.line

@@ -15,7 +15,7 @@ from weft.core.findings import Finding
 from weft.core.graph.compile import compile_graph
 from weft.core.graph.language import Language
 from weft.core.graph.model import Graph, content_hash
-from weft.documents.source import Source, read_dict, read_file, read_source
+from weft.documents.source import DocumentSource, read_dict, read_file, read_source
 from weft.documents.spellings import blob_exists, inline_blobs
 from weft.graphs.fold import GRAPH_DOCUMENT, Rules, fold_document
 from weft.graphs.language import Conditions, Resolve
@@ -90,7 +90,7 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _load(document: Source, around: Surroundings) -> LoadedGraph:
+def _load(document: DocumentSource, around: Surroundings) -> LoadedGraph:
     problems = GRAPH_DOCUMENT.problems()
     name = Path(document.file).stem or "graph"
     folded = fold_document(document.data, name, around.rules(), problems)

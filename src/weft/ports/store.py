@@ -378,7 +378,7 @@ class TaskOffer(msgspec.Struct, frozen=True, kw_only=True):
     not_before: Millis = Millis(0)
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a queue may do, on all hosts together. None: as much as it likes."""
 
     concurrency: int | None = None
@@ -401,7 +401,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
     queue: str
     waiting: int
     running: int
-    limits: Limits
+    limits: QueueLimits
 
 
 class TaskQueue(Protocol):
@@ -444,11 +444,11 @@ class TaskQueue(Protocol):
         """Remove rows of tasks that are no longer wanted, claimed or not."""
         ...
 
-    async def limit(self, queue: str, limits: Limits | None) -> None:
+    async def limit(self, queue: str, limits: QueueLimits | None) -> None:
         """Set what a queue may do from now on; None: it has no limits any more."""
         ...
 
-    async def limits(self) -> Mapping[str, Limits]:
+    async def limits(self) -> Mapping[str, QueueLimits]:
         """The queues that have limits or a priority."""
         ...
 

@@ -20,7 +20,7 @@ from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, Millis, RunUid
 from weft.errors import StoreError
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import Limits, Mail, Store, TaskOffer
+from weft.ports.store import Mail, QueueLimits, Store, TaskOffer
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import Catalogue
 from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Wakeups
@@ -90,7 +90,7 @@ class SharedTasks:
         self._turn = asyncio.Lock()
         """A row is made and removed in the order in which that was decided."""
         self._taken: dict[tuple[RunUid, int], TaskOffer] = {}
-        self._limits: Mapping[str, Limits] = {}
+        self._limits: Mapping[str, QueueLimits] = {}
         self._others = False
         """Whether another host is alive."""
 

@@ -12,6 +12,6 @@ Nothing a script does outlives its call or reaches anything but its inputs. It e
 
 from weft.scripts.compiling import compile_script, evaluate_predicate
 from weft.scripts.failures import BadScript, ScriptFailed
-from weft.scripts.script import Script
+from weft.scripts.script import CompiledScript
 
-__all__ = ["BadScript", "Script", "ScriptFailed", "compile_script", "evaluate_predicate"]
+__all__ = ["BadScript", "CompiledScript", "ScriptFailed", "compile_script", "evaluate_predicate"]

@@ -8,28 +8,28 @@ from typing import Any, Final
 
 from weft.scripts.failures import bad_script, did_you_mean
 from weft.scripts.limits import CACHE_MAX, INPUTS_MAX, SOURCE_CHARS_MAX
-from weft.scripts.script import Script
+from weft.scripts.script import CompiledScript
 
 
 # Failures are not kept: whoever corrects a script compiles it again anyway. A language is loaded with its first script.
 @lru_cache(CACHE_MAX)
-def _ale(source: str, inputs: tuple[str, ...]) -> Script:
+def _ale(source: str, inputs: tuple[str, ...]) -> CompiledScript:
     from weft.scripts.ale import compile_ale  # noqa: PLC0415
 
     return compile_ale(source, inputs)
 
 
 @lru_cache(CACHE_MAX)
-def _lua(source: str, inputs: tuple[str, ...]) -> Script:
+def _lua(source: str, inputs: tuple[str, ...]) -> CompiledScript:
     from weft.scripts.lua import compile_lua  # noqa: PLC0415
 
     return compile_lua(source, inputs)
 
 
-COMPILERS: Final[Mapping[str, Callable[[str, tuple[str, ...]], Script]]] = {"ale": _ale, "lua": _lua}
+COMPILERS: Final[Mapping[str, Callable[[str, tuple[str, ...]], CompiledScript]]] = {"ale": _ale, "lua": _lua}
 
 
-def compile_script(language: str, source: str, inputs: Sequence[str]) -> Script:
+def compile_script(language: str, source: str, inputs: Sequence[str]) -> CompiledScript:
     """Compile a script that uses these inputs, or find it compiled.
 
     Raises:

@@ -17,7 +17,7 @@ from weft.scripts.failures import too_much
 from weft.scripts.limits import INPUT_BYTES_MAX
 
 
-class Script(ABC):
+class CompiledScript(ABC):
     """A compiled script. `inputs` are the names it may use, sorted; a value that is not given is null."""
 
     __slots__ = ("inputs", "language", "source")

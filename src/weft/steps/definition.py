@@ -19,12 +19,12 @@ from weft.steps.http.failures import is_final
 DEFINED = "weft.step"
 
 
-class _Given(msgspec.Struct):
+class _DefinitionCall(msgspec.Struct):
     definition: str
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_given = msgspec.json.Decoder(_Given).decode
+_given = msgspec.json.Decoder(_DefinitionCall).decode
 _definition = msgspec.json.Decoder(StepDef).decode
 
 

@@ -69,12 +69,12 @@ def node_types() -> dict[str, NodeType]:
     return dict(_known)
 
 
-class _Given(msgspec.Struct):
+class _NodeCall(msgspec.Struct):
     config: msgspec.Raw
     input: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_read = msgspec.json.Decoder(_Given).decode
+_read = msgspec.json.Decoder(_NodeCall).decode
 
 
 class NodeTypeBody:

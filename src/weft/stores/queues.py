@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from weft.ports.store import Limits
+from weft.ports.store import QueueLimits
 
-NONE = Limits()
+NONE = QueueLimits()
 
 Free = Callable[[Sequence[str], int], Sequence[int]]
 """Returns numbers of free, due tasks of these queues, oldest first, at most this many."""
-Room = Callable[[str, Limits], int]
+Room = Callable[[str, QueueLimits], int]
 """Returns how many more tasks of a queue its limits allow now."""
 
 
-def pick(queues: Sequence[str], limits: Mapping[str, Limits], most: int, free: Free, room: Room) -> Sequence[int]:
+def pick(queues: Sequence[str], limits: Mapping[str, QueueLimits], most: int, free: Free, room: Room) -> Sequence[int]:
     """Choose tasks to hand out: higher priority first, then older first, within the limits."""
     taken: list[int] = []
     of = {queue: limits.get(queue, NONE) for queue in queues}
@@ -31,7 +31,7 @@ def pick(queues: Sequence[str], limits: Mapping[str, Limits], most: int, free: F
     return taken
 
 
-def room(limits: Limits, *, in_hands: int, handed_out: int) -> int:
+def room(limits: QueueLimits, *, in_hands: int, handed_out: int) -> int:
     """Return how many more tasks the limits allow; ``handed_out`` counts those of the period of the rate."""
     rooms = []
     if limits.concurrency is not None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weft.conditions.budget import FAULT_STEPS, Exhausted, Fault, Frame
+from weft.conditions.budget import FAULT_STEPS, BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.functions import FUNCTIONS, METHODS
 from weft.conditions.cel.operators import BINARY, UNARY, divide_exactly, index_optional
 from weft.conditions.cel.survey import Path, fixed_path, function_name, is_function
-from weft.conditions.cel.tree import Bind, Call, Const, Ident, ListOf, Loop, MapOf, Select
+from weft.conditions.cel.tree import BindNode, CallNode, ConstNode, IdentNode, ListNode, LoopNode, MapNode, SelectNode
 from weft.conditions.cel.values import MISSING, NONE, TYPES, Optional, kind
 from weft.conditions.seen import path_text
 
-Run = Callable[[Frame], Any]
+Run = Callable[[Evaluation], Any]
 _FIELDS_SHOWN = 8
 _ROUND_STEPS = 2
 
@@ -33,31 +33,31 @@ class Emitter:
     def emit(self, node: Any, scope: Mapping[str, Run]) -> Run:
         self.nodes += 1
         match node:
-            case Const(value=value):
+            case ConstNode(value=value):
                 return lambda _frame: value
-            case Ident(name=name) if name in scope:
+            case IdentNode(name=name) if name in scope:
                 return scope[name]
-            case Ident() | Select() | Call(target=None, function="_[_]") if (
+            case IdentNode() | SelectNode() | CallNode(target=None, function="_[_]") if (
                 path := plain_path(node, scope)
             ) is not None:
                 return read_path(path)
-            case Ident(name=name):
+            case IdentNode(name=name):
                 return _type_or_name(name)
-            case Select(operand=operand, field=field, tests=tests):
+            case SelectNode(operand=operand, field=field, tests=tests):
                 return _select(self.emit(operand, scope), field, _text_of(node), tests=tests)
-            case Call():
+            case CallNode():
                 return self._call(node, scope)
-            case ListOf(items=items, optional=optional):
+            case ListNode(items=items, optional=optional):
                 return _list([self.emit(item, scope) for item in items], optional)
-            case MapOf(entries=entries):
+            case MapNode(entries=entries):
                 return _map([(self.emit(key, scope), self.emit(value, scope), may) for key, value, may in entries])
-            case Loop():
+            case LoopNode():
                 return self._loop(node, scope)
-            case Bind():
+            case BindNode():
                 return self._bind(node, scope)
         raise AssertionError(f"the survey let {type(node).__name__} pass")
 
-    def _call(self, node: Call, scope: Mapping[str, Run]) -> Run:
+    def _call(self, node: CallNode, scope: Mapping[str, Run]) -> Run:
         names = frozenset(scope)
         name = function_name(node, names)
         match name:
@@ -80,7 +80,7 @@ class Emitter:
         where = next((text for operand in operands if (text := _text_of(operand))), "")
         return _apply(run, args, where)
 
-    def _loop(self, node: Loop, scope: Mapping[str, Run]) -> Run:
+    def _loop(self, node: LoopNode, scope: Mapping[str, Run]) -> Run:
         source = self.emit(node.source, scope)
         slot = self._slot()
         inner = {**scope, node.var: _element(slot)}
@@ -97,7 +97,7 @@ class Emitter:
                 return _exists_one(source, place, test)
         return _quantify(source, place, test, settles=node.kind == "exists")
 
-    def _bind(self, node: Bind, scope: Mapping[str, Run]) -> Run:
+    def _bind(self, node: BindNode, scope: Mapping[str, Run]) -> Run:
         value = self.emit(node.value, scope)
         slot = self._slot()
         return _bind(slot, value, self.emit(node.body, {**scope, node.var: _bound(slot)}))
@@ -113,10 +113,10 @@ def plain_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
     if path is None or (len(path) == 1 and path[0] in TYPES):
         return None
     probe = node
-    while not isinstance(probe, Ident):
-        if isinstance(probe, Select) and not probe.tests:
+    while not isinstance(probe, IdentNode):
+        if isinstance(probe, SelectNode) and not probe.tests:
             probe = probe.operand
-        elif isinstance(probe, Call) and probe.function == "_[_]":
+        elif isinstance(probe, CallNode) and probe.function == "_[_]":
             probe = probe.args[0]
         else:
             return None
@@ -133,7 +133,7 @@ def read_path(path: Path) -> Run:
     """Read a path of fields from the bound names."""
     root, *fields = path
 
-    def run(frame: Frame) -> Any:
+    def run(frame: Evaluation) -> Any:
         value: Any = frame.bindings
         try:
             value = value[root]
@@ -146,7 +146,7 @@ def read_path(path: Path) -> Run:
     return run
 
 
-def _nowhere(bindings: Mapping[str, Any], path: Path) -> Fault:
+def _nowhere(bindings: Mapping[str, Any], path: Path) -> EvaluationFault:
     value: Any = bindings
     for at, field in enumerate(path):
         try:
@@ -154,19 +154,21 @@ def _nowhere(bindings: Mapping[str, Any], path: Path) -> Fault:
         except (KeyError, TypeError, IndexError):
             text = path_text(path[: at + 1])
             if at == 0:
-                return Fault(
+                return EvaluationFault(
                     f"there is no `{field}` here", path=text, hint=_fields(bindings).replace("It has", "There is")
                 )
             return _no_field(value, field, path_text(path[:at]), text)
-    return Fault("the value changed while it was read", path=path_text(path))
+    return EvaluationFault("the value changed while it was read", path=path_text(path))
 
 
-def _no_field(value: Any, field: str, owner: str, text: str) -> Fault:
+def _no_field(value: Any, field: str, owner: str, text: str) -> EvaluationFault:
     if isinstance(value, Mapping):
         hint = _fields(value)
-        return Fault(f"`{owner}` has no field `{field}`" if owner else f"no field `{field}`", path=text, hint=hint)
+        return EvaluationFault(
+            f"`{owner}` has no field `{field}`" if owner else f"no field `{field}`", path=text, hint=hint
+        )
     said = f"`{owner}` is {kind(value)}" if owner else f"it is {kind(value)}"
-    return Fault(f"{said}, so it has no field `{field}`", path=text)
+    return EvaluationFault(f"{said}, so it has no field `{field}`", path=text)
 
 
 def _fields(value: Mapping[str, Any]) -> str:
@@ -189,9 +191,9 @@ def _element(slot: int) -> Run:
 def _bound(slot: int) -> Run:
     """Read what `cel.bind` bound: a value, or the fault that came instead."""
 
-    def run(frame: Frame) -> Any:
+    def run(frame: Evaluation) -> Any:
         value = frame.slots[slot]
-        if type(value) is Fault:
+        if type(value) is EvaluationFault:
             raise value.with_traceback(None)  # it would grow with every round of a loop
         return value
 
@@ -201,7 +203,7 @@ def _bound(slot: int) -> Run:
 def _select(operand: Run, field: str, text: str, *, tests: bool) -> Run:
     owner = text.rpartition(".")[0]
 
-    def run(frame: Frame) -> Any:
+    def run(frame: Evaluation) -> Any:
         value = operand(frame)
         if type(value) is Optional:
             found = index_optional(frame, value, field)
@@ -220,29 +222,29 @@ def _select(operand: Run, field: str, text: str, *, tests: bool) -> Run:
 
 
 def _apply(run: Callable[..., Any], args: list[Run], where: str) -> Run:
-    def located(fault: Fault) -> Fault:
+    def located(fault: EvaluationFault) -> EvaluationFault:
         fault.path = fault.path or where
         return fault
 
-    def one(frame: Frame) -> Any:
+    def one(frame: Evaluation) -> Any:
         a = first(frame)
         try:
             return run(frame, a)
-        except Fault as fault:
+        except EvaluationFault as fault:
             raise located(fault) from None
 
-    def two(frame: Frame) -> Any:
+    def two(frame: Evaluation) -> Any:
         a, b = first(frame), second(frame)
         try:
             return run(frame, a, b)
-        except Fault as fault:
+        except EvaluationFault as fault:
             raise located(fault) from None
 
-    def many(frame: Frame) -> Any:
+    def many(frame: Evaluation) -> Any:
         values = [arg(frame) for arg in args]
         try:
             return run(frame, *values)
-        except Fault as fault:
+        except EvaluationFault as fault:
             raise located(fault) from None
 
     if len(args) == 1:
@@ -258,16 +260,16 @@ def _logic(terms: list[Run], *, settles: bool) -> Run:
     """`||` (true settles it) and `&&` (false does): a fault does not matter if another term settles the answer."""
     sign = "||" if settles else "&&"
 
-    def run(frame: Frame) -> bool:
-        fault: Fault | None = None
+    def run(frame: Evaluation) -> bool:
+        fault: EvaluationFault | None = None
         for term in terms:
             try:
                 value: object = term(frame)
                 if value is settles:
                     return settles
                 if type(value) is not bool:
-                    fault = fault or Fault(f"`{sign}` takes bools, not {kind(value)}")
-            except Fault as raised:
+                    fault = fault or EvaluationFault(f"`{sign}` takes bools, not {kind(value)}")
+            except EvaluationFault as raised:
                 frame.charge(FAULT_STEPS)
                 fault = fault or raised
         if fault is not None:
@@ -278,10 +280,10 @@ def _logic(terms: list[Run], *, settles: bool) -> Run:
 
 
 def _choice(condition: Run, taken: Run, other: Run) -> Run:
-    def run(frame: Frame) -> Any:
+    def run(frame: Evaluation) -> Any:
         value = condition(frame)
         if type(value) is not bool:
-            raise Fault(f"`? :` asks for a bool, not {kind(value)}")
+            raise EvaluationFault(f"`? :` asks for a bool, not {kind(value)}")
         return taken(frame) if value else other(frame)
 
     return run
@@ -290,7 +292,7 @@ def _choice(condition: Run, taken: Run, other: Run) -> Run:
 def _otherwise(held: Run, other: Run, run: Callable[..., Any]) -> Run:
     """`or` and `orValue` look at the other value only if there is none."""
 
-    def choose(frame: Frame) -> Any:
+    def choose(frame: Evaluation) -> Any:
         value = held(frame)
         return run(frame, value, other(frame) if value is NONE else value)
 
@@ -301,7 +303,7 @@ def _list(items: list[Run], optional: frozenset[int]) -> Run:
     if not optional:
         return lambda frame: [item(frame) for item in items]
 
-    def run(frame: Frame) -> list[Any]:
+    def run(frame: Evaluation) -> list[Any]:
         made = []
         for at, item in enumerate(items):
             value = item(frame)
@@ -315,14 +317,14 @@ def _list(items: list[Run], optional: frozenset[int]) -> Run:
 
 
 def _map(entries: list[tuple[Run, Run, bool]]) -> Run:
-    def run(frame: Frame) -> dict[str, Any]:
+    def run(frame: Evaluation) -> dict[str, Any]:
         made: dict[str, Any] = {}
         for key_of, value_of, may_miss in entries:
             key, value = key_of(frame), value_of(frame)
             if type(key) is not str:
-                raise Fault(f"the keys of a map are strings, not {kind(key)}")
+                raise EvaluationFault(f"the keys of a map are strings, not {kind(key)}")
             if key in made:
-                raise Fault(f"the map has the key `{key[:40]}` twice")
+                raise EvaluationFault(f"the map has the key `{key[:40]}` twice")
             if may_miss:
                 value = _held(value)
             if value is not MISSING:
@@ -335,37 +337,37 @@ def _map(entries: list[tuple[Run, Run, bool]]) -> Run:
 def _held(value: Any) -> Any:
     if type(value) is Optional:
         return value.value
-    raise Fault(f"`?` takes an optional value like `a.?b`, not {kind(value)}")
+    raise EvaluationFault(f"`?` takes an optional value like `a.?b`, not {kind(value)}")
 
 
 def _bind(slot: int, value: Run, body: Run) -> Run:
-    def run(frame: Frame) -> Any:
+    def run(frame: Evaluation) -> Any:
         try:
             frame.slots[slot] = value(frame)
-        except Fault as fault:
+        except EvaluationFault as fault:
             frame.slots[slot] = fault
         return body(frame)
 
     return run
 
 
-def _elements(frame: Frame, source: Run) -> list[Any]:
+def _elements(frame: Evaluation, source: Run) -> list[Any]:
     value = source(frame)
     if type(value) is list:
         return value
     if isinstance(value, Mapping):
         frame.charge(len(value) >> 2)
         return list(value)
-    raise Fault(f"a loop takes a list or a map, not {kind(value)}")
+    raise EvaluationFault(f"a loop takes a list or a map, not {kind(value)}")
 
 
 def _asking(name: str, test: Run) -> Run:
     """The test of a loop, which gives a bool."""
 
-    def run(frame: Frame) -> Any:
+    def run(frame: Evaluation) -> Any:
         value = test(frame)
         if type(value) is not bool:
-            raise Fault(f"`{name}` asks for a bool, not {kind(value)}")
+            raise EvaluationFault(f"`{name}` asks for a bool, not {kind(value)}")
         return value
 
     return run
@@ -378,12 +380,12 @@ _Place = tuple[int, int]
 def _map_all(source: Run, place: _Place, value: Run) -> Run:
     slot, steps = place
 
-    def run(frame: Frame) -> list[Any]:
+    def run(frame: Evaluation) -> list[Any]:
         made: list[Any] = []
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise Exhausted
+                raise BudgetExceeded
             frame.slots[slot] = item
             made.append(value(frame))
         return made
@@ -395,12 +397,12 @@ def _map_some(source: Run, place: _Place, test: Run, value: Run) -> Run:
     """`filter`, and `map` with a test."""
     slot, steps = place
 
-    def run(frame: Frame) -> list[Any]:
+    def run(frame: Evaluation) -> list[Any]:
         made: list[Any] = []
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise Exhausted
+                raise BudgetExceeded
             frame.slots[slot] = item
             if test(frame):
                 made.append(value(frame))
@@ -412,12 +414,12 @@ def _map_some(source: Run, place: _Place, test: Run, value: Run) -> Run:
 def _exists_one(source: Run, place: _Place, test: Run) -> Run:
     slot, steps = place
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Evaluation) -> bool:
         count = 0
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise Exhausted
+                raise BudgetExceeded
             frame.slots[slot] = item
             count += test(frame)
         return count == 1
@@ -429,18 +431,18 @@ def _quantify(source: Run, place: _Place, test: Run, *, settles: bool) -> Run:
     """`exists` (true settles it) and `all` (false does): a fault is kept, as a later element may settle the answer."""
     slot, steps = place
 
-    def run(frame: Frame) -> bool:
-        fault: Fault | None = None
+    def run(frame: Evaluation) -> bool:
+        fault: EvaluationFault | None = None
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise Exhausted
+                raise BudgetExceeded
             frame.slots[slot] = item
             try:
                 answer: object = test(frame)
                 if answer is settles:
                     return settles
-            except Fault as raised:
+            except EvaluationFault as raised:
                 frame.charge(FAULT_STEPS)
                 fault = fault or raised
         if fault is not None:

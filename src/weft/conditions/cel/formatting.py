@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
 from weft.conditions.cel.values import TypeName, duration_text, kind, timestamp_text
 
 _PRECISION_MAX: Final = 1_000
@@ -21,15 +21,15 @@ def number_text(value: float) -> str:
     """Integers as digits, doubles as short as possible; whole doubles without a point."""
     if type(value) is int:
         if abs(value) >= _TOO_BIG:
-            raise Fault(f"an integer of over {_DIGITS_MAX} digits")
+            raise EvaluationFault(f"an integer of over {_DIGITS_MAX} digits")
         return str(value)
     return str(int(value)) if value.is_integer() and abs(value) < 1e16 else repr(value)
 
 
-def format_text(frame: Frame, template: Any, args: Any) -> str:
+def format_text(frame: Evaluation, template: Any, args: Any) -> str:
     """`"%s is %.2f".format([name, price])`: `%s %d %f %e %x %X %o %b %%`."""
     if type(template) is not str or type(args) is not list:
-        raise Fault(f"`format` takes a list of values, not {kind(args)}")
+        raise EvaluationFault(f"`format` takes a list of values, not {kind(args)}")
     frame.charge(len(template))
     rest = iter(args)
 
@@ -39,7 +39,7 @@ def format_text(frame: Frame, template: Any, args: Any) -> str:
         try:
             value = next(rest)
         except StopIteration:
-            raise Fault(f"`format` has too few values for `{clause[0]}`") from None
+            raise EvaluationFault(f"`format` has too few values for `{clause[0]}`") from None
         text = _filled(frame, value, clause[2], clause[1])
         frame.charge(1 + (len(text) >> 4))
         return text
@@ -47,10 +47,10 @@ def format_text(frame: Frame, template: Any, args: Any) -> str:
     return _CLAUSE.sub(fill, template)
 
 
-def _filled(frame: Frame, value: Any, letter: str, precision: str | None) -> str:
+def _filled(frame: Evaluation, value: Any, letter: str, precision: str | None) -> str:
     digits = int(precision) if precision else 6
     if digits > _PRECISION_MAX:
-        raise Fault(f"`format` writes at most {_PRECISION_MAX} digits")
+        raise EvaluationFault(f"`format` writes at most {_PRECISION_MAX} digits")
     number = type(value) in (int, float)
     if letter == "s":
         return _plain(frame, value, 0)
@@ -60,16 +60,16 @@ def _filled(frame: Frame, value: Any, letter: str, precision: str | None) -> str
         try:
             return f"{float(value):.{digits}{letter}}"
         except OverflowError:
-            raise Fault("the number is beyond every double") from None
+            raise EvaluationFault("the number is beyond every double") from None
     if letter in _RADIX and letter and type(value) is int and abs(value) < _TOO_BIG:
         return f"{value:{_RADIX[letter]}}"
-    raise Fault(f"`format` cannot write {kind(value)} as `%{letter}`")
+    raise EvaluationFault(f"`format` cannot write {kind(value)} as `%{letter}`")
 
 
-def _plain(frame: Frame, value: Any, depth: int) -> str:
+def _plain(frame: Evaluation, value: Any, depth: int) -> str:
     frame.charge(10)
     if depth > DEPTH_MAX:
-        raise Fault(f"the values are nested deeper than {DEPTH_MAX} levels")
+        raise EvaluationFault(f"the values are nested deeper than {DEPTH_MAX} levels")
     match value:
         case None:
             return "null"
@@ -91,4 +91,4 @@ def _plain(frame: Frame, value: Any, depth: int) -> str:
             return duration_text(value)
         case TypeName():
             return value.name
-    raise Fault(f"`format` cannot write {kind(value)}")
+    raise EvaluationFault(f"`format` cannot write {kind(value)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.conditions.cel.tree import Bind, Ident, Loop, Select
+from weft.conditions.cel.tree import BindNode, IdentNode, LoopNode, SelectNode
 
 Macro = Callable[[Any, str, tuple[Any, ...], int], Any]
 
@@ -29,28 +29,28 @@ def _has(_target: Any, _name: str, args: tuple[Any, ...], at: int) -> Any:
     if len(args) != 1:
         return None
     (field,) = args
-    if not isinstance(field, Select) or field.tests:
+    if not isinstance(field, SelectNode) or field.tests:
         raise BadMacro("syntax", "`has` takes a field, like `has(a.b)`.", field.at)
-    return Select(field.operand, field.field, True, at)
+    return SelectNode(field.operand, field.field, True, at)
 
 
 def _loop(target: Any, name: str, args: tuple[Any, ...], at: int) -> Any:
     if len(args) != 2:
         return None
-    return Loop(name, target, _variable(name, args[0]), args[1], None, at)
+    return LoopNode(name, target, _variable(name, args[0]), args[1], None, at)
 
 
 def _map(target: Any, name: str, args: tuple[Any, ...], at: int) -> Any:
     if len(args) not in (2, 3):
         return None
     test = args[1] if len(args) == 3 else None
-    return Loop(name, target, _variable(name, args[0]), test, args[-1], at)
+    return LoopNode(name, target, _variable(name, args[0]), test, args[-1], at)
 
 
 def _bind(target: Any, _name: str, args: tuple[Any, ...], at: int) -> Any:
-    if len(args) != 3 or not isinstance(target, Ident) or target.name != "cel":
+    if len(args) != 3 or not isinstance(target, IdentNode) or target.name != "cel":
         return None
-    return Bind(_variable("cel.bind", args[0]), args[1], args[2], at)
+    return BindNode(_variable("cel.bind", args[0]), args[1], args[2], at)
 
 
 def _unsupported(_target: Any, name: str, _args: tuple[Any, ...], at: int) -> Any:
@@ -59,7 +59,7 @@ def _unsupported(_target: Any, name: str, _args: tuple[Any, ...], at: int) -> An
 
 
 def _variable(name: str, node: Any) -> str:
-    if isinstance(node, Ident):
+    if isinstance(node, IdentNode):
         return node.name
     raise BadMacro("syntax", f"the first argument of `{name}` is the name of a variable, like `x`.", node.at)
 

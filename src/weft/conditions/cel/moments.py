@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from weft.conditions.budget import Fault, Frame
+from weft.conditions.budget import Evaluation, EvaluationFault
 from weft.conditions.cel.values import kind
 
 _PIECE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(ns|us|µs|ms|s|m|h|d|w)")
@@ -18,7 +18,7 @@ _ZONE_STEPS = 2_000
 _OFFSET = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
 
 
-def timestamp(_frame: Frame, value: Any) -> datetime:
+def timestamp(_frame: Evaluation, value: Any) -> datetime:
     """From RFC 3339 with a time zone, or from seconds since 1970."""
     try:
         if type(value) is datetime:
@@ -31,13 +31,13 @@ def timestamp(_frame: Frame, value: Any) -> datetime:
                 return moment.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         pass
-    raise Fault(
+    raise EvaluationFault(
         f'"{value[:40]}" is no timestamp' if type(value) is str else f"`timestamp` does not take {kind(value)}",
         hint='Timestamps look like "2026-05-06T07:08:09Z".',
     )
 
 
-def duration(_frame: Frame, value: Any) -> timedelta:
+def duration(_frame: Evaluation, value: Any) -> timedelta:
     """From text like "1h30m", "-1.5s", "250ms", "2d"."""
     if type(value) is timedelta:
         return value
@@ -52,7 +52,7 @@ def duration(_frame: Frame, value: Any) -> timedelta:
                 pass
         if text == "0":
             return timedelta()
-    raise Fault(
+    raise EvaluationFault(
         f'"{value[:40]}" is no duration' if type(value) is str else f"`duration` does not take {kind(value)}",
         hint='Durations look like "1h30m".',
     )
@@ -73,21 +73,23 @@ def _zone(name: str) -> tzinfo | None:
 def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> Callable[..., int]:
     """A part of a timestamp in a time zone (UTC unless given); of a duration the whole of it, in that unit."""
 
-    def run(frame: Frame, value: Any, zone: Any = "UTC") -> int:
+    def run(frame: Evaluation, value: Any, zone: Any = "UTC") -> int:
         if type(value) is timedelta and per_unit:
             return _part_of_duration(value, name, per_unit)
         if type(value) is not datetime or type(zone) is not str:
-            raise Fault(f"`{name}` takes a timestamp and the name of a time zone, not {kind(value)} and {kind(zone)}")
+            raise EvaluationFault(
+                f"`{name}` takes a timestamp and the name of a time zone, not {kind(value)} and {kind(zone)}"
+            )
         misses = _zone.cache_info().misses
         found = _zone(zone)
         if _zone.cache_info().misses > misses:
             frame.charge(_ZONE_STEPS)
         if found is None:
-            raise Fault(f"there is no time zone `{zone[:60]}`")
+            raise EvaluationFault(f"there is no time zone `{zone[:60]}`")
         try:
             return read(value.astimezone(found))
         except OverflowError:
-            raise Fault("the result is not a time of the years 1 to 9999") from None
+            raise EvaluationFault("the result is not a time of the years 1 to 9999") from None
 
     return run
 

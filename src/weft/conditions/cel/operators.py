@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
 from weft.conditions.cel.values import INT_MAX, INT_MIN, NONE, Optional, kind
 
 _NUMBERS = frozenset({int, float})
@@ -15,7 +15,7 @@ _ORDERED = frozenset({str, bool, datetime, timedelta})
 _SCALARS = frozenset({str, int, float, bool, type(None), datetime, timedelta})
 
 
-def same(frame: Frame, a: Any, b: Any, depth: int = 0) -> bool:
+def same(frame: Evaluation, a: Any, b: Any, depth: int = 0) -> bool:
     """Equality: of different types false, of numbers by value, of lists and maps by their parts."""
     left, right = type(a), type(b)
     if left in _SCALARS:
@@ -23,7 +23,7 @@ def same(frame: Frame, a: Any, b: Any, depth: int = 0) -> bool:
             frame.charge(len(a) >> 6)
         return bool(a == b) if left is right or (left in _NUMBERS and right in _NUMBERS) else False
     if depth > DEPTH_MAX:
-        raise Fault(f"the values are nested deeper than {DEPTH_MAX} levels")
+        raise EvaluationFault(f"the values are nested deeper than {DEPTH_MAX} levels")
     if left is list and right is list:
         if len(a) != len(b):
             return False
@@ -39,18 +39,18 @@ def same(frame: Frame, a: Any, b: Any, depth: int = 0) -> bool:
     return a is b
 
 
-def _differ(frame: Frame, a: Any, b: Any) -> bool:
+def _differ(frame: Evaluation, a: Any, b: Any) -> bool:
     return not same(frame, a, b)
 
 
-def _ordering(sign: str, test: Callable[[Any, Any], bool]) -> Callable[[Frame, Any, Any], bool]:
-    def compare(frame: Frame, a: Any, b: Any) -> bool:
+def _ordering(sign: str, test: Callable[[Any, Any], bool]) -> Callable[[Evaluation, Any, Any], bool]:
+    def compare(frame: Evaluation, a: Any, b: Any) -> bool:
         left, right = type(a), type(b)
         if left is str and right is str:
             frame.charge(len(a) >> 6)
         if (left in _NUMBERS and right in _NUMBERS) or (left is right and left in _ORDERED):
             return test(a, b)
-        raise Fault(f"`{sign}` cannot compare {kind(a)} with {kind(b)}")
+        raise EvaluationFault(f"`{sign}` cannot compare {kind(a)} with {kind(b)}")
 
     return compare
 
@@ -61,19 +61,19 @@ greater = _ordering(">", lambda a, b: a > b)
 greater_or_same = _ordering(">=", lambda a, b: a >= b)
 
 
-def contained(frame: Frame, a: Any, b: Any) -> bool:
+def contained(frame: Evaluation, a: Any, b: Any) -> bool:
     """`a in b`: an element of a list, or a key of a map."""
     if type(b) is list:
         frame.charge(len(b))
         return any(same(frame, a, part) for part in b)
     if isinstance(b, Mapping):
         if type(a) not in (str, int, float, bool):
-            raise Fault(f"the keys of a map are strings, not {kind(a)}")
+            raise EvaluationFault(f"the keys of a map are strings, not {kind(a)}")
         return type(a) is str and a in b
-    raise Fault(f"`in` looks into a list or a map, not into {kind(b)}")
+    raise EvaluationFault(f"`in` looks into a list or a map, not into {kind(b)}")
 
 
-def _add(frame: Frame, a: Any, b: Any) -> Any:
+def _add(frame: Evaluation, a: Any, b: Any) -> Any:
     left, right = type(a), type(b)
     if left in _NUMBERS and right in _NUMBERS:
         return _checked(a + b)
@@ -88,7 +88,7 @@ def _add(frame: Frame, a: Any, b: Any) -> Any:
     raise _misfit("+", a, b)
 
 
-def _subtract(_frame: Frame, a: Any, b: Any) -> Any:
+def _subtract(_frame: Evaluation, a: Any, b: Any) -> Any:
     left, right = type(a), type(b)
     if left in _NUMBERS and right in _NUMBERS:
         return _checked(a - b)
@@ -97,25 +97,25 @@ def _subtract(_frame: Frame, a: Any, b: Any) -> Any:
     raise _misfit("-", a, b)
 
 
-def _multiply(_frame: Frame, a: Any, b: Any) -> Any:
+def _multiply(_frame: Evaluation, a: Any, b: Any) -> Any:
     if type(a) in _NUMBERS and type(b) in _NUMBERS:
         return _checked(_checked(a) * _checked(b))
     raise _misfit("*", a, b)
 
 
-def _divide(_frame: Frame, a: Any, b: Any) -> Any:
+def _divide(_frame: Evaluation, a: Any, b: Any) -> Any:
     """Of two integers the whole part, towards zero."""
     if type(a) not in _NUMBERS or type(b) not in _NUMBERS:
         raise _misfit("/", a, b)
     if _checked(b) == 0:
-        raise Fault("division by zero")
+        raise EvaluationFault("division by zero")
     if type(_checked(a)) is int and type(b) is int:
         whole = abs(a) // abs(b)
         return _checked(whole if (a < 0) == (b < 0) else -whole)
     return _checked(_quotient(a, b))
 
 
-def divide_exactly(frame: Frame, a: Any, b: Any) -> Any:
+def divide_exactly(frame: Evaluation, a: Any, b: Any) -> Any:
     """`/` as people mean it: of two integers a double, unless it comes out even."""
     if type(a) is int and type(b) is int and b != 0 and _checked(a) % _checked(b):
         return _quotient(a, b)
@@ -126,42 +126,42 @@ def _quotient(a: float, b: float) -> float:
     try:
         return a / b
     except OverflowError:
-        raise Fault("the result of the division is beyond every number") from None
+        raise EvaluationFault("the result of the division is beyond every number") from None
 
 
-def _remainder(_frame: Frame, a: Any, b: Any) -> int:
+def _remainder(_frame: Evaluation, a: Any, b: Any) -> int:
     """The sign is that of the dividend."""
     if type(a) is not int or type(b) is not int:
         raise _misfit("%", a, b)
     if _checked(b) == 0:
-        raise Fault("division by zero")
+        raise EvaluationFault("division by zero")
     rest: int = abs(_checked(a)) % abs(b)
     return -rest if a < 0 else rest
 
 
-def _negate(_frame: Frame, a: Any) -> Any:
+def _negate(_frame: Evaluation, a: Any) -> Any:
     if type(a) in _NUMBERS:
         return _checked(-a)
-    raise Fault(f"`-` takes a number, not {kind(a)}")
+    raise EvaluationFault(f"`-` takes a number, not {kind(a)}")
 
 
-def _invert(_frame: Frame, a: Any) -> bool:
+def _invert(_frame: Evaluation, a: Any) -> bool:
     if type(a) is bool:
         return not a
-    raise Fault(f"`!` takes a bool, not {kind(a)}")
+    raise EvaluationFault(f"`!` takes a bool, not {kind(a)}")
 
 
-def index(_frame: Frame, a: Any, b: Any) -> Any:
+def index(_frame: Evaluation, a: Any, b: Any) -> Any:
     """`a[b]`: an element of a list, or a field of a map."""
     found = _item(a, b)
     if found is NONE:
         if type(a) is list:
-            raise Fault(f"the list has {len(a)} elements, there is no [{b}]")
-        raise Fault(f"there is no field `{b}`" if type(b) is str else f"a map has no field {b!r:.40}")
+            raise EvaluationFault(f"the list has {len(a)} elements, there is no [{b}]")
+        raise EvaluationFault(f"there is no field `{b}`" if type(b) is str else f"a map has no field {b!r:.40}")
     return found
 
 
-def index_optional(_frame: Frame, a: Any, b: Any) -> Optional:
+def index_optional(_frame: Evaluation, a: Any, b: Any) -> Optional:
     """`a[?b]` and `a.?b`: none instead of a fault where nothing is."""
     if type(a) is Optional:
         if a is NONE:
@@ -177,32 +177,32 @@ def _item(a: Any, b: Any) -> Any:
     if type(a) is list:
         at = int(b) if type(b) is float and b.is_integer() else b
         if type(at) is not int:
-            raise Fault(f"a list is indexed by int, not by {kind(b)}")
+            raise EvaluationFault(f"a list is indexed by int, not by {kind(b)}")
         return a[at] if 0 <= at < len(a) else NONE
     if isinstance(a, Mapping):
         return a.get(b, NONE) if type(b) is str else NONE
-    raise Fault(f"{kind(a)} has no elements")
+    raise EvaluationFault(f"{kind(a)} has no elements")
 
 
 def _checked(number: Any) -> Any:
     if type(number) is int:
         if INT_MIN <= number <= INT_MAX:
             return number
-        raise Fault("an integer does not fit into 64 bits")
+        raise EvaluationFault("an integer does not fit into 64 bits")
     if math.isfinite(number):
         return number
-    raise Fault("the result is not a finite number")
+    raise EvaluationFault("the result is not a finite number")
 
 
 def _moved(move: Callable[[], Any]) -> Any:
     try:
         return move()
     except OverflowError:
-        raise Fault("the result is not a time of the years 1 to 9999") from None
+        raise EvaluationFault("the result is not a time of the years 1 to 9999") from None
 
 
-def _misfit(sign: str, a: Any, b: Any) -> Fault:
-    return Fault(f"`{sign}` does not take {kind(a)} and {kind(b)}")
+def _misfit(sign: str, a: Any, b: Any) -> EvaluationFault:
+    return EvaluationFault(f"`{sign}` does not take {kind(a)} and {kind(b)}")
 
 
 UNARY: dict[str, Callable[..., Any]] = {"-_": _negate, "!_": _invert}

@@ -12,7 +12,7 @@ from typing import Any, Final, NoReturn
 
 from weft.conditions.cel.macros import FUNCTION_MACROS, METHOD_MACROS, BadMacro
 from weft.conditions.cel.tokens import BadLiteral, number_value, read_tokens, text_value
-from weft.conditions.cel.tree import Call, Const, Ident, ListOf, MapOf, Select
+from weft.conditions.cel.tree import CallNode, ConstNode, IdentNode, ListNode, MapNode, SelectNode
 from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 
 CHARS_MAX: Final = 10_000
@@ -107,7 +107,7 @@ class _Parser:
             self.expect(":")
             other = self.expression()
             self.grow(max(height, self.height), at)
-            node = Call(None, "_?_:_", (node, taken, other), at)
+            node = CallNode(None, "_?_:_", (node, taken, other), at)
         self.nesting -= 1
         return node
 
@@ -129,7 +129,7 @@ class _Parser:
                 operands.append(self.operation(level + 1))
                 height = max(height, self.height)
             self.grow(height, at)
-            left = Call(None, function, tuple(operands), at)
+            left = CallNode(None, function, tuple(operands), at)
 
     def unary(self) -> Any:
         """Any number of `!`, or any number of `-`, in front of a value. Two of them cancel out."""
@@ -150,7 +150,7 @@ class _Parser:
         if count % 2 == 0:
             return node
         self.grow(self.height, start)
-        return Call(None, f"{sign}_", (node,), start)
+        return CallNode(None, f"{sign}_", (node,), start)
 
     def member(self, sign: str = "", at: int = 0) -> Any:
         """A value and what follows it: `.field`, `.?field`, `.method(…)`, `[index]`, `[?index]`."""
@@ -175,9 +175,9 @@ class _Parser:
 
     def is_name(self, node: Any, start: int) -> bool:
         """Whether a node was written as names with dots between them."""
-        while isinstance(node, Select) and not node.tests:
+        while isinstance(node, SelectNode) and not node.tests:
             node = node.operand
-        return isinstance(node, Ident) and self.text[start] != "("
+        return isinstance(node, IdentNode) and self.text[start] != "("
 
     def dotted(self, node: Any) -> Any:
         at, height = self.at, self.height
@@ -194,8 +194,8 @@ class _Parser:
         self.grow(height, at)
         field = word if kind == "name" else word[1:-1]
         if optional:
-            return Call(None, "_?._", (node, Const(field, word_at)), at)
-        return Select(node, field, False, at)
+            return CallNode(None, "_?._", (node, ConstNode(field, word_at)), at)
+        return SelectNode(node, field, False, at)
 
     def method(self, target: Any, name: str, at: int, height: int) -> Any:
         args = self.arguments()
@@ -205,7 +205,7 @@ class _Parser:
             made = macro(target, name, args, at) if macro else None
         except BadMacro as error:
             raise _bad(error.code, error.message, self.text, error.at, error.hint) from None
-        return Call(target, name, args, at) if made is None else made
+        return CallNode(target, name, args, at) if made is None else made
 
     def indexed(self, node: Any) -> Any:
         at, height = self.at, self.height
@@ -216,7 +216,7 @@ class _Parser:
         index = self.expression()
         self.expect("]", "[")
         self.grow(max(height, self.height), at)
-        return Call(None, "_[?_]" if optional else "_[_]", (node, index), at)
+        return CallNode(None, "_[?_]" if optional else "_[_]", (node, index), at)
 
     def primary(self) -> Any:
         kind, word, at = self.kind, self.word, self.at
@@ -227,13 +227,13 @@ class _Parser:
                 self.advance()
                 self.height = 1
                 try:
-                    return Const(text_value(word), at)
+                    return ConstNode(text_value(word), at)
                 except BadLiteral as error:
                     raise _bad("syntax", error.message, self.text, at + error.at, error.hint) from None
             case "true" | "false" | "null":
                 self.advance()
                 self.height = 1
-                return Const(_CONSTANTS[kind], at)
+                return ConstNode(_CONSTANTS[kind], at)
             case "(":
                 self.advance()
                 node = self.expression()
@@ -249,10 +249,10 @@ class _Parser:
                     return self.name()
         return self.unexpected()
 
-    def number(self, sign: str, sign_at: int) -> Const:
+    def number(self, sign: str, sign_at: int) -> ConstNode:
         at = sign_at if sign else self.at
         try:
-            node = Const(number_value(self.kind, sign + self.word), at)
+            node = ConstNode(number_value(self.kind, sign + self.word), at)
         except BadLiteral as error:
             raise _bad("syntax", error.message, self.text, at, error.hint) from None
         self.advance()
@@ -268,7 +268,7 @@ class _Parser:
         self.advance()
         if self.kind != "(":
             self.height = 1
-            return Ident(name, at)
+            return IdentNode(name, at)
         args = self.arguments()
         self.grow(self.height, at)
         macro = FUNCTION_MACROS.get(name)
@@ -276,7 +276,7 @@ class _Parser:
             made = macro(None, name, args, at) if macro else None
         except BadMacro as error:
             raise _bad(error.code, error.message, self.text, error.at, error.hint) from None
-        return Call(None, name, args, at) if made is None else made
+        return CallNode(None, name, args, at) if made is None else made
 
     def arguments(self) -> tuple[Any, ...]:
         self.advance()
@@ -292,7 +292,7 @@ class _Parser:
         self.height = height
         return tuple(args)
 
-    def list_of(self) -> ListOf:
+    def list_of(self) -> ListNode:
         at, height = self.at, 0
         items: list[Any] = []
         optional = []
@@ -312,9 +312,9 @@ class _Parser:
             self.advance()
         self.expect("]", "[")
         self.grow(height, at)
-        return ListOf(tuple(items), frozenset(optional), at)
+        return ListNode(tuple(items), frozenset(optional), at)
 
-    def map_of(self) -> MapOf:
+    def map_of(self) -> MapNode:
         at, height = self.at, 0
         entries: list[tuple[Any, Any, bool]] = []
         self.advance()
@@ -337,7 +337,7 @@ class _Parser:
             self.advance()
         self.expect("}", "{")
         self.grow(height, at)
-        return MapOf(tuple(entries), at)
+        return MapNode(tuple(entries), at)
 
     # Errors
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from weft.conditions.cel.functions import FUNCTIONS, METHODS, Signature
+from weft.conditions.cel.functions import FUNCTIONS, METHODS, CelFunction
 from weft.conditions.cel.operators import BINARY, UNARY
-from weft.conditions.cel.tree import Bind, Call, Const, Ident, ListOf, Loop, MapOf, Select
+from weft.conditions.cel.tree import BindNode, CallNode, ConstNode, IdentNode, ListNode, LoopNode, MapNode, SelectNode
 from weft.conditions.cel.values import TYPES
 from weft.conditions.failures import ExpressionError, did_you_mean
 from weft.conditions.patterns import BadPattern, compile_pattern
@@ -45,35 +45,35 @@ class Survey:
                 self.paths[path] = None
             return
         match node:
-            case Const():
+            case ConstNode():
                 self._const(node)
-            case Select(operand=operand):
+            case SelectNode(operand=operand):
                 self.visit(operand, scope)
-            case Call():
+            case CallNode():
                 self._call(node, scope)
-            case ListOf(items=items):
+            case ListNode(items=items):
                 for item in items:
                     self.visit(item, scope)
-            case MapOf(entries=entries):
+            case MapNode(entries=entries):
                 for key, value, _ in entries:
                     self.visit(key, scope)
                     self.visit(value, scope)
-            case Loop(source=source, var=var, test=test, value=value):
+            case LoopNode(source=source, var=var, test=test, value=value):
                 self.visit(source, scope)
                 for part in (test, value):
                     if part is not None:
                         self.visit(part, scope | {var})
-            case Bind(var=var, value=value, body=body):
+            case BindNode(var=var, value=value, body=body):
                 self.visit(value, scope)
                 self.visit(body, scope | {var})
 
-    def _const(self, node: Const) -> None:
+    def _const(self, node: ConstNode) -> None:
         if isinstance(node.value, bytes):
             self._error("unsupported", "bytes have no place in JSON.", node.at, "Write a string.")
         elif isinstance(node.value, float) and not math.isfinite(node.value):
             self._error("unsupported", "the number is too big.", node.at)
 
-    def _call(self, node: Call, scope: frozenset[str]) -> None:
+    def _call(self, node: CallNode, scope: frozenset[str]) -> None:
         name, target = function_name(node, scope), node.target if not is_function(node, scope) else None
         if target is not None:
             self.visit(target, scope)
@@ -93,7 +93,7 @@ class Survey:
         elif name in _EXTREMES:
             self._numbers(name, node.args)
 
-    def _unknown(self, name: str, node: Call, *, method: bool) -> None:
+    def _unknown(self, name: str, node: CallNode, *, method: bool) -> None:
         if name in _MACROS:
             self._error("arguments", f"`{name}` is written `{_MACROS[name]}`.", node.at)
             return
@@ -105,7 +105,7 @@ class Survey:
         self._error("unknown_function", f"there is no function `{name}`.", node.at, hint)
 
     def _pattern(self, node: Any) -> None:
-        if isinstance(node, Const) and isinstance(node.value, str):
+        if isinstance(node, ConstNode) and isinstance(node.value, str):
             try:
                 compile_pattern(node.value)
             except BadPattern as error:
@@ -113,7 +113,7 @@ class Survey:
 
     def _numbers(self, name: str, args: tuple[Any, ...]) -> None:
         for arg in args:
-            if isinstance(arg, Const) and type(arg.value) not in (int, float):
+            if isinstance(arg, ConstNode) and type(arg.value) not in (int, float):
                 self._error("arguments", f"`{name}` takes numbers.", arg.at)
 
     def _error(self, code: str, message: str, at: int, hint: str = "") -> None:
@@ -125,37 +125,37 @@ def fixed_path(node: Any, scope: frozenset[str]) -> Path | None:
     fields: list[str] = []
     while True:
         match node:
-            case Ident(name=name):
+            case IdentNode(name=name):
                 return None if name in scope else (name, *reversed(fields))
-            case Select(operand=operand, field=field):
+            case SelectNode(operand=operand, field=field):
                 fields.append(field)
                 node = operand
-            case Call(target=None, function="_[_]" | "_?._" | "_[?_]", args=(operand, Const(value=str(field)))):
+            case CallNode(target=None, function="_[_]" | "_?._" | "_[?_]", args=(operand, ConstNode(value=str(field)))):
                 fields.append(field)
                 node = operand
             case _:
                 return None
 
 
-def is_function(node: Call, scope: frozenset[str]) -> bool:
+def is_function(node: CallNode, scope: frozenset[str]) -> bool:
     """Whether a call has no target: `size(x)`, but also `math.ceil(x)`, whose target is only a prefix."""
     match node.target:
         case None:
             return True
-        case Ident(name=name):
+        case IdentNode(name=name):
             return name in _NAMESPACES and name not in scope
         case _:
             return False
 
 
-def function_name(node: Call, scope: frozenset[str]) -> str:
+def function_name(node: CallNode, scope: frozenset[str]) -> str:
     """The name under which a function or method is known here."""
     if node.target is not None and is_function(node, scope):
         return f"{node.target.name}.{node.function}"
     return node.function
 
 
-def _how_many(signature: Signature) -> str:
+def _how_many(signature: CelFunction) -> str:
     least, most = signature.least, signature.most
     if least == most:
         return {0: "no argument", 1: "1 argument"}.get(least, f"{least} arguments")

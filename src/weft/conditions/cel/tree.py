@@ -6,22 +6,22 @@ from typing import Any
 
 import msgspec
 
-Node = "Const | Ident | Select | Call | ListOf | MapOf | Loop | Bind"
+Node = "ConstNode | IdentNode | SelectNode | CallNode | ListNode | MapNode | LoopNode | BindNode"
 
 
-class Const(msgspec.Struct, frozen=True, gc=False):
+class ConstNode(msgspec.Struct, frozen=True, gc=False):
     """A literal. `bytes` are kept as such, to be refused."""
 
     value: Any
     at: int
 
 
-class Ident(msgspec.Struct, frozen=True, gc=False):
+class IdentNode(msgspec.Struct, frozen=True, gc=False):
     name: str
     at: int
 
 
-class Select(msgspec.Struct, frozen=True, gc=False):
+class SelectNode(msgspec.Struct, frozen=True, gc=False):
     """`operand.field`, or `has(operand.field)` if it only tests."""
 
     operand: Any
@@ -30,7 +30,7 @@ class Select(msgspec.Struct, frozen=True, gc=False):
     at: int
 
 
-class Call(msgspec.Struct, frozen=True, gc=False):
+class CallNode(msgspec.Struct, frozen=True, gc=False):
     """A function, a method (with a target) or an operator (`_>=_`). `_&&_` and `_||_` take two or more arguments."""
 
     target: Any
@@ -39,7 +39,7 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     at: int
 
 
-class ListOf(msgspec.Struct, frozen=True, gc=False):
+class ListNode(msgspec.Struct, frozen=True, gc=False):
     """`[a, ?b]`; `optional` has the indexes of the elements that may be missing."""
 
     items: tuple[Any, ...]
@@ -47,14 +47,14 @@ class ListOf(msgspec.Struct, frozen=True, gc=False):
     at: int
 
 
-class MapOf(msgspec.Struct, frozen=True, gc=False):
+class MapNode(msgspec.Struct, frozen=True, gc=False):
     """`{key: value, ?key: value}`: key, value, whether it may be missing."""
 
     entries: tuple[tuple[Any, Any, bool], ...]
     at: int
 
 
-class Loop(msgspec.Struct, frozen=True, gc=False):
+class LoopNode(msgspec.Struct, frozen=True, gc=False):
     """`source.all(var, test)`, `exists`, `exists_one` and `filter`; `map` has a value, and may have a test."""
 
     kind: str
@@ -65,7 +65,7 @@ class Loop(msgspec.Struct, frozen=True, gc=False):
     at: int
 
 
-class Bind(msgspec.Struct, frozen=True, gc=False):
+class BindNode(msgspec.Struct, frozen=True, gc=False):
     """`cel.bind(var, value, body)`."""
 
     var: str

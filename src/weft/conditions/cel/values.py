@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from weft.conditions.budget import DEPTH_MAX, Fault, Frame
+from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
 
 INT_MIN: Final = -(1 << 63)
 INT_MAX: Final = (1 << 63) - 1
@@ -62,7 +62,7 @@ def kind(value: Any) -> str:
     return "map" if isinstance(value, Mapping) else type(value).__name__
 
 
-def to_json(frame: Frame, value: Any, depth: int = 0) -> Any:
+def to_json(frame: Evaluation, value: Any, depth: int = 0) -> Any:
     """The result as JSON: timestamps and durations as text; parts that need no change are not copied.
 
     Raises:
@@ -73,10 +73,10 @@ def to_json(frame: Frame, value: Any, depth: int = 0) -> Any:
         return value
     if what is float:
         if not math.isfinite(value):
-            raise Fault("the result is not a finite number, which JSON cannot hold")
+            raise EvaluationFault("the result is not a finite number, which JSON cannot hold")
         return value
     if depth > DEPTH_MAX:
-        raise Fault(f"the result is nested deeper than {DEPTH_MAX} levels")
+        raise EvaluationFault(f"the result is nested deeper than {DEPTH_MAX} levels")
     if what is list:
         frame.charge(1 + len(value))
         parts = [to_json(frame, part, depth + 1) for part in value]
@@ -88,20 +88,20 @@ def to_json(frame: Frame, value: Any, depth: int = 0) -> Any:
     if what is timedelta:
         return duration_text(value)
     if what is Optional:
-        raise Fault("the result is an optional value", hint="End it with `.orValue(…)`.")
+        raise EvaluationFault("the result is an optional value", hint="End it with `.orValue(…)`.")
     if what is TypeName:
-        raise Fault(f"the result is the type `{value.name}`, which JSON cannot hold")
+        raise EvaluationFault(f"the result is the type `{value.name}`, which JSON cannot hold")
     if isinstance(value, Mapping):
         return _object_to_json(frame, dict(value), depth)
-    raise Fault(f"the result is a {what.__name__}, which JSON cannot hold")
+    raise EvaluationFault(f"the result is a {what.__name__}, which JSON cannot hold")
 
 
-def _object_to_json(frame: Frame, value: dict[Any, Any], depth: int) -> dict[str, Any]:
+def _object_to_json(frame: Evaluation, value: dict[Any, Any], depth: int) -> dict[str, Any]:
     frame.charge(1 + len(value))
     changed = {}
     for key, part in value.items():
         if type(key) is not str:
-            raise Fault(f"the result is a map with the key {key!r:.40}; in JSON keys are strings")
+            raise EvaluationFault(f"the result is a map with the key {key!r:.40}; in JSON keys are strings")
         new = to_json(frame, part, depth + 1)
         if new is not part:
             changed[key] = new

@@ -25,18 +25,18 @@ from weft.core.values import decode
 from weft.scripts.ale.calls import apply
 from weft.scripts.ale.compiler import Compiler
 from weft.scripts.ale.forms import SPECIAL
-from weft.scripts.ale.meter import Exhausted, Fault, Meter
+from weft.scripts.ale.meter import AleFault, AleLimitReached, Meter
 from weft.scripts.ale.reader import read
 from weft.scripts.ale.values import Closure, to_json
 from weft.scripts.failures import bad_script, failed, too_much
-from weft.scripts.script import Script
+from weft.scripts.script import CompiledScript
 
 LANGUAGE: Final = "ale"
 _NAME: Final = re.compile(r"[^\s()\[\]{}\"';:#\d.+-][^\s()\[\]{}\";]*")
 _WORDS: Final = frozenset({"true", "false", "null"})
 
 
-class AleScript(Script):
+class AleScript(CompiledScript):
     """A lambda over the inputs."""
 
     __slots__ = ("_closure",)
@@ -55,9 +55,9 @@ class AleScript(Script):
         given = decode(self.arguments(values))
         try:
             return finish(apply(Meter(), self._closure, given))
-        except Fault as fault:
+        except AleFault as fault:
             raise failed(LANGUAGE, fault.message or "it raised nothing", line=fault.line or None) from None
-        except Exhausted as limit:
+        except AleLimitReached as limit:
             raise too_much(LANGUAGE, limit.limit) from None
         except RecursionError:  # the caller stands so deep that even our own bound is beyond Python's
             raise too_much(LANGUAGE, "depth") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.scripts.ale.meter import FRAMES_MAX, Exhausted, Fault, Meter
+from weft.scripts.ale.meter import FRAMES_MAX, AleFault, AleLimitReached, Meter
 from weft.scripts.ale.values import Closure, Keyword, Lazy, Listed, Procedure, kind
 
 
@@ -16,11 +16,11 @@ def apply(meter: Meter, called: Any, arguments: list[Any]) -> Any:
     if shape is Procedure:
         misfit = called.misfit(len(arguments))
         if misfit:
-            raise Fault(misfit)
+            raise AleFault(misfit)
         meter.charge(1)
         return called.run(meter, *arguments)
     if not 1 <= len(arguments) <= 2:
-        raise Fault(f"{kind(called)} is called with {len(arguments)} arguments; it takes 1, or 2 with a default")
+        raise AleFault(f"{kind(called)} is called with {len(arguments)} arguments; it takes 1, or 2 with a default")
     if shape is Keyword:
         return look_up(arguments[0], called, *arguments[1:])
     if shape is dict:
@@ -29,7 +29,7 @@ def apply(meter: Meter, called: Any, arguments: list[Any]) -> Any:
         return _part(meter, called, *arguments)
     if shape is int:
         return look_up(arguments[0], called, *arguments[1:])
-    raise Fault(f"{kind(called)} cannot be called")
+    raise AleFault(f"{kind(called)} cannot be called")
 
 
 def _enter(meter: Meter, closure: Closure, arguments: list[Any]) -> Any:
@@ -37,20 +37,20 @@ def _enter(meter: Meter, closure: Closure, arguments: list[Any]) -> Any:
     given, wanted = len(arguments), function.parameters
     if function.rest:
         if given < wanted - 1:
-            raise Fault(f"the function takes at least {wanted - 1} arguments, not {given}")
+            raise AleFault(f"the function takes at least {wanted - 1} arguments, not {given}")
         meter.take((given - wanted + 1) * 8)
         arguments = [*arguments[: wanted - 1], arguments[wanted - 1 :]]
     elif given != wanted:
-        raise Fault(f"the function takes {wanted} argument{'s' * (wanted != 1)}, not {given}")
+        raise AleFault(f"the function takes {wanted} argument{'s' * (wanted != 1)}, not {given}")
     meter.left -= function.cost
     if meter.left < 0:
         meter.refill()
     meter.bytes_left -= 128
     if meter.bytes_left < 0:
-        raise Exhausted("memory")
+        raise AleLimitReached("memory")
     meter.frames += function.height
     if meter.frames > FRAMES_MAX:
-        raise Exhausted("depth")
+        raise AleLimitReached("depth")
     value = function.body([meter, closure.frame, *arguments, *([None] * function.slots)])
     meter.frames -= function.height
     return value
@@ -61,11 +61,13 @@ def _part(meter: Meter, whole: Any, start: Any, end: Any = None) -> Any:
     size = len(whole)
     stop = size if end is None else end
     if type(start) is not int or type(stop) is not int:
-        raise Fault(f"the position in a sequence is an integer, not {kind(start if type(start) is not int else end)}")
+        raise AleFault(
+            f"the position in a sequence is an integer, not {kind(start if type(start) is not int else end)}"
+        )
     last = size - 1 if type(whole) is Listed else size
     if not 0 <= start <= last or not start <= stop <= size:
         shown = f"{start}" if end is None else f"{start} to {end}"
-        raise Fault(f"there is no part {shown} in a sequence of {size}")
+        raise AleFault(f"there is no part {shown} in a sequence of {size}")
     meter.take((stop - start) * 8 + 64)
     part = whole[start:stop]
     return part if type(whole) is not Listed else Listed(part) or None
@@ -76,14 +78,14 @@ def look_up(collection: Any, key: Any, default: Any = None) -> Any:
     shape = type(collection)
     if shape is dict:
         if type(key) is not Keyword and type(key) is not str:
-            raise Fault(f"the key of an object is a keyword or a string, not {kind(key)}")
+            raise AleFault(f"the key of an object is a keyword or a string, not {kind(key)}")
         return collection.get(key, default)
     if type(key) is not int:
         if type(key) is Keyword:
-            raise Fault(f"`:{key}` needs an object, not {kind(collection)}")
-        raise Fault(f"the position in a sequence is an integer, not {kind(key)}")
+            raise AleFault(f"`:{key}` needs an object, not {kind(collection)}")
+        raise AleFault(f"the position in a sequence is an integer, not {kind(key)}")
     if shape in (list, str, Listed, Lazy):
         return collection[key] if 0 <= key < len(collection) else default
     if collection is None:
         return default
-    raise Fault(f"position {key} needs a sequence, not {kind(collection)}")
+    raise AleFault(f"position {key} needs a sequence, not {kind(collection)}")

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.scripts.ale.calls import apply, look_up
-from weft.scripts.ale.meter import FRAMES_MAX, Fault
+from weft.scripts.ale.meter import FRAMES_MAX, AleFault
 from weft.scripts.ale.procedures import PROCEDURES, make_object
-from weft.scripts.ale.reader import Form, Group, Literal, Symbol, bad
-from weft.scripts.ale.values import Keyword, Procedure, Shape, listed
+from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, bad
+from weft.scripts.ale.values import FunctionShape, Keyword, Procedure, listed
 from weft.scripts.failures import did_you_mean
 
 Frame = list[Any]
@@ -26,7 +26,7 @@ _CALL_FRAMES: Final = 4  # of Python, around the body of a function: the call, a
 class Function:
     """What is known of the function whose body is being compiled."""
 
-    def __init__(self, outer: Scope | None) -> None:
+    def __init__(self, outer: LexicalScope | None) -> None:
         self.outer = outer
         self.slots = _FIRST_SLOT
         self.cost = 1
@@ -37,19 +37,19 @@ class Function:
         return self.slots - 1
 
 
-class Scope:
+class LexicalScope:
     """The names that can be seen, in the function they are seen from."""
 
     def __init__(self, function: Function, names: dict[str, int]) -> None:
         self.function = function
         self.names = names
 
-    def with_names(self, names: dict[str, int]) -> Scope:
-        return Scope(self.function, {**self.names, **names})
+    def with_names(self, names: dict[str, int]) -> LexicalScope:
+        return LexicalScope(self.function, {**self.names, **names})
 
     def find(self, name: str) -> tuple[int, int] | None:
         """How many functions out, and which slot there."""
-        scope: Scope | None = self
+        scope: LexicalScope | None = self
         out = 0
         while scope is not None:
             if name in scope.names:
@@ -66,23 +66,25 @@ class Scope:
 class Compiler:
     """Compiles one script. `level` is how deep in the forms it stands."""
 
-    def __init__(self, special: Mapping[str, Callable[[Compiler, Group, Scope], Node]]) -> None:
+    def __init__(self, special: Mapping[str, Callable[[Compiler, GroupForm, LexicalScope], Node]]) -> None:
         self.level = 0
         self.special = special
 
-    def function(self, parameters: Sequence[str], body: Sequence[Form], outer: Scope | None, *, rest: bool) -> Shape:
+    def function(
+        self, parameters: Sequence[str], body: Sequence[Form], outer: LexicalScope | None, *, rest: bool
+    ) -> FunctionShape:
         """The shape of a function; a closure is made of it for every frame it is made in."""
         inner = Function(outer)
-        scope = Scope(inner, {name: inner.slot() for name in parameters})
+        scope = LexicalScope(inner, {name: inner.slot() for name in parameters})
         level, self.level = self.level, 0
-        shape = Shape(self.sequence(body, scope), len(parameters), rest=rest)
+        shape = FunctionShape(self.sequence(body, scope), len(parameters), rest=rest)
         self.level = level
         shape.slots = inner.slots - _FIRST_SLOT - len(parameters)
         shape.cost = inner.cost
         shape.height = inner.height + _CALL_FRAMES
         return shape
 
-    def sequence(self, forms: Sequence[Form], scope: Scope) -> Node:
+    def sequence(self, forms: Sequence[Form], scope: LexicalScope) -> Node:
         """Several forms; the value is that of the last, null of none."""
         nodes = [self.compile(form, scope) for form in forms]
         if not nodes:
@@ -98,7 +100,7 @@ class Compiler:
 
         return run
 
-    def compile(self, form: Form, scope: Scope) -> Node:
+    def compile(self, form: Form, scope: LexicalScope) -> Node:
         """One form."""
         self.level += 1
         function = scope.function
@@ -110,13 +112,13 @@ class Compiler:
         self.level -= 1
         return node
 
-    def _compiled(self, form: Form, scope: Scope) -> Node:
+    def _compiled(self, form: Form, scope: LexicalScope) -> Node:
         if type(form) is Literal:
             value = form.value
             return lambda _frame: value
         if type(form) is Symbol:
             return self._name(form, scope)
-        assert type(form) is Group
+        assert type(form) is GroupForm
         if form.kind == "'":
             quoted = _quoted(form.forms[0])
             return lambda _frame: quoted
@@ -128,7 +130,7 @@ class Compiler:
             return _calling(make_object, [self.compile(part, scope) for part in form.forms], form.line)
         return self._call(form, scope)
 
-    def _name(self, symbol: Symbol, scope: Scope) -> Node:
+    def _name(self, symbol: Symbol, scope: LexicalScope) -> Node:
         place = scope.find(symbol.name)
         if place is not None:
             return _reading(*place)
@@ -140,7 +142,7 @@ class Compiler:
         known = sorted(scope.visible() | PROCEDURES.keys() | self.special.keys())
         raise bad(f"`{symbol.name}` is not known", symbol.line, did_you_mean(symbol.name, known))
 
-    def _vector(self, form: Group, scope: Scope) -> Node:
+    def _vector(self, form: GroupForm, scope: LexicalScope) -> Node:
         nodes = [self.compile(part, scope) for part in form.forms]
 
         def run(frame: Frame) -> Any:
@@ -152,7 +154,7 @@ class Compiler:
 
         return run
 
-    def _call(self, form: Group, scope: Scope) -> Node:
+    def _call(self, form: GroupForm, scope: LexicalScope) -> Node:
         if not form.forms:
             return lambda _frame: None  # () is null
         head, *rest = form.forms
@@ -166,7 +168,7 @@ class Compiler:
             return _field(head.value, nodes[0], form.line)
         return _applying(self.compile(head, scope), nodes, form.line)
 
-    def _procedure(self, called: Procedure, rest: Sequence[Form], line: int, scope: Scope) -> Node:
+    def _procedure(self, called: Procedure, rest: Sequence[Form], line: int, scope: LexicalScope) -> Node:
         misfit = called.misfit(len(rest))
         if misfit:
             raise bad(misfit, line)
@@ -195,7 +197,7 @@ def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
         def call_one(frame: Frame) -> Any:
             try:
                 return run(frame[0], one(frame))
-            except Fault as fault:
+            except AleFault as fault:
                 raise _at(fault, line) from None
 
         return call_one
@@ -205,7 +207,7 @@ def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
         def call_two(frame: Frame) -> Any:
             try:
                 return run(frame[0], left(frame), right(frame))
-            except Fault as fault:
+            except AleFault as fault:
                 raise _at(fault, line) from None
 
         return call_two
@@ -216,7 +218,7 @@ def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
             for node in nodes:
                 arguments.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
             return run(frame[0], *arguments)
-        except Fault as fault:
+        except AleFault as fault:
             raise _at(fault, line) from None
 
     return call
@@ -230,7 +232,7 @@ def _applying(head: Node, nodes: list[Node], line: int) -> Node:
             for node in nodes:
                 arguments.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
             return apply(frame[0], called, arguments)
-        except Fault as fault:
+        except AleFault as fault:
             raise _at(fault, line) from None
 
     return call
@@ -240,13 +242,13 @@ def _field(key: Keyword, node: Node, line: int) -> Node:
     def call(frame: Frame) -> Any:
         try:
             return look_up(node(frame), key)
-        except Fault as fault:
+        except AleFault as fault:
             raise _at(fault, line) from None
 
     return call
 
 
-def _at(fault: Fault, line: int) -> Fault:
+def _at(fault: AleFault, line: int) -> AleFault:
     fault.line = fault.line or line
     return fault
 
@@ -257,7 +259,7 @@ def _quoted(form: Form) -> Any:
         return form.value
     if type(form) is Symbol:
         raise bad(f"the symbol `{form.name}` is no value", form.line, f"Write `:{form.name}` or a string.")
-    assert type(form) is Group
+    assert type(form) is GroupForm
     if form.kind == "'":
         raise bad("a quote inside a quote is no value", form.line)
     parts = [_quoted(part) for part in form.forms]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from weft.scripts.ale.calls import apply
-from weft.scripts.ale.compiler import Compiler, Frame, Node, Scope
-from weft.scripts.ale.meter import Fault
-from weft.scripts.ale.reader import Form, Group, Literal, Symbol, bad
-from weft.scripts.ale.values import Closure, Keyword, Shape, same
+from weft.scripts.ale.compiler import Compiler, Frame, LexicalScope, Node
+from weft.scripts.ale.meter import AleFault
+from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, bad
+from weft.scripts.ale.values import Closure, FunctionShape, Keyword, same
 
-Special = Callable[[Compiler, Group, Scope], Node]
+Special = Callable[[Compiler, GroupForm, LexicalScope], Node]
 
 
 def _name_of(form: Form) -> str:
@@ -20,7 +20,7 @@ def _name_of(form: Form) -> str:
     return form.name
 
 
-def _needs(form: Group, fewest: int, usage: str) -> Sequence[Form]:
+def _needs(form: GroupForm, fewest: int, usage: str) -> Sequence[Form]:
     rest = form.forms[1:]
     if len(rest) < fewest:
         raise bad("a part is missing", form.line, f"Write `{usage}`.")
@@ -30,9 +30,9 @@ def _needs(form: Group, fewest: int, usage: str) -> Sequence[Form]:
 # Functions and names
 
 
-def _lambda(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _lambda(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     parameters, *body = _needs(form, 2, "(lambda (a b) …)")
-    if type(parameters) is not Group or parameters.kind not in "([":
+    if type(parameters) is not GroupForm or parameters.kind not in "([":
         raise bad("the parameters of a lambda stand in parentheses", form.line, "Write `(lambda (a b) …)`.")
     names = [_name_of(parameter) for parameter in parameters.forms]
     rest = len(names) > 1 and names[-2] == "."
@@ -44,26 +44,26 @@ def _lambda(compiler: Compiler, form: Group, scope: Scope) -> Node:
     return lambda frame: _closed(shape, frame)
 
 
-def _closed(shape: Shape, frame: Frame) -> Closure:
+def _closed(shape: FunctionShape, frame: Frame) -> Closure:
     frame[0].bytes_left -= 128
     return Closure(shape, frame)
 
 
-def _bindings(form: Group, usage: str) -> list[tuple[str, Form]]:
+def _bindings(form: GroupForm, usage: str) -> list[tuple[str, Form]]:
     """`([name expr] …)`, or a single `[name expr]`."""
     binding = _needs(form, 2, usage)[0]
-    if type(binding) is not Group or binding.kind not in "([":
+    if type(binding) is not GroupForm or binding.kind not in "([":
         raise bad("bindings are expected", binding.line, f"Write `{usage}`.")
     pairs = (binding,) if binding.kind == "[" and binding.forms and type(binding.forms[0]) is Symbol else binding.forms
     found = []
     for pair in pairs:
-        if type(pair) is not Group or pair.kind not in "([" or len(pair.forms) != 2:
+        if type(pair) is not GroupForm or pair.kind not in "([" or len(pair.forms) != 2:
             raise bad("a binding is a name and a value", pair.line, f"Write `{usage}`.")
         found.append((_name_of(pair.forms[0]), pair.forms[1]))
     return found
 
 
-def _let_in_order(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _let_in_order(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     steps: list[tuple[int, Node]] = []
     scope = scope.with_names({})
     for name, value in _bindings(form, "(let* ([a 1] [b (+ a 1)]) …)"):
@@ -74,7 +74,7 @@ def _let_in_order(compiler: Compiler, form: Group, scope: Scope) -> Node:
     return _bound(steps, compiler.sequence(form.forms[2:], scope))
 
 
-def _let(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _let(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     pairs = _bindings(form, "(let ([a 1] [b 2]) …)")
     nodes = [compiler.compile(value, scope) for _, value in pairs]
     names = {name: scope.function.slot() for name, _ in pairs}
@@ -84,7 +84,7 @@ def _let(compiler: Compiler, form: Group, scope: Scope) -> Node:
     return _bound(steps, compiler.sequence(form.forms[2:], scope.with_names(names)))
 
 
-def _let_rec(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _let_rec(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     pairs = _bindings(form, "(let-rec ([f (lambda (n) …)]) …)")
     inner = scope.with_names({name: scope.function.slot() for name, _ in pairs})
     steps = [(inner.names[name], compiler.compile(value, inner)) for name, value in pairs]
@@ -100,14 +100,14 @@ def _bound(steps: list[tuple[int, Node]], body: Node) -> Node:
     return run
 
 
-def _begin(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _begin(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     return compiler.sequence(form.forms[1:], scope)
 
 
 # Choices. Only `false` is false.
 
 
-def _if(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _if(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     rest = _needs(form, 2, "(if test then else)")
     if len(rest) > 3:
         raise bad("`if` has a test, a value and another", form.line, "Write `(if test then else)`.")
@@ -116,26 +116,26 @@ def _if(compiler: Compiler, form: Group, scope: Scope) -> Node:
     return lambda frame: then(frame) if test(frame) is not False else other(frame)
 
 
-def _when(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _when(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     rest = _needs(form, 1, "(when test …)")
     test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
     return lambda frame: body(frame) if test(frame) is not False else None
 
 
-def _unless(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _unless(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     rest = _needs(form, 1, "(unless test …)")
     test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
     return lambda frame: body(frame) if test(frame) is False else None
 
 
-def _clauses(clauses: Sequence[Form], usage: str) -> list[Group]:
+def _clauses(clauses: Sequence[Form], usage: str) -> list[GroupForm]:
     for clause in clauses:
-        if type(clause) is not Group or clause.kind not in "([" or not clause.forms:
+        if type(clause) is not GroupForm or clause.kind not in "([" or not clause.forms:
             raise bad("a clause is a test and a value in brackets", clause.line, f"Write `{usage}`.")
-    return [clause for clause in clauses if type(clause) is Group]
+    return [clause for clause in clauses if type(clause) is GroupForm]
 
 
-def _cond(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _cond(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     arms: list[tuple[Node, Node]] = []
     for clause in _clauses(form.forms[1:], "(cond [test value] [:else value])"):
         test = clause.forms[0]
@@ -152,14 +152,14 @@ def _cond(compiler: Compiler, form: Group, scope: Scope) -> Node:
     return run
 
 
-def _case(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _case(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     usage = '(case value ["a" 1] [("b" "c") 2] [:else 3])'
     subject = compiler.compile(_needs(form, 1, usage)[0], scope)
     arms: list[tuple[list[Node] | None, Node]] = []
     for clause in _clauses(form.forms[2:], usage):
         test = clause.forms[0]
         tests: list[Node] | None = None
-        if type(test) is Group and test.kind == "(":
+        if type(test) is GroupForm and test.kind == "(":
             tests = [compiler.compile(part, scope) for part in test.forms]
         elif not (type(test) is Literal and type(test.value) is Keyword and test.value == "else"):
             tests = [compiler.compile(test, scope)]
@@ -170,14 +170,14 @@ def _case(compiler: Compiler, form: Group, scope: Scope) -> Node:
         for tests, body in arms:
             if tests is None or any(same(frame[0], value, test(frame)) for test in tests):
                 return body(frame)
-        fault = Fault("no clause of `case` matches")
+        fault = AleFault("no clause of `case` matches")
         fault.line = form.line
         raise fault
 
     return run
 
 
-def _and(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _and(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     nodes = [compiler.compile(part, scope) for part in form.forms[1:]]
 
     def run(frame: Frame) -> Any:
@@ -191,7 +191,7 @@ def _and(compiler: Compiler, form: Group, scope: Scope) -> Node:
     return run
 
 
-def _or(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _or(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     nodes = [compiler.compile(part, scope) for part in form.forms[1:]]
 
     def run(frame: Frame) -> Any:
@@ -208,12 +208,12 @@ def _or(compiler: Compiler, form: Group, scope: Scope) -> Node:
 
 
 def _threading(*, first: bool) -> Special:
-    def compiled(compiler: Compiler, form: Group, scope: Scope) -> Node:
+    def compiled(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
         value, *steps = _needs(form, 1, "(-> value (f 1) (g 2))")
         for step in steps:
-            parts = step.forms if type(step) is Group and step.kind == "(" and step.forms else (step,)
+            parts = step.forms if type(step) is GroupForm and step.kind == "(" and step.forms else (step,)
             threaded = (parts[0], value, *parts[1:]) if first else (*parts, value)
-            value = Group("(", threaded, step.line)
+            value = GroupForm("(", threaded, step.line)
         return compiler.compile(value, scope)
 
     return compiled
@@ -230,13 +230,13 @@ class _Catch:
 
 
 def _clause_named(form: Form, name: str) -> bool:
-    return type(form) is Group and bool(form.forms) and type(form.forms[0]) is Symbol and form.forms[0].name == name
+    return type(form) is GroupForm and bool(form.forms) and type(form.forms[0]) is Symbol and form.forms[0].name == name
 
 
-def _catch(compiler: Compiler, clause: Group, scope: Scope) -> _Catch:
+def _catch(compiler: Compiler, clause: GroupForm, scope: LexicalScope) -> _Catch:
     usage = "(catch [problem] …)"
     bound = _needs(clause, 1, usage)[0]
-    if type(bound) is not Group or len(bound.forms) not in (1, 2):
+    if type(bound) is not GroupForm or len(bound.forms) not in (1, 2):
         raise bad("`catch` binds a name", clause.line, f"Write `{usage}`.")
     fits = compiler.compile(bound.forms[1], scope) if len(bound.forms) == 2 else None
     slot = scope.function.slot()
@@ -244,10 +244,10 @@ def _catch(compiler: Compiler, clause: Group, scope: Scope) -> _Catch:
     return _Catch(slot, fits, body)
 
 
-def _try(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _try(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     body, catches = [], []
     for part in form.forms[1:]:
-        if type(part) is Group and _clause_named(part, "catch"):
+        if type(part) is GroupForm and _clause_named(part, "catch"):
             catches.append(_catch(compiler, part, scope))
         else:
             body.append(part)
@@ -258,7 +258,7 @@ def _try(compiler: Compiler, form: Group, scope: Scope) -> Node:
         frames = meter.frames
         try:
             return attempt(frame)
-        except Fault as fault:
+        except AleFault as fault:
             meter.charge(20)
             meter.frames = frames  # the calls that it left
             for catch in catches:
@@ -270,9 +270,9 @@ def _try(compiler: Compiler, form: Group, scope: Scope) -> Node:
     return run
 
 
-def _quote(compiler: Compiler, form: Group, scope: Scope) -> Node:
+def _quote(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     rest = _needs(form, 1, "(quote value)")
-    return compiler.compile(Group("'", (rest[0],), form.line), scope)
+    return compiler.compile(GroupForm("'", (rest[0],), form.line), scope)
 
 
 SPECIAL: Final[Mapping[str, Special]] = {

@@ -16,7 +16,7 @@ FRAMES_MAX: Final = 450
 _SLICE: Final = 20_000
 
 
-class Fault(Exception):
+class AleFault(Exception):
     """The values do not fit, or the script raised. `try` catches it."""
 
     def __init__(self, message: str) -> None:
@@ -25,7 +25,7 @@ class Fault(Exception):
         self.line = 0
 
 
-class Exhausted(Exception):
+class AleLimitReached(Exception):
     """A limit is reached: steps, time, memory, size or depth. Nothing in a script catches it."""
 
     def __init__(self, limit: str) -> None:
@@ -54,10 +54,10 @@ class Meter:
     def refill(self) -> None:
         """Take the next slices, as many as are missing."""
         if time.thread_time() - self.started > TIME_S_MAX:
-            raise Exhausted("time")
+            raise AleLimitReached("time")
         missing = (-self.left // _SLICE + 1) * _SLICE
         if missing > self.spare:
-            raise Exhausted("steps")
+            raise AleLimitReached("steps")
         self.spare -= missing
         self.left += missing
 
@@ -65,5 +65,5 @@ class Meter:
         """Draw memory for something about to be made, and the steps that making it costs."""
         self.bytes_left -= size
         if self.bytes_left < 0:
-            raise Exhausted("memory")
+            raise AleLimitReached("memory")
         self.charge(size >> 6)

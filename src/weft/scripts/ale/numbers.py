@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, Final
 
-from weft.scripts.ale.meter import Exhausted, Fault, Meter
+from weft.scripts.ale.meter import AleFault, AleLimitReached, Meter
 from weft.scripts.ale.values import INT_BITS_MAX, Procedure, kind
 
 Number = int | float | Fraction
@@ -19,7 +19,7 @@ _SMALL: Final = 2**64
 def number(value: Any, name: str) -> Any:
     """The value, if it is a number."""
     if type(value) not in _NUMBERS:
-        raise Fault(f"`{name}` needs numbers, not {kind(value)}")
+        raise AleFault(f"`{name}` needs numbers, not {kind(value)}")
     return value
 
 
@@ -29,7 +29,7 @@ def integer(value: Any, name: str) -> int:
         return value
     if type(value) is float and value.is_integer():
         return int(value)
-    raise Fault(f"`{name}` needs an integer, not {kind(value) if type(value) not in _NUMBERS else value}")
+    raise AleFault(f"`{name}` needs an integer, not {kind(value) if type(value) not in _NUMBERS else value}")
 
 
 def settled(meter: Meter, value: Any) -> Any:
@@ -48,7 +48,7 @@ def settled(meter: Meter, value: Any) -> Any:
 def _pay(meter: Meter, value: int) -> None:
     bits = value.bit_length()
     if bits > INT_BITS_MAX:
-        raise Exhausted("memory")
+        raise AleLimitReached("memory")
     meter.charge(bits >> 4)
 
 
@@ -56,7 +56,7 @@ def _applied(act: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
     try:
         return act(a, b)
     except OverflowError:
-        raise Fault("an integer is too large for a float") from None
+        raise AleFault("an integer is too large for a float") from None
 
 
 def _folding(name: str, act: Callable[[Any, Any], Any], start: int) -> Callable[..., Any]:
@@ -90,7 +90,7 @@ def _divide(meter: Meter, first: Any, *others: Any) -> Any:
 def _quotient(a: Any, b: Any) -> Any:
     if type(a) is not float and type(b) is not float:
         if not b:
-            raise Fault("division by zero")
+            raise AleFault("division by zero")
         return Fraction(a) / b
     if b:
         return _applied(operator.truediv, a, b)
@@ -101,7 +101,7 @@ def _quotient(a: Any, b: Any) -> Any:
 
 def _modulo(meter: Meter, a: Any, b: Any) -> Any:
     if not number(b, "mod"):
-        raise Fault("division by zero")
+        raise AleFault("division by zero")
     return settled(meter, _applied(operator.mod, number(a, "mod"), b))
 
 

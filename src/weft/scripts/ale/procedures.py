@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from weft.scripts.ale import numbers
 from weft.scripts.ale.calls import apply, look_up
-from weft.scripts.ale.meter import Fault, Meter
+from weft.scripts.ale.meter import AleFault, Meter
 from weft.scripts.ale.numbers import integer
 from weft.scripts.ale.values import Closure, Keyword, Lazy, Listed, Pair, Procedure, kind, listed, same, text
 
@@ -28,7 +28,7 @@ def items(meter: Meter, value: Any, name: str) -> Sequence[Any]:
     if type(value) is dict:
         meter.take(len(value) * 96)
         return [Pair((Keyword(key), item)) for key, item in value.items()]
-    raise Fault(f"`{name}` needs a sequence, not {kind(value)}")
+    raise AleFault(f"`{name}` needs a sequence, not {kind(value)}")
 
 
 def _made(meter: Meter, made: Sequence[Any]) -> list[Any]:
@@ -63,7 +63,7 @@ def _eq(meter: Meter, first: Any, *others: Any) -> bool:
 
 
 def _raise(meter: Meter, *values: Any) -> Any:
-    raise Fault(_str(meter, *values))
+    raise AleFault(_str(meter, *values))
 
 
 # Sequences
@@ -74,7 +74,7 @@ def _length(_meter: Meter, value: Any) -> int:
         return 0
     if type(value) in (list, str, dict, Listed, Lazy):
         return len(value)
-    raise Fault(f"`length` needs a sequence, not {kind(value)}")
+    raise AleFault(f"`length` needs a sequence, not {kind(value)}")
 
 
 def _first(meter: Meter, value: Any) -> Any:
@@ -97,7 +97,7 @@ def _rest(meter: Meter, value: Any) -> Any:
         meter.take(len(value) * 4)
         return value[1:]
     if type(value) is dict:
-        raise Fault("the rest of an object depends on its order; use `dissoc`")
+        raise AleFault("the rest of an object depends on its order; use `dissoc`")
     return _like(meter, value, items(meter, value, "rest")[1:])
 
 
@@ -106,7 +106,7 @@ def _reverse(meter: Meter, value: Any) -> Any:
         meter.take(len(value) * 4)
         return value[::-1]
     if type(value) is dict:
-        raise Fault("`reverse` needs a sequence with an order, not an object")
+        raise AleFault("`reverse` needs a sequence with an order, not an object")
     return _like(meter, value, items(meter, value, "reverse")[::-1])
 
 
@@ -115,7 +115,7 @@ def _nth(meter: Meter, value: Any, index: Any, default: Any = _NOTHING) -> Any:
     if 0 <= at < len(found):
         return found[at]
     if default is _NOTHING:
-        raise Fault(f"there is no element {at} in a sequence of {len(found)}")
+        raise AleFault(f"there is no element {at} in a sequence of {len(found)}")
     return default
 
 
@@ -144,7 +144,7 @@ def _joined(meter: Meter, *values: Any) -> list[Any]:
 
 def _conj(meter: Meter, value: Any, *added: Any) -> Any:
     if type(value) in (dict, str):
-        raise Fault(f"`conj` cannot add to {kind(value)}; use `{'assoc' if type(value) is dict else 'str'}`")
+        raise AleFault(f"`conj` cannot add to {kind(value)}; use `{'assoc' if type(value) is dict else 'str'}`")
     found = items(meter, value, "conj")
     # A vector grows at its end, everything else at its front, one by one.
     return _like(meter, value, [*found, *added] if type(value) is list else [*reversed(added), *found])
@@ -166,7 +166,7 @@ def _range(meter: Meter, *bounds: Any) -> Lazy:
     if len(whole) == 3:
         step = whole[2]
     if not step:
-        raise Fault("`range` needs a step other than 0")
+        raise AleFault("`range` needs a step other than 0")
     widest = max(low.bit_length(), high.bit_length()) // 8 + 48
     meter.take(max(0, (high - low) // step + 1) * widest)
     return Lazy(range(low, high, step))
@@ -178,13 +178,13 @@ def _range(meter: Meter, *bounds: Any) -> Lazy:
 def _key(value: Any) -> str:
     if type(value) is Keyword or type(value) is str:
         return str(value)
-    raise Fault(f"the key of an object is a keyword or a string, not {kind(value)}")
+    raise AleFault(f"the key of an object is a keyword or a string, not {kind(value)}")
 
 
 def make_object(meter: Meter, *parts: Any) -> dict[str, Any]:
     """An object from keys and values in turn."""
     if len(parts) % 2:
-        raise Fault("an object needs a value for every key")
+        raise AleFault("an object needs a value for every key")
     meter.take(len(parts) * 48 + 64)
     return {_key(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}
 
@@ -194,7 +194,7 @@ def _mapping(value: Any, name: str) -> dict[str, Any]:
         return {}
     if type(value) is dict:
         return value
-    raise Fault(f"`{name}` needs an object, not {kind(value)}")
+    raise AleFault(f"`{name}` needs an object, not {kind(value)}")
 
 
 def _assoc(meter: Meter, value: Any, *parts: Any) -> dict[str, Any]:
@@ -202,7 +202,7 @@ def _assoc(meter: Meter, value: Any, *parts: Any) -> dict[str, Any]:
     meter.take(len(found) * 96)
     if len(parts) == 1:
         if type(parts[0]) is not Pair:
-            raise Fault(f"`assoc` takes a key and a value, or a pair, not {kind(parts[0])}")
+            raise AleFault(f"`assoc` takes a key and a value, or a pair, not {kind(parts[0])}")
         parts = parts[0]
     return {**found, **make_object(meter, *parts)}
 

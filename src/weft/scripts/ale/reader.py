@@ -42,7 +42,7 @@ class Literal(NamedTuple):
     line: int
 
 
-class Group(NamedTuple):
+class GroupForm(NamedTuple):
     """Forms in brackets; `kind` is the opening one, or `'` for a quoted form."""
 
     kind: str
@@ -50,7 +50,7 @@ class Group(NamedTuple):
     line: int
 
 
-Form = Symbol | Literal | Group
+Form = Symbol | Literal | GroupForm
 
 
 class _Open:
@@ -68,10 +68,10 @@ def read(text: str) -> list[Form]:
     Raises:
         BadScript: brackets or quotes do not match, a number is none, or it is nested too deeply.
     """
-    return _Reader(text).read()
+    return _AleReader(text).read()
 
 
-class _Reader:
+class _AleReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
@@ -126,11 +126,11 @@ class _Reader:
             expected = f"; `{_CLOSING[group.kind]}` is expected" if group.kind in _CLOSING else ""
             raise bad(f"`{closing}` closes nothing{expected}", self.line)
         self.stack.pop()
-        self._add(Group(group.kind, tuple(group.forms), group.line))
+        self._add(GroupForm(group.kind, tuple(group.forms), group.line))
 
     def _add(self, form: Form) -> None:
         while self.stack[-1].kind == "'":
-            form = Group("'", (form,), self.stack.pop().line)
+            form = GroupForm("'", (form,), self.stack.pop().line)
         self.stack[-1].forms.append(form)
 
     def _read_string(self) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any, Final
 
-from weft.scripts.ale.meter import Exhausted, Fault, Meter
+from weft.scripts.ale.meter import AleFault, AleLimitReached, Meter
 from weft.scripts.limits import DEPTH_MAX, OUTPUT_BYTES_MAX, OUTPUT_NODES_MAX
 
 INT_BITS_MAX: Final = 8_192
@@ -77,7 +77,7 @@ class Procedure:
         return f"`{self.name}` takes {wanted} argument{'s' * (wanted != '1')}, not {given}"
 
 
-class Shape:
+class FunctionShape:
     """What the compiler knows of a function: one for each `lambda` in the text."""
 
     __slots__ = ("body", "cost", "height", "parameters", "rest", "slots")
@@ -96,7 +96,7 @@ class Closure:
 
     __slots__ = ("frame", "shape")
 
-    def __init__(self, shape: Shape, frame: list[Any] | None) -> None:
+    def __init__(self, shape: FunctionShape, frame: list[Any] | None) -> None:
         self.shape = shape
         self.frame = frame
 
@@ -140,8 +140,8 @@ def same(meter: Meter, one: Any, other: Any) -> bool:
     return True
 
 
-def _unmade(what: str) -> Fault:
-    return Fault(f"a lazy sequence cannot be {what}; make it a vector first: (seq->vector …)")
+def _unmade(what: str) -> AleFault:
+    return AleFault(f"a lazy sequence cannot be {what}; make it a vector first: (seq->vector …)")
 
 
 def text(meter: Meter, value: Any) -> str:
@@ -172,7 +172,7 @@ def _printed(meter: Meter, value: Any, depth: int) -> str:
     if shape not in _BRACKETS:
         return "function"
     if depth >= _PRINT_DEPTH_MAX:
-        raise Exhausted("depth")
+        raise AleLimitReached("depth")
     if shape is Pair:
         parts = [_printed(meter, value[0], depth + 1), ".", _printed(meter, value[1], depth + 1)]
     elif shape is not dict:
@@ -220,7 +220,7 @@ def _written(value: Any, depth: int, output: _Output) -> Any:
     if shape is str or shape is Keyword:
         output.bytes_left -= len(value)
     if output.nodes_left < 0 or output.bytes_left < 0:
-        raise Exhausted("size")
+        raise AleLimitReached("size")
     if shape is bool or value is None or shape is str:
         return value
     if shape is Keyword:
@@ -230,14 +230,14 @@ def _written(value: Any, depth: int, output: _Output) -> Any:
     if shape is float or shape is Fraction:
         return _decimal(value)
     if depth >= DEPTH_MAX - 1:
-        raise Exhausted("depth")
+        raise AleLimitReached("depth")
     if shape is list or shape is Listed or shape is Lazy:
         return [_written(item, depth + 1, output) for item in value]
     if shape is dict:
         return {key: _written(item, depth + 1, output) for key, item in _counted(value, output)}
     if shape is Pair:
-        raise Fault("it returns a pair, which is no value for others; take its first or its rest")
-    raise Fault("it returns a function, which is no value for others")
+        raise AleFault("it returns a pair, which is no value for others; take its first or its rest")
+    raise AleFault("it returns a function, which is no value for others")
 
 
 def _counted(value: dict[str, Any], output: _Output) -> Any:
@@ -252,5 +252,5 @@ def _decimal(value: float | Fraction) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise Fault(f"it returns {number}, which JSON does not have")
+        raise AleFault(f"it returns {number}, which JSON does not have")
     return number

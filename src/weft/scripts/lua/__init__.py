@@ -21,9 +21,9 @@ import msgspec
 
 from weft.errors import WeftError
 from weft.scripts.failures import bad_script, failed, too_much
-from weft.scripts.lua.state import Outcome, states
+from weft.scripts.lua.state import LuaOutcome, states
 from weft.scripts.lua.workers import run_killable
-from weft.scripts.script import Script
+from weft.scripts.script import CompiledScript
 
 LANGUAGE: Final = "lua"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -34,7 +34,7 @@ _KEYWORDS: Final = frozenset({
 })  # fmt: skip
 
 
-class LuaScript(Script):
+class LuaScript(CompiledScript):
     """A chunk with its inputs as local variables."""
 
     __slots__ = ("_text",)
@@ -101,7 +101,7 @@ def _refusal(problem: str, hint: str) -> WeftError:
     return bad_script(LANGUAGE, _PLACE.sub("", problem, count=1), line=line, hint=hint)
 
 
-def _failure(outcome: Outcome) -> WeftError:
+def _failure(outcome: LuaOutcome) -> WeftError:
     said = outcome.text.decode(errors="replace")
     if outcome.status == "limit":
         return too_much(LANGUAGE, said, line=outcome.line or None)

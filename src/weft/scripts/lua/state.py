@@ -29,7 +29,7 @@ class Patterns(StrEnum):
     ALL = "all"
 
 
-class Outcome(NamedTuple):
+class LuaOutcome(NamedTuple):
     """How a call ended: `ok` with JSON, `failed` with a reason, `limit` with its name; and the line, 0 if unknown."""
 
     status: str
@@ -37,7 +37,7 @@ class Outcome(NamedTuple):
     line: int
 
 
-class State:
+class LuaState:
     """One machine. Not for two threads at once."""
 
     __slots__ = ("_chars", "_compile", "_ids", "_run", "spent")
@@ -75,46 +75,46 @@ class State:
         self._chars += len(text)
         return ""
 
-    def run(self, text: str, given: bytes, *, truth: bool) -> Outcome:
+    def run(self, text: str, given: bytes, *, truth: bool) -> LuaOutcome:
         """Call a chunk with a JSON array; `truth` asks only whether its value is true.
 
         A chunk that does not compile in a machine of its own size has no room left in this one.
         """
         if text not in self._ids and self.compile(text):
             self.spent = True
-            return Outcome("limit", b"memory", 0)
+            return LuaOutcome("limit", b"memory", 0)
         self.spent = True  # unless it comes back from here in order
         try:
             status, said, line = self._run(self._ids[text], given, truth, thread_time())
         except _lua().LuaMemoryError:
-            return Outcome("limit", b"memory", 0)
+            return LuaOutcome("limit", b"memory", 0)
         except _lua().LuaError as error:
             # Only what Lua itself raises while it reports another error comes here.
-            return Outcome("failed", str(error).encode(errors="replace"), 0)
+            return LuaOutcome("failed", str(error).encode(errors="replace"), 0)
         self.spent = said == b"memory" or self._chars > _CHUNK_CHARS_MAX
-        return Outcome(status.decode(), said, line)
+        return LuaOutcome(status.decode(), said, line)
 
 
-class States:
+class LuaStates:
     """Machines at rest and in use; at most `STATES_MAX` threads run Lua at once, the others wait.
 
     `borrow` and `give_back` take the lock only where a machine has to be made or somebody waits.
     """
 
     def __init__(self) -> None:
-        self._idle: list[State] = []
+        self._idle: list[LuaState] = []
         self._freed = threading.Condition()
         self._count = 0
         self._waiting = 0
 
-    def borrow(self) -> State:
+    def borrow(self) -> LuaState:
         """A machine for one call, with `Patterns.BOUNDED`."""
         try:
             return self._idle.pop()
         except IndexError:
             return self._made_or_awaited()
 
-    def give_back(self, state: State) -> None:
+    def give_back(self, state: LuaState) -> None:
         """Let others have it, or a new one if it is spent."""
         if state.spent:
             with self._freed:
@@ -126,7 +126,7 @@ class States:
             with self._freed:
                 self._freed.notify()
 
-    def _made_or_awaited(self) -> State:
+    def _made_or_awaited(self) -> LuaState:
         with self._freed:
             self._waiting += 1
             try:
@@ -138,7 +138,7 @@ class States:
             finally:
                 self._waiting -= 1
         try:
-            return State(Patterns.BOUNDED)
+            return LuaState(Patterns.BOUNDED)
         except BaseException:
             with self._freed:
                 self._count -= 1
@@ -146,17 +146,17 @@ class States:
             raise
 
 
-_shared = [States()]
+_shared = [LuaStates()]
 
 
-def states() -> States:
+def states() -> LuaStates:
     """The machines of this process."""
     return _shared[0]
 
 
 def _begin_again() -> None:
     """After a fork: a lock may be held by a thread that does not exist here."""
-    _shared[0] = States()
+    _shared[0] = LuaStates()
 
 
 if hasattr(os, "register_at_fork"):

@@ -14,12 +14,12 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from weft.scripts.lua.state import Patterns, State
+from weft.scripts.lua.state import LuaState, Patterns
 
 _ALARM_S: Final = 5.0
 
 
-class Question(msgspec.Struct, array_like=True):
+class LuaCall(msgspec.Struct, array_like=True):
     """One call."""
 
     text: str
@@ -54,15 +54,15 @@ def serve() -> None:
     """Answer until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the parent, which closes the pipe
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    state = State(Patterns.ALL)
+    state = LuaState(Patterns.ALL)
     write_frame(answers, b"")
     while (frame := read_frame(questions)) is not None:
-        question = msgspec.msgpack.decode(frame, type=Question)
+        question = msgspec.msgpack.decode(frame, type=LuaCall)
         _set_alarm(_ALARM_S)
         outcome = state.run(question.text, question.given, truth=question.truth)
         _set_alarm(0.0)
         if state.spent:
-            state = State(Patterns.ALL)
+            state = LuaState(Patterns.ALL)
         write_frame(answers, msgspec.msgpack.encode(outcome))
 
 

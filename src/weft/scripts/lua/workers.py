@@ -21,8 +21,8 @@ import msgspec
 from weft.errors import WeftError
 from weft.scripts.failures import failed
 from weft.scripts.limits import WALL_S_MAX
-from weft.scripts.lua.state import Outcome
-from weft.scripts.lua.worker import Question, read_frame, write_frame
+from weft.scripts.lua.state import LuaOutcome
+from weft.scripts.lua.worker import LuaCall, read_frame, write_frame
 
 WORKERS_MAX: Final = 2
 _START_S_MAX: Final = 30.0
@@ -86,9 +86,9 @@ class _Pool:
 _pools = [_Pool()]
 
 
-def run_killable(text: str, given: bytes, *, truth: bool) -> Outcome:
+def run_killable(text: str, given: bytes, *, truth: bool) -> LuaOutcome:
     """Call a chunk in a worker, within `WALL_S_MAX`."""
-    question = msgspec.msgpack.encode(Question(text, given, truth))
+    question = msgspec.msgpack.encode(LuaCall(text, given, truth))
     pool = _pools[0]
     with pool.slots:
         for _ in range(2):
@@ -98,9 +98,9 @@ def run_killable(text: str, given: bytes, *, truth: bool) -> Outcome:
                 worker = Worker()
             answer = _ask(pool, worker, question)
             if answer is not None:
-                return msgspec.msgpack.decode(answer, type=Outcome)
+                return msgspec.msgpack.decode(answer, type=LuaOutcome)
             if worker.killed:
-                return Outcome("limit", b"time", 0)
+                return LuaOutcome("limit", b"time", 0)
     raise _lost()
 
 

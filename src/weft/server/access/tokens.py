@@ -23,7 +23,7 @@ from weft.server.identity import AccessScope, Identity
 from weft.server.problems import unknown_caller
 from weft.server.settings import JwtSettings
 from weft.steps.http.client import HttpClient
-from weft.steps.http.exchange import Request
+from weft.steps.http.exchange import HttpRequest
 
 log = logging.getLogger("weft.api")
 
@@ -112,7 +112,7 @@ class Tokens:
 
         self._tried = self._monotonic()
         try:
-            answer = await self._client.send(Request(method="GET", url=self._settings.jwks, timeout_ms=FETCH_MS))
+            answer = await self._client.send(HttpRequest(method="GET", url=self._settings.jwks, timeout_ms=FETCH_MS))
             if not answer.ok or len(answer.body) > JWKS_BYTES_MAX:
                 raise UsageError(f"{answer.request.shown()} answered {answer.status}.")
             found = msgspec.json.decode(answer.body, type=_KeySet)

@@ -27,7 +27,7 @@ from weft.server.approvals.links import Links, link_pair
 from weft.server.settings import NotifierSettings, notifier_settings_here
 from weft.server.views import Approval, LinkPair, Moment, known_moment
 from weft.steps.http.client import HttpClient
-from weft.steps.http.exchange import Request
+from weft.steps.http.exchange import HttpRequest
 from weft.tokens import SIGNATURE_HEADER, sign_body
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Notifier:
             SIGNATURE_HEADER.lower(): sign_body(self._settings.secret, body, now_s=now_ms // 1000),
         }
         answer = await self._client.send(
-            Request(method="POST", url=self._settings.url, headers=headers, body=body, timeout_ms=SEND_MS)
+            HttpRequest(method="POST", url=self._settings.url, headers=headers, body=body, timeout_ms=SEND_MS)
         )
         if not answer.ok:
             raise Refused(f"{answer.request.shown()} answered {answer.status}.")

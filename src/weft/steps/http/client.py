@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from weft.extras import require
 from weft.steps.http.addresses import Allowed, allowed_here
-from weft.steps.http.exchange import Answer, Limits, Request
+from weft.steps.http.exchange import HttpLimits, HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from weft.steps.http.guard import Lookup
@@ -17,14 +17,14 @@ class HttpClient:
     """Sends requests; opens nothing before the first one."""
 
     def __init__(
-        self, allowed: Allowed | None = None, *, limits: Limits | None = None, lookup: Lookup | None = None
+        self, allowed: Allowed | None = None, *, limits: HttpLimits | None = None, lookup: Lookup | None = None
     ) -> None:
         self._allowed = allowed
-        self._limits = limits or Limits()
+        self._limits = limits or HttpLimits()
         self._lookup = lookup
         self._wire: Wire | None = None
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Send it, follow redirects, and read the answer to its end, whatever its status.
 
         Raises:

@@ -11,7 +11,7 @@ from weft.ports.clock import Clock
 from weft.steps.base import Executor
 from weft.steps.http.calling import current_task, task_headers
 from weft.steps.http.client import HttpClient
-from weft.steps.http.exchange import Request
+from weft.steps.http.exchange import HttpRequest
 from weft.steps.http.failures import is_final
 from weft.steps.http.outcome import check_status
 from weft.steps.http.step import HttpCall
@@ -39,7 +39,7 @@ class Compensation:
         output = inputs.pop(RESULT, None)
         values = {**inputs, **output} if isinstance(output, dict) else inputs
         own = {name.lower(): value for name, value in self.call.headers.items()}
-        request = Request(
+        request = HttpRequest(
             method="POST",
             url=fill_url(self.call.url, values),
             headers={**own, "content-type": "application/json", **task_headers(current_task())},

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from weft.steps.http.exchange import Answer
+from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.failures import HttpFailed
 
 # Python knows codecs that are no character sets (unicode_escape, idna, punycode): those of the web, and no others.
@@ -37,7 +37,7 @@ def is_json(content_type: str) -> bool:
     return media == "application/json" or media.endswith("+json") or media == "text/json"
 
 
-def content(answer: Answer) -> Any:
+def content(answer: HttpResponse) -> Any:
     """The body as a value: bytes where it is neither JSON nor text that a store could keep. Nothing is None.
 
     Raises:

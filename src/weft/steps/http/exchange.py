@@ -24,7 +24,7 @@ _OURS = frozenset({
 })  # fmt: skip
 
 
-class Limits(msgspec.Struct, frozen=True):
+class HttpLimits(msgspec.Struct, frozen=True):
     """What an answer may cost us."""
 
     body_bytes_max: int = VALUE_BYTES_MAX
@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True):
     redirects_max: int = 5
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be sent. Names of headers are lower case."""
 
     method: str
@@ -61,14 +61,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.method} {shown_url(self.url)}"
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What came back, read to its end. Names of headers are lower case; repeated ones are joined by a comma."""
 
     status: int
     reason: str
     headers: dict[str, str]
     body: bytes
-    request: Request
+    request: HttpRequest
 
     @property
     def ok(self) -> bool:

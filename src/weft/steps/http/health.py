@@ -6,7 +6,7 @@ from typing import Literal
 
 from weft.errors import WeftError
 from weft.steps.http.client import HttpClient
-from weft.steps.http.exchange import Request
+from weft.steps.http.exchange import HttpRequest
 
 Health = Literal["healthy", "unhealthy", "unknown"]
 
@@ -23,7 +23,7 @@ async def health(client: HttpClient, url: str | None) -> Health:
 async def probe(client: HttpClient, url: str) -> tuple[Health, str]:
     """The same, with what is wrong."""
     try:
-        answer = await client.send(Request(method="GET", url=url, timeout_ms=TIMEOUT_MS))
+        answer = await client.send(HttpRequest(method="GET", url=url, timeout_ms=TIMEOUT_MS))
     except WeftError as error:
         return "unhealthy", error.message
     if answer.status < 400:

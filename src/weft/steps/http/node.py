@@ -15,7 +15,7 @@ from weft.steps.base import Executor
 from weft.steps.http.calling import current_task, later_for, task_headers, webhook_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.content import content
-from weft.steps.http.exchange import TIMEOUT_MS, Request
+from weft.steps.http.exchange import TIMEOUT_MS, HttpRequest
 from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
 from weft.steps.http.urls import add_query, plain_text
@@ -28,7 +28,7 @@ Keep = Callable[[bytes], Awaitable[str]]
 _Scalar = str | int | float | bool | None
 
 
-class _Given(msgspec.Struct, forbid_unknown_fields=True):
+class _HttpFields(msgspec.Struct, forbid_unknown_fields=True):
     """The fields of `http` in a graph document, their templates filled; `timeout` is the node's own, if it has one."""
 
     url: str
@@ -42,7 +42,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
     timeout: str | float | None = None
 
 
-_read = msgspec.json.Decoder(_Given).decode
+_read = msgspec.json.Decoder(_HttpFields).decode
 
 
 class HttpNode:
@@ -81,7 +81,7 @@ class HttpNode:
         return is_final(error)
 
 
-def _headers(fields: _Given) -> dict[str, str]:
+def _headers(fields: _HttpFields) -> dict[str, str]:
     """Ours first: who sets an idempotency key of their own means it."""
     headers = task_headers(current_task())
     if fields.accept:
@@ -96,10 +96,10 @@ def _headers(fields: _Given) -> dict[str, str]:
     return headers
 
 
-def _request(fields: _Given, headers: dict[str, str]) -> Request:
+def _request(fields: _HttpFields, headers: dict[str, str]) -> HttpRequest:
     body = fields.body
     raw = None if body is None else body.encode() if isinstance(body, str) else encode(body, what="The body is")
-    return Request(
+    return HttpRequest(
         method=fields.method.upper(),
         url=add_query(fields.url, fields.query),
         headers=headers,

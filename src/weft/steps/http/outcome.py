@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.steps.http.content import is_json, media_type
-from weft.steps.http.exchange import Answer
+from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.failures import HttpFailed, HttpUnavailable
 
 RETRY_AFTER_MS_MAX = 24 * 3_600_000
@@ -18,7 +18,7 @@ _AGAIN = frozenset({408, 425, 429})
 _TOLD_CHARS_MAX = 300
 
 
-def check_status(answer: Answer, *, now_ms: int) -> None:
+def check_status(answer: HttpResponse, *, now_ms: int) -> None:
     """Let a 2xx pass.
 
     Raises:
@@ -38,7 +38,7 @@ def check_status(answer: Answer, *, now_ms: int) -> None:
     raise HttpFailed(message, status=answer.status)
 
 
-def retry_after_ms(answer: Answer, *, now_ms: int) -> int | None:
+def retry_after_ms(answer: HttpResponse, *, now_ms: int) -> int | None:
     """How long `Retry-After` asks to wait: seconds, or a date, which the answer's own `Date` is measured against.
 
     None if it says nothing that can be understood.
@@ -60,7 +60,7 @@ def _date_ms(text: str) -> int | None:
         return None
 
 
-def _told(answer: Answer) -> str:
+def _told(answer: HttpResponse) -> str:
     """What the other side says about it, in one line: the detail of a problem document, else its text."""
     content_type = answer.headers.get("content-type", "")
     if is_json(content_type):

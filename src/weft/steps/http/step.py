@@ -20,7 +20,7 @@ from weft.steps.base import Executor
 from weft.steps.http.calling import Later, current_task, later_for, task_headers, webhook_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.envelope import read_outputs
-from weft.steps.http.exchange import TIMEOUT_MS, Request
+from weft.steps.http.exchange import TIMEOUT_MS, HttpRequest
 from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
 from weft.steps.http.urls import add_query, fill_url, url_names
@@ -93,18 +93,20 @@ class HttpStep:
     def is_final(self, error: BaseException) -> bool:
         return is_final(error)
 
-    def _request(self, arguments: dict[str, Any], later: Later | None) -> Request:
+    def _request(self, arguments: dict[str, Any], later: Later | None) -> HttpRequest:
         url = fill_url(self.call.url, arguments)
         own = {name.lower(): value for name, value in self.call.headers.items()}
         headers = {"accept": "application/json", **own, **task_headers(current_task()), **webhook_headers(later)}
         if self.call.method == "GET":
             spare = {name: value for name, value in arguments.items() if name not in self.call.names}
             url = add_query(url, {name: _query_value(value) for name, value in spare.items()})
-            return Request(method="GET", url=url, headers=headers, timeout_ms=self.call.timeout_ms)
+            return HttpRequest(method="GET", url=url, headers=headers, timeout_ms=self.call.timeout_ms)
         sent = arguments if self.call.body == "bare" else {"arguments": arguments, "metadata": _metadata(later)}
         body = encode(sent, what=f"{self.name} was given")
         headers["content-type"] = "application/json"
-        return Request(method=self.call.method, url=url, headers=headers, body=body, timeout_ms=self.call.timeout_ms)
+        return HttpRequest(
+            method=self.call.method, url=url, headers=headers, body=body, timeout_ms=self.call.timeout_ms
+        )
 
 
 def _metadata(later: Later | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from yarl import URL
 from weft.core.durations import format_ms
 from weft.errors import BadValue, LimitExceeded
 from weft.steps.http.addresses import is_disguised, is_name, parse_address
-from weft.steps.http.exchange import Answer, Limits, Request, shown_url
+from weft.steps.http.exchange import HttpLimits, HttpRequest, HttpResponse, shown_url
 from weft.steps.http.failures import AddressRefused, HttpFailed, HttpUnavailable
 from weft.steps.http.guard import Guard, connector, refusal, refused_in
 from weft.steps.http.inflate import ENCODINGS, decoder
@@ -27,7 +27,7 @@ _WITHOUT_BODY = ("content-type", "content-encoding", "content-language")
 class Wire:
     """The open connections, and what is sent over them."""
 
-    def __init__(self, guard: Guard, limits: Limits) -> None:
+    def __init__(self, guard: Guard, limits: HttpLimits) -> None:
         self._guard = guard
         self._limits = limits
         self._session = aiohttp.ClientSession(
@@ -46,7 +46,7 @@ class Wire:
     async def close(self) -> None:
         await self._session.close()
 
-    async def send(self, request: Request) -> Answer:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """See `HttpClient.send`."""
         progress = _Progress()
         try:
@@ -57,12 +57,12 @@ class Wire:
                 f"{request.shown()} took longer than {format_ms(request.timeout_ms)}.", in_doubt=progress.sent
             ) from error
 
-    async def _follow(self, request: Request, progress: _Progress) -> Answer:
+    async def _follow(self, request: HttpRequest, progress: _Progress) -> HttpResponse:
         url = self._checked(request.url)
         current = request
         for _ in range(self._limits.redirects_max + 1):
             found = await self._exchange(current, url, progress)
-            if isinstance(found, Answer):
+            if isinstance(found, HttpResponse):
                 return found
             target = self._checked(str(found.location), base=url)
             current = _redirected(current, found.status, url, target)
@@ -91,7 +91,7 @@ class Wire:
         self._guard.check_literal(host)
         return url.with_fragment(None)
 
-    async def _exchange(self, request: Request, url: URL, progress: _Progress) -> Answer | _Redirect:
+    async def _exchange(self, request: HttpRequest, url: URL, progress: _Progress) -> HttpResponse | _Redirect:
         headers = {"User-Agent": "weft", "Accept": "*/*", **_titled(request.headers), "Accept-Encoding": ENCODINGS}
         try:
             response = await self._session.request(
@@ -107,15 +107,15 @@ class Wire:
             finally:
                 response.close() if not response.content.at_eof() else response.release()
         except aiohttp.ClientError as error:
-            raise _failure(error, Request.shown(request)) from error
+            raise _failure(error, HttpRequest.shown(request)) from error
 
-    async def _read(self, response: aiohttp.ClientResponse, request: Request) -> Answer | _Redirect:
+    async def _read(self, response: aiohttp.ClientResponse, request: HttpRequest) -> HttpResponse | _Redirect:
         location = response.headers.get("Location")
         if response.status in _REDIRECTS and location:
             return _Redirect(response.status, location)
         bare = request.method == "HEAD" or response.status in (101, 204, 205, 304)
         body = b"" if bare else await self._body(response, request)
-        return Answer(
+        return HttpResponse(
             status=response.status,
             reason=_readable(response.reason or ""),
             headers=_lowered(response.headers),
@@ -123,7 +123,7 @@ class Wire:
             request=request,
         )
 
-    async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
+    async def _body(self, response: aiohttp.ClientResponse, request: HttpRequest) -> bytes:
         ok = 200 <= response.status < 300
         bytes_max = self._limits.body_bytes_max if ok else self._limits.error_bytes_max
         encoding = decoder(response.headers.get("Content-Encoding", ""))
@@ -162,7 +162,7 @@ class _Redirect:
         self.location = location
 
 
-def _redirected(request: Request, status: int, source: URL, target: URL) -> Request:
+def _redirected(request: HttpRequest, status: int, source: URL, target: URL) -> HttpRequest:
     """The next request. Its method and body are those that RFC 9110 asks for.
 
     Another scheme, host or port is somebody else: neither credentials nor the body are meant for it.
@@ -174,7 +174,7 @@ def _redirected(request: Request, status: int, source: URL, target: URL) -> Requ
     if (target.scheme, target.raw_host, target.port) != (source.scheme, source.raw_host, source.port):
         body = None
         headers = {name: value for name, value in headers.items() if name in _KEPT_ACROSS_ORIGINS}
-    return Request(method=method, url=str(target), headers=headers, body=body, timeout_ms=request.timeout_ms)
+    return HttpRequest(method=method, url=str(target), headers=headers, body=body, timeout_ms=request.timeout_ms)
 
 
 def _failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefused | BadValue:
@@ -212,7 +212,7 @@ def _bad_address(base: URL | None, why: str) -> BadValue | HttpFailed:
     return BadValue(f"The address {why}.", hint="Write https://host/path; credentials go into a header.")
 
 
-def _too_big(request: Request, bytes_max: int) -> LimitExceeded:
+def _too_big(request: HttpRequest, bytes_max: int) -> LimitExceeded:
     return LimitExceeded(
         f"{request.shown()} answered with more than {bytes_max:,} bytes.",
         hint="Let the other side store it and answer with its address.",

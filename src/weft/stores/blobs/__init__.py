@@ -7,14 +7,14 @@ from urllib.parse import unquote, urlsplit
 
 from weft.errors import UsageError
 from weft.extras import require
-from weft.stores.blobs.content import Content
+from weft.stores.blobs.content import BlobContent
 from weft.stores.blobs.directory import DirectoryContent
 from weft.stores.blobs.indexed import Index, IndexedBlobs
 
-__all__ = ["Content", "Index", "IndexedBlobs", "open_content"]
+__all__ = ["BlobContent", "Index", "IndexedBlobs", "open_content"]
 
 
-def open_content(url: str) -> Content:
+def open_content(url: str) -> BlobContent:
     """Where a URL says that content is kept. Raises UsageError, with what to write instead."""
     parts = urlsplit(url)
     match parts.scheme:
@@ -29,7 +29,7 @@ def open_content(url: str) -> Content:
             )
 
 
-def _s3(url: str) -> Content:
+def _s3(url: str) -> BlobContent:
     require("s3", "A place for blobs in S3")
     from weft.stores.blobs.s3 import S3Content  # noqa: PLC0415
 

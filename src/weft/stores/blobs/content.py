@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Content(Protocol):
+class BlobContent(Protocol):
     """Bytes under their SHA-256."""
 
     async def write(self, digest: str, data: bytes) -> None:

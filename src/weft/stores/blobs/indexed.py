@@ -13,7 +13,7 @@ from typing import Protocol
 
 from weft.core.ids import Millis
 from weft.errors import Corrupt, NotFound
-from weft.stores.blobs.content import Content
+from weft.stores.blobs.content import BlobContent
 
 PAUSE_SECONDS = 0.1
 ABANDONED_SECONDS = 120.0
@@ -43,7 +43,7 @@ class Index(Protocol):
 class IndexedBlobs:
     """See the module."""
 
-    def __init__(self, index: Index, content: Content) -> None:
+    def __init__(self, index: Index, content: BlobContent) -> None:
         self._index = index
         self._content = content
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weft.stores.memory.access import MemoryAccess
 from weft.stores.memory.blobs import MemoryBlobs
-from weft.stores.memory.content import Content
+from weft.stores.memory.content import MemoryContent
 from weft.stores.memory.definitions import MemoryDefinitions
 from weft.stores.memory.directory import MemoryDirectory
 from weft.stores.memory.hosts import MemoryHosts
@@ -21,14 +21,14 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """All ports over one :class:`Content`."""
+    """All ports over one :class:`MemoryContent`."""
 
     def __init__(self, url: str = "memory://") -> None:
         self.url = url
         self.offset_ms = 0
-        self._bind(Content())
+        self._bind(MemoryContent())
 
-    def _bind(self, content: Content) -> None:
+    def _bind(self, content: MemoryContent) -> None:
         self.content = content
         self.log = MemoryLog(content)
         self.directory = MemoryDirectory(content)

@@ -9,13 +9,13 @@ import msgspec
 from weft.core.ids import Millis
 from weft.errors import Conflict
 from weft.ports.access import ApiKey
-from weft.stores.memory.content import Content
+from weft.stores.memory.content import MemoryContent
 
 
 class MemoryAccess:
     """The keys of a memory store."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def add(self, key: ApiKey) -> None:

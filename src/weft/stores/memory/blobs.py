@@ -6,18 +6,18 @@ import hashlib
 
 from weft.core.ids import Millis
 from weft.errors import Corrupt, NotFound
-from weft.stores.memory.content import Blob, Content
+from weft.stores.memory.content import MemoryContent, StoredBlob
 
 
 class MemoryBlobs:
     """The blobs of a memory store."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def put(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
-        self._content.blobs.setdefault(digest, Blob(bytes(data))).touched = None
+        self._content.blobs.setdefault(digest, StoredBlob(bytes(data))).touched = None
         return digest
 
     async def get(self, digest: str) -> bytes:

@@ -17,9 +17,9 @@ from weft.ports.store import (
     OPEN_STATUSES,
     Definition,
     KeyRow,
-    Limits,
     Mail,
     NewRun,
+    QueueLimits,
     RunRow,
     Sent,
     Snapshot,
@@ -33,7 +33,7 @@ from weft.stores.rules import epoch_of, plain, start_mail, status_of
 TaskKey = tuple[RunUid, int, int, int]
 
 
-class Run(msgspec.Struct, kw_only=True):
+class StoredRun(msgspec.Struct, kw_only=True):
     """The row of a run and everything that belongs to it."""
 
     new: NewRun
@@ -85,7 +85,7 @@ class Run(msgspec.Struct, kw_only=True):
         )
 
 
-class Host(msgspec.Struct):
+class JoinedHost(msgspec.Struct):
     """A host that has joined: its lease, its counter and its description."""
 
     lease_ms: int
@@ -93,52 +93,52 @@ class Host(msgspec.Struct):
     about: dict[str, Any] = {}
 
 
-class Task(msgspec.Struct):
+class OfferedTask(msgspec.Struct):
     """An offered task, and the host that has taken it."""
 
     offer: TaskOffer
     host: HostId | None = None
 
 
-class Blob(msgspec.Struct):
+class StoredBlob(msgspec.Struct):
     """A blob, and since when it has been unused. None: it was used after the last sweep."""
 
     data: bytes
     touched: Millis | None = None
 
 
-class Stream(msgspec.Struct):
+class StoredStream(msgspec.Struct):
     """An output stream: its chunks and their keys."""
 
     chunks: list[Chunk] = []
     keys: set[str] = set()
 
 
-class Content:
+class MemoryContent:
     """Everything in one memory store."""
 
     def __init__(self) -> None:
-        self.runs: dict[RunUid, Run] = {}
-        self.open: dict[RunUid, Run] = {}
+        self.runs: dict[RunUid, StoredRun] = {}
+        self.open: dict[RunUid, StoredRun] = {}
         """Runs that are not over, so that looking for work does not visit the others."""
         self.ids: dict[RunId, RunUid] = {}
-        self.hosts: dict[HostId, Host] = {}
-        self.tasks: dict[TaskKey, Task] = {}
-        self.limits: dict[str, Limits] = {}
+        self.hosts: dict[HostId, JoinedHost] = {}
+        self.tasks: dict[TaskKey, OfferedTask] = {}
+        self.limits: dict[str, QueueLimits] = {}
         self.handed_out: dict[str, list[Millis]] = {}
         """When tasks of queues with a rate were handed out, for the period of the rate."""
-        self.blobs: dict[str, Blob] = {}
+        self.blobs: dict[str, StoredBlob] = {}
         self.refs: dict[str, set[RunUid]] = {}
         self.definitions: dict[tuple[str, str], Definition] = {}
         self.tags: dict[tuple[str, str], str] = {}
-        self.streams: dict[tuple[RunUid, str], Stream] = {}
+        self.streams: dict[tuple[RunUid, str], StoredStream] = {}
         self.api_keys: dict[str, ApiKey] = {}
         self.seeds: dict[str, bytes] = {}
         self.memos: dict[str, Memo] = {}
 
-    def add(self, new: NewRun, id: RunId) -> Run:
+    def add(self, new: NewRun, id: RunId) -> StoredRun:
         """Make the row of a new run under this id, which must be free."""
-        run = Run(
+        run = StoredRun(
             new=new,
             id=id,
             status=status_of(new),

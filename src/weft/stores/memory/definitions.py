@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from weft.errors import Conflict, NotFound
 from weft.ports.store import Definition
-from weft.stores.memory.content import Content
+from weft.stores.memory.content import MemoryContent
 
 
 class MemoryDefinitions:
     """The definitions of a memory store."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def put(self, definition: Definition) -> bool:

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import NEVER, KeyRow, Page, RunQuery, RunRow
-from weft.stores.memory.content import Content, Run
+from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.rules import canonical, cursor_of, position
 
 
 class MemoryDirectory:
     """The directory of a memory store."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def find(self, id: RunId) -> RunRow | None:
@@ -80,8 +80,8 @@ class MemoryDirectory:
         runs = self._content.runs.values() if below is None else self._below(below)[:limit]
         return dict(Counter(run.status for run in runs))
 
-    def _below(self, root: RunUid) -> list[Run]:
-        children: dict[RunUid, list[Run]] = {}
+    def _below(self, root: RunUid) -> list[StoredRun]:
+        children: dict[RunUid, list[StoredRun]] = {}
         for run in self._content.open.values():
             if run.new.parent is not None:
                 children.setdefault(run.new.parent, []).append(run)
@@ -91,11 +91,11 @@ class MemoryDirectory:
         return found
 
 
-def _newness(run: Run) -> tuple[int, str]:
+def _newness(run: StoredRun) -> tuple[int, str]:
     return run.new.created_at, run.new.uid
 
 
-def _matches(run: Run, query: RunQuery, where: Mapping[str, str]) -> bool:
+def _matches(run: StoredRun, query: RunQuery, where: Mapping[str, str]) -> bool:
     new = run.new
     return (
         (query.workflow is None or new.workflow == query.workflow)
@@ -107,7 +107,7 @@ def _matches(run: Run, query: RunQuery, where: Mapping[str, str]) -> bool:
     )
 
 
-def _waits_since(run: Run, dead: set[HostId], now: Millis) -> Millis | None:
+def _waits_since(run: StoredRun, dead: set[HostId], now: Millis) -> Millis | None:
     """Return since when an open run has waited to be claimed. None: it does not."""
     if run.fault is not None or (run.status == "held" and not run.inbox):
         return None

@@ -8,7 +8,7 @@ from typing import Any
 from weft.core.ids import HostId
 from weft.ports.hosts import Heart, HostRow
 from weft.stores.heart import SameHeart
-from weft.stores.memory.content import Content, Host
+from weft.stores.memory.content import JoinedHost, MemoryContent
 from weft.stores.rules import plain
 from weft.stores.suspicion import Suspicion
 
@@ -16,13 +16,13 @@ from weft.stores.suspicion import Suspicion
 class MemoryHosts:
     """The hosts of a memory store, as one observer sees them."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
         self._suspicion = Suspicion()
         self._living: Sequence[HostId] = ()
 
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
-        self._content.hosts[host] = Host(lease_ms, about=plain(about or {}))
+        self._content.hosts[host] = JoinedHost(lease_ms, about=plain(about or {}))
 
     async def beat(self, host: HostId) -> None:
         known = self._content.hosts.get(host)

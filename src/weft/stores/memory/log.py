@@ -32,14 +32,14 @@ from weft.stores.judge import (
     judge_release,
     stays_over,
 )
-from weft.stores.memory.content import Content, Run
+from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.rules import free_id, merge_attributes
 
 
 class MemoryLog:
     """The run log of a memory store."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
@@ -120,7 +120,7 @@ class MemoryLog:
             self._write(self._content.runs[append.uid], append)
         return outcome
 
-    def _write(self, run: Run, append: Append) -> None:
+    def _write(self, run: StoredRun, append: Append) -> None:
         if append.events:
             run.events.extend(append.events)
             run.seq = append.events[-1].seq
@@ -150,17 +150,17 @@ class MemoryLog:
             self._content.deliver(mail)
 
 
-def _key_facts(run: Run | None, append: Append) -> KeyFacts:
+def _key_facts(run: StoredRun | None, append: Append) -> KeyFacts:
     if run is None or not append.keys:
         return NO_KEYS
     return KeyFacts(run.keys, _taken_keys(run, append))
 
 
-def _taken_keys(run: Run, append: Append) -> set[str | None]:
+def _taken_keys(run: StoredRun, append: Append) -> set[str | None]:
     return {run.inbox[name].key for name in append.taken if name in run.inbox}
 
 
-def _take(run: Run, append: Append) -> None:
+def _take(run: StoredRun, append: Append) -> None:
     """Consume mail. A key that came with it and that no event uses becomes free: a rejection uses up no key."""
     for key in _taken_keys(run, append):
         if key is not None:
@@ -171,6 +171,6 @@ def _take(run: Run, append: Append) -> None:
         run.keys[row.key] = row
 
 
-def _keep(run: Run, snapshot: Snapshot | None) -> None:
+def _keep(run: StoredRun, snapshot: Snapshot | None) -> None:
     if snapshot is not None:
         run.snapshots[snapshot.fold] = snapshot

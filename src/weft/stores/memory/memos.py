@@ -6,13 +6,13 @@ import msgspec
 
 from weft.core.ids import Millis
 from weft.ports.memos import Memo
-from weft.stores.memory.content import Content
+from weft.stores.memory.content import MemoryContent
 
 
 class MemoryMemos:
     """The memos of a memory store."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def get(self, key: str, *, now: Millis) -> Memo | None:

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 
 from weft.core.ids import RunUid
 from weft.ports.streams import Chunk, NewChunk
-from weft.stores.memory.content import Content, Stream
+from weft.stores.memory.content import MemoryContent, StoredStream
 
 
 class MemoryStreams:
     """The output streams of a memory store."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def write(self, chunks: Sequence[NewChunk]) -> None:
         for new in chunks:
             if new.uid not in self._content.runs:
                 continue
-            stream = self._content.streams.setdefault((new.uid, new.stream), Stream())
+            stream = self._content.streams.setdefault((new.uid, new.stream), StoredStream())
             if new.key not in stream.keys:
                 stream.keys.add(new.key)
                 offset = len(stream.chunks) + 1

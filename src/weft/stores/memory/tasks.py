@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from weft.core.ids import HostId, Millis, RunUid
-from weft.ports.store import Limits, Mail, QueueRow, TaskOffer
+from weft.ports.store import Mail, QueueLimits, QueueRow, TaskOffer
 from weft.stores.judge import is_current
-from weft.stores.memory.content import Content, Task, TaskKey
+from weft.stores.memory.content import MemoryContent, OfferedTask, TaskKey
 from weft.stores.queues import NONE, pick, room
 
 
 class MemoryTasks:
     """The task queue of a memory store. Dicts keep their order, so the first row is the oldest."""
 
-    def __init__(self, content: Content) -> None:
+    def __init__(self, content: MemoryContent) -> None:
         self._content = content
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         for task in tasks:
             if is_current(self._content.runs.get(task.uid), task.epoch):
-                self._content.tasks.setdefault(_key(task), Task(task))
+                self._content.tasks.setdefault(_key(task), OfferedTask(task))
 
     async def take(
         self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
@@ -50,7 +50,7 @@ class MemoryTasks:
                 self._content.handed_out.setdefault(row.offer.queue, []).append(now)
         return [rows[number].offer for number in sorted(picked)]
 
-    def _room(self, queue: str, limits: Limits, now: Millis) -> int:
+    def _room(self, queue: str, limits: QueueLimits, now: Millis) -> int:
         in_hands = sum(1 for row in self._content.tasks.values() if row.host is not None and row.offer.queue == queue)
         recent = [at for at in self._content.handed_out.get(queue, ()) if at > now - limits.per_ms]
         self._content.handed_out[queue] = recent
@@ -75,13 +75,13 @@ class MemoryTasks:
         for key in [key for key in self._content.tasks if key[0] == uid and key[1] in unwanted]:
             del self._content.tasks[key]
 
-    async def limit(self, queue: str, limits: Limits | None) -> None:
+    async def limit(self, queue: str, limits: QueueLimits | None) -> None:
         if limits is None:
             self._content.limits.pop(queue, None)
         else:
             self._content.limits[queue] = limits
 
-    async def limits(self) -> Mapping[str, Limits]:
+    async def limits(self) -> Mapping[str, QueueLimits]:
         return dict(self._content.limits)
 
     async def queues(self) -> Sequence[QueueRow]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from weft.stores.blobs import Content, IndexedBlobs
+from weft.stores.blobs import BlobContent, IndexedBlobs
 from weft.stores.postgres.access import PostgresAccess
 from weft.stores.postgres.blob_index import PostgresIndex
 from weft.stores.postgres.blobs import PostgresBlobs
@@ -42,7 +42,7 @@ class PostgresStore:
     access: PostgresAccess
     memos: PostgresMemos
 
-    def __init__(self, url: str, *, durability: str = "full", content: Content | None = None) -> None:
+    def __init__(self, url: str, *, durability: str = "full", content: BlobContent | None = None) -> None:
         """``content``: where blobs are kept; None: in the database."""
         self._address = address_of(url, durability)
         self.url = self._address.shown

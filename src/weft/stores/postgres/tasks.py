@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.core.ids import HostId, Millis, RunUid
-from weft.ports.store import Limits, Mail, QueueRow, TaskOffer
+from weft.ports.store import Mail, QueueLimits, QueueRow, TaskOffer
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Pool, fetch, fetch_value
 from weft.stores.postgres.rows import mail_values
@@ -80,7 +80,7 @@ class PostgresTasks:
         # It may have made room in a queue that others wait for.
         self._hints.give()
 
-    async def limit(self, queue: str, limits: Limits | None) -> None:
+    async def limit(self, queue: str, limits: QueueLimits | None) -> None:
         if limits is None:
             await fetch(self._pool, "DELETE FROM queues WHERE queue = $1", queue)
         else:
@@ -88,7 +88,7 @@ class PostgresTasks:
             await fetch(self._pool, _LIMIT, queue, *values)
         self._hints.give()
 
-    async def limits(self) -> Mapping[str, Limits]:
+    async def limits(self) -> Mapping[str, QueueLimits]:
         return {str(row["queue"]): _limits(row) for row in await fetch(self._pool, _LIMITS)}
 
     async def queues(self) -> Sequence[QueueRow]:
@@ -98,8 +98,8 @@ class PostgresTasks:
         ]
 
 
-def _limits(row: Record) -> Limits:
-    return Limits(priority=row["priority"], concurrency=row["concurrency"], rate=row["rate"], per_ms=row["per_ms"])
+def _limits(row: Record) -> QueueLimits:
+    return QueueLimits(priority=row["priority"], concurrency=row["concurrency"], rate=row["rate"], per_ms=row["per_ms"])
 
 
 def _values(task: TaskOffer) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ import msgspec
 from weft.core.ids import Millis
 from weft.errors import Conflict
 from weft.ports.access import ApiKey
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 _SELECT = "SELECT id, digest, name, tenant, scopes, groups, created_at, expires_at, revoked_at FROM api_keys"
@@ -25,7 +25,7 @@ _REVOKE = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?
 class SqliteAccess:
     """The keys of a SQLite store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader
 

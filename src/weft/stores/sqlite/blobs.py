@@ -8,7 +8,7 @@ import apsw
 
 from weft.core.ids import Millis
 from weft.errors import Corrupt, NotFound
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 NEAR_BYTES_MAX = 64 * 1024
@@ -18,7 +18,7 @@ NEAR_BYTES_MAX = 64 * 1024
 class SqliteBlobs:
     """The blobs of a SQLite store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader
 

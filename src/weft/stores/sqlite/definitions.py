@@ -9,7 +9,7 @@ import apsw
 from weft.core.ids import Millis
 from weft.errors import Conflict, NotFound
 from weft.ports.store import Definition
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 _SELECT = "SELECT name, version, style, body, created_at FROM definitions"
@@ -18,7 +18,7 @@ _SELECT = "SELECT name, version, style, body, created_at FROM definitions"
 class SqliteDefinitions:
     """The definitions of a SQLite store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader
 

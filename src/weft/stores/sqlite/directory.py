@@ -13,7 +13,7 @@ from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
 from weft.stores.rules import canonical, cursor_of, position
 from weft.stores.sqlite.mail import read_key
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
 
 _LAST_CHARACTER = "\U0010ffff"
@@ -81,7 +81,7 @@ _BELOW = (
 class SqliteDirectory:
     """The directory of a SQLite store."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: SqliteReader) -> None:
         self._reader = reader
 
     async def find(self, id: RunId) -> RunRow | None:

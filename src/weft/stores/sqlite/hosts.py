@@ -13,7 +13,7 @@ from weft.core.ids import HostId
 from weft.ports.hosts import Heart, HostRow
 from weft.stores.heart import SameHeart
 from weft.stores.sqlite.lockfile import LockFiles
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import json_text
 from weft.stores.sqlite.writer import Writer
 from weft.stores.suspicion import Suspicion
@@ -39,7 +39,7 @@ _BUSY = """
 class SqliteHosts:
     """The hosts of a SQLite store, as this process sees them."""
 
-    def __init__(self, writer: Writer, reader: Reader, locks: LockFiles) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader, locks: LockFiles) -> None:
         self._writer = writer
         self._reader = reader
         self._locks = locks

@@ -27,7 +27,7 @@ from weft.stores.judge import check_numbering, judge_create, judge_release
 from weft.stores.sqlite.commit import Batch, write_snapshot
 from weft.stores.sqlite.hop import try_hop
 from weft.stores.sqlite.mail import deliver
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, read_head, run_row
 from weft.stores.sqlite.writer import Writer
 
@@ -49,7 +49,7 @@ _FORWARD = "UPDATE runs SET wake_at = NULL WHERE uid = ? AND seq = 0 AND owner I
 class SqliteLog:
     """The run log of a SQLite store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader
 

@@ -6,7 +6,7 @@ import apsw
 
 from weft.core.ids import Millis, RunId
 from weft.ports.memos import Memo
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 _GET = "SELECT output, run, at, until FROM memos WHERE key = ? AND (until IS NULL OR until > ?)"
@@ -16,7 +16,7 @@ _PUT = "INSERT OR REPLACE INTO memos (key, output, run, at, until) VALUES (?, ?,
 class SqliteMemos:
     """The memos of a SQLite store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader
 

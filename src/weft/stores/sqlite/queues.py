@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import apsw
 
 from weft.core.ids import Millis
-from weft.ports.store import Limits, QueueRow
+from weft.ports.store import QueueLimits, QueueRow
 from weft.stores.queues import NONE, room
 
 _LIMIT = "INSERT OR REPLACE INTO queues (queue, priority, concurrency, rate, per_ms) VALUES (?, ?, ?, ?, ?)"
@@ -17,7 +17,7 @@ _HANDED_OUT = "SELECT coalesce(sum(tasks), 0) FROM handed_out WHERE queue = ?"
 _LENGTHS = "SELECT queue, count(*) - count(host), count(host) FROM tasks GROUP BY queue"
 
 
-def set_limits(connection: apsw.Connection, queue: str, limits: Limits | None) -> None:
+def set_limits(connection: apsw.Connection, queue: str, limits: QueueLimits | None) -> None:
     """What a queue may do from now on; None: what it likes."""
     if limits is None:
         connection.execute("DELETE FROM queues WHERE queue = ?", (queue,))
@@ -26,11 +26,11 @@ def set_limits(connection: apsw.Connection, queue: str, limits: Limits | None) -
         connection.execute(_LIMIT, values)
 
 
-def read_limits(connection: apsw.Connection) -> Mapping[str, Limits]:
+def read_limits(connection: apsw.Connection) -> Mapping[str, QueueLimits]:
     """The queues that have limits or a priority."""
     rows = connection.execute("SELECT queue, priority, concurrency, rate, per_ms FROM queues")
     return {
-        queue: Limits(priority=priority, concurrency=concurrency, rate=rate, per_ms=per_ms)
+        queue: QueueLimits(priority=priority, concurrency=concurrency, rate=rate, per_ms=per_ms)
         for queue, priority, concurrency, rate, per_ms in rows
     }
 
@@ -50,7 +50,7 @@ def read_queues(connection: apsw.Connection) -> Sequence[QueueRow]:
     ]
 
 
-def room_of(connection: apsw.Connection, queue: str, limits: Limits, now: Millis) -> int:
+def room_of(connection: apsw.Connection, queue: str, limits: QueueLimits, now: Millis) -> int:
     """How many more tasks of this queue may be in hands now."""
     connection.execute("DELETE FROM handed_out WHERE queue = ? AND at <= ?", (queue, now - limits.per_ms))
     in_hands = connection.execute(_IN_HANDS, (queue,)).get
@@ -59,7 +59,7 @@ def room_of(connection: apsw.Connection, queue: str, limits: Limits, now: Millis
 
 
 def note_handed_out(
-    connection: apsw.Connection, limits: Mapping[str, Limits], queues: Sequence[str], now: Millis
+    connection: apsw.Connection, limits: Mapping[str, QueueLimits], queues: Sequence[str], now: Millis
 ) -> None:
     """Tasks of these queues were just handed out."""
     for queue, count in Counter(queues).items():

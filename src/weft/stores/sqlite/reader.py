@@ -21,7 +21,7 @@ T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
 
 
-class Reader:
+class SqliteReader:
     """Runs reads, each on one snapshot of the file."""
 
     def __init__(self, path: Path, near: apsw.Connection, far: apsw.Connection, file: SameFile) -> None:

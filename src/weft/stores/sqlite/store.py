@@ -21,7 +21,7 @@ from weft.stores.sqlite.hosts import SqliteHosts
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.log import SqliteLog
 from weft.stores.sqlite.memos import SqliteMemos
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.same_file import SameFile
 from weft.stores.sqlite.schema import migrate
 from weft.stores.sqlite.streams import SqliteStreams
@@ -51,7 +51,7 @@ class SqliteStore:
         self.url = url
         self.offset_ms = 0
         self._synchronous = _SYNCHRONOUS[durability]
-        self._parts: tuple[Checkpointer, Writer, Reader, LockFiles] | None = None
+        self._parts: tuple[Checkpointer, Writer, SqliteReader, LockFiles] | None = None
 
     async def open(self) -> None:
         if self._parts is not None:
@@ -62,7 +62,7 @@ class SqliteStore:
         try:
             with speaking_of(path, connection):
                 migrate(connection, path)
-            reader = Reader(path, self._connect(path), self._connect(path), file)
+            reader = SqliteReader(path, self._connect(path), self._connect(path), file)
         except BaseException:
             connection.close()
             raise
@@ -86,7 +86,7 @@ class SqliteStore:
     def _connect(self, path: Path) -> apsw.Connection:
         return connect(path, self._synchronous)
 
-    def _bind(self, writer: Writer, reader: Reader, locks: LockFiles) -> None:
+    def _bind(self, writer: Writer, reader: SqliteReader, locks: LockFiles) -> None:
         self.log = SqliteLog(writer, reader)
         self.directory = SqliteDirectory(reader)
         self.hosts = SqliteHosts(writer, reader, locks)

@@ -8,7 +8,7 @@ import apsw
 
 from weft.core.ids import RunUid
 from weft.ports.streams import Chunk, NewChunk
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 _WRITE = (
@@ -31,7 +31,7 @@ FEW = 20
 class SqliteStreams:
     """The output streams of a SQLite store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader
 

@@ -10,11 +10,11 @@ import apsw
 import msgspec
 
 from weft.core.ids import HostId, Millis, RunUid
-from weft.ports.store import OVER_STATUSES, Limits, Mail, QueueRow, TaskOffer
+from weft.ports.store import OVER_STATUSES, Mail, QueueLimits, QueueRow, TaskOffer
 from weft.stores.queues import pick
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.queues import note_handed_out, read_limits, read_queues, room_of, set_limits
-from weft.stores.sqlite.reader import Reader
+from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 _OVER = ", ".join(f"'{status}'" for status in OVER_STATUSES)
@@ -38,7 +38,7 @@ _MINE = "run = (SELECT num FROM runs WHERE uid = ?) AND task = ? AND attempt = ?
 class SqliteTasks:
     """The task queue of a SQLite store."""
 
-    def __init__(self, writer: Writer, reader: Reader) -> None:
+    def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader
 
@@ -102,10 +102,10 @@ class SqliteTasks:
 
         await self._writer.small(work)
 
-    async def limit(self, queue: str, limits: Limits | None) -> None:
+    async def limit(self, queue: str, limits: QueueLimits | None) -> None:
         await self._writer.small(lambda connection: set_limits(connection, queue, limits))
 
-    async def limits(self) -> Mapping[str, Limits]:
+    async def limits(self) -> Mapping[str, QueueLimits]:
         return self._reader.here(read_limits)
 
     async def queues(self) -> Sequence[QueueRow]:
