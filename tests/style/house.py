@@ -266,7 +266,7 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def judging_modules(trees: Trees) -> list[str]:
-    """Return the modules of the stores that name a refusal of an append: each judges, or repeats a judgement.
+    """Return the modules of the stores that name a refusal of an append or of mail: each judges, or repeats a rule.
 
     SQL is not counted: the contract suite compares it with ``stores/judge.py``.
     """
@@ -275,7 +275,9 @@ def judging_modules(trees: Trees) -> list[str]:
         for module, tree in trees.items()
         if module.startswith("weft.stores.")
         and any(
-            isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Outcome" and node.attr != "ACCEPTED"
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) in {"Outcome", "Sent"}
+            and node.attr != "ACCEPTED"
             for node in tree
         )
     ]

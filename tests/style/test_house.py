@@ -85,9 +85,12 @@ def test_what_only_passes_a_style_on_is_accepted(source: str) -> None:
 
 def test_a_store_that_names_a_refusal_is_found() -> None:
     trees = planted(
-        stores__a="return Outcome.STALE_SEQ", stores__b="x is Outcome.ACCEPTED", runtime__c="x is Outcome.STALE_SEQ"
+        stores__a="return Outcome.STALE_SEQ",
+        stores__b="x is Outcome.ACCEPTED",
+        stores__c="return Sent.OVER",
+        runtime__d="x is Outcome.STALE_SEQ",
     )
-    assert house.judging_modules(trees) == ["weft.stores.a"]
+    assert house.judging_modules(trees) == ["weft.stores.a", "weft.stores.c"]
 
 
 def test_a_class_name_of_two_modules_is_found() -> None:

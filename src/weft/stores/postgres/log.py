@@ -99,7 +99,7 @@ class PostgresLog:
             if hop is not None and await self._writer.run(lambda session: try_hop(session, *hop)):
                 return [Outcome.ACCEPTED]
         check_numbering(batch)
-        outcomes = [Outcome.STALE_EPOCH] * len(batch)
+        outcomes: dict[int, Outcome] = {}
         for placed in rounds(batch):
             values = values_of([append for _, append in placed], host)
             answer = await fetch_value(self._writer, COMMIT, *values)
@@ -107,7 +107,7 @@ class PostgresLog:
                 outcomes[place] = outcome
         if any(_concerns_others(append) for append in batch):
             self._hints.give()
-        return outcomes
+        return [outcomes[place] for place in range(len(batch))]
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
         found = await fetch_row(self._pool, _LOAD_AFTER_SNAPSHOT, uid, fold, 0, EVENTS_PER_READ)

@@ -19,7 +19,7 @@ def deliver(connection: apsw.Connection, mail: Mail) -> Sent:
     """Put mail into the inbox of its run, once."""
     run = read_head(connection, mail.to)
     if run is None:
-        return Sent.UNKNOWN_RUN
+        return judge_mail(None, mail, None, posted=False)
     key = None if mail.key is None else read_key(connection, run.num, mail.key)
     posted = connection.execute("SELECT 1 FROM posted WHERE run = ? AND id = ?", (run.num, mail.id)).fetchone()
     sent = judge_mail(run, mail, key, posted=posted is not None)
