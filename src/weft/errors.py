@@ -1,7 +1,7 @@
-"""Every error that Weft raises, split by what the one who catches it should do.
+"""Every error that Weft raises, grouped by what the caller should do.
 
     WeftError                     message, hint, code (`weft help CODE`), context
-    ├── UsageError                the caller is wrong; trying again changes nothing
+    ├── UsageError                the caller is wrong; trying again does not help
     │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport  MissingExtra
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
     │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadStep
@@ -10,19 +10,19 @@
     │   ├── IdTaken  KeyReused  RunFinished  RunUndone  AlreadyDecided
     │   └── NotAllowed (AddressRefused)  NotFound
     ├── StepFailed                a step failed for good: .failure
-    │   ├── OutcomeUnknown        an irreversible step was lost; it may have happened
+    │   ├── OutcomeUnknown        an irreversible step was lost; it may have run
     │   ├── StepTimedOut          its attempts ran out of time; also a TimedOut
     │   └── WorkerLost            its worker died too often
     ├── TimedOut                  a wait ran out of time; also a TimeoutError
     ├── BranchesFailed            several branches failed; also an ExceptionGroup, by name in .errors
     ├── RunFailed  RunCancelled   what handle.result() raises
     ├── Diverged                  replay asks for what the log does not hold
-    ├── StoreError                the store said no, or nothing
+    ├── StoreError                the store refused, or did not answer
     │   ├── Conflict  Fenced      somebody else has written
     │   ├── Unavailable  Full     the outcome is unknown; nothing can be written
     │   └── Corrupt (RunUnreadable)  NewerSchema  what is stored cannot be read
-    ├── HttpFailed                an HTTP call was answered with a no; .status
-    │   ├── HttpUnavailable       no answer, or "not now"
+    ├── HttpFailed                an HTTP call returned an error; .status
+    │   ├── HttpUnavailable       no answer, or a temporary error
     │   └── NotAnAnswer           an answer that cannot be read as outputs
     ├── ScriptFailed              a script in Lua or Ale raised; .line .reason
     ├── EvaluationFailed          an expression met values that it cannot work with
@@ -43,10 +43,10 @@ import msgspec
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A failure as the log keeps it: only what JSON can say.
+    """A failure as the log keeps it, as JSON.
 
     `data` and `attributes` hold the exception's `args` and fields as JSON gives them back, `where` is "app.py:22".
-    `cause` names the failure at the root in one line, if that is another one. `traceback` is the text that Python
+    `cause` has the root cause in one line, if it is another failure. `traceback` is the text that Python
     would print: at most 16 KiB, without Weft's own frames and without secrets.
     """
 
@@ -63,7 +63,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     traceback: str = ""
 
     def brief(self) -> str:
-        """The failure in one line, with the step that failed and where."""
+        """Return the failure in one line, with the step that failed and where."""
         message = self.message.partition("\n")[0].rstrip(". ")
         if self.code.startswith("step.") and message:
             return message  # it names the step, its attempts and the place itself
@@ -104,7 +104,7 @@ class WeftError(Exception):
 
 
 def _ended_once(text: str) -> str:
-    """One full stop at the end, also where a message ends with another one that brings its own."""
+    """Remove a second full stop, as where a message ends with another message."""
     return text[:-1] if text.endswith("..") and not text.endswith("...") else text
 
 
@@ -188,7 +188,7 @@ class BadValue(UsageError):
 
 
 class BadGraph(UsageError):
-    """A graph document or builder that does not hold together; ``findings`` has all that is wrong with it."""
+    """An invalid graph document or builder; ``findings`` has everything that is wrong with it."""
 
     code = "graph.invalid"
 
@@ -247,7 +247,7 @@ class AlreadyDecided(Refused):
 
 
 class NotAllowed(Refused):
-    """The caller lacks the right."""
+    """The caller lacks the permission."""
 
     code = "access.not_allowed"
 
@@ -277,7 +277,7 @@ class OutcomeUnknown(StepFailed):
 
 
 class WorkerLost(StepFailed):
-    """The workers of a step died again and again before it ended."""
+    """The workers of a step died repeatedly before it ended."""
 
     code = "step.worker_lost"
 
@@ -378,7 +378,7 @@ class RunCancelled(WeftError):
 
 
 class Diverged(WeftError):
-    """The log holds `recorded` at `location`, the code asks for `asked`. The run stops for a person."""
+    """The log has `recorded` at `location`, but the code asks for `asked`. The run is held until someone acts."""
 
     code = "code.diverged"
 
@@ -406,7 +406,7 @@ class StoreError(WeftError):
 
 
 class Conflict(StoreError):
-    """The log does not end where the writer thought."""
+    """The log does not end where the writer expected."""
 
     code = "store.conflict"
 
@@ -436,7 +436,7 @@ class RunUnreadable(Corrupt):
 
 
 def unreadable(what: str, error: Exception) -> Corrupt:
-    """What was stored is not of a kind that this version knows."""
+    """Make the error for stored data of a kind that this version does not know."""
     hint = "It is damaged, or was written by a newer Weft. Its run stands still; others are not concerned."
     return Corrupt(f"{what} cannot be read ({error}).", hint=hint)
 
@@ -460,12 +460,12 @@ class LimitExceeded(WeftError):
 
 
 class Critical(Exception):
-    """Raise in a step: it fails now, whatever retries are left."""
+    """Raise in a step to make it fail now, without retries."""
 
 
 class Rollback(Exception):
-    """Raise in a workflow: the run fails now and what it did is undone, newest first."""
+    """Raise in a workflow to make the run fail now. Its completed steps are undone, newest first."""
 
 
 class Evicted(BaseException):
-    """The engine takes the run out of memory. Nothing is logged; what the code does with it is ignored."""
+    """The engine removes the run from memory. Nothing is logged; how the code reacts is ignored."""

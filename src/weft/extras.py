@@ -1,7 +1,7 @@
 """Extras: packages that are installed only on request, and the error where one is missing.
 
-The names are those of `[project.optional-dependencies]` in pyproject.toml. Whoever is about to import one of these
-packages calls `require` first, so the error comes before anything is started.
+The names are those of `[project.optional-dependencies]` in pyproject.toml. Call `require`
+before importing one of these packages, so that the error comes before anything is started.
 """
 
 from __future__ import annotations

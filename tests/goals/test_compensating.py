@@ -107,7 +107,7 @@ def test_a_node_that_names_such_a_step_is_taken_back_too() -> None:
     [
         ({"http": {"url": "https://a.example", "compensate": "https://a.example/{nobody}"}}, "nobody"),
         ({"http": {"url": "https://a.example", "compensate": "a.example"}}, "address"),
-        ({"undo": "refund"}, "both take it back"),
+        ({"undo": "refund"}, "both say how to undo it"),
         ({"cache": True}, "cannot be undone"),
         ({"needs": {"order_id": "string", "x": {"name": "result"}}}, "sent the result"),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from weft.errors import BadValue, LimitExceeded, UsageError
 from weft.scripts import BadScript, ScriptFailed, compile_script, evaluate_predicate
-from weft.scripts.compiling import COMPILERS
+from weft.scripts.compiler import COMPILERS
 from weft.scripts.limits import CACHE_MAX, INPUTS_MAX
 
 BOTH = pytest.mark.parametrize("language", ["lua", "ale"])

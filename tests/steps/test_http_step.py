@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.steps.http_kit import FixedClock, answering, calling, go, serving, task
 from weft.errors import BadValue, NotAllowed, UsageError
 from weft.steps.base import StepBody
-from weft.steps.http.compensating import Compensation
+from weft.steps.http.compensation import Compensation
 from weft.steps.http.failures import AnsweredLater, HttpFailed, HttpUnavailable, is_final
 from weft.steps.http.health import health
 from weft.steps.http.step import HttpCall, HttpStep

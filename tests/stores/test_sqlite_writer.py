@@ -236,7 +236,7 @@ def test_a_search_and_commits_do_not_wait_for_each_other(store: SqliteStore) -> 
     blocked = threading.Event()
 
     async def scene() -> tuple[list[Outcome], bool]:
-        search = asyncio.create_task(store.log._reader.aside(lambda _connection: blocked.wait(10)))
+        search = asyncio.create_task(store.log._reader.read_in_thread(lambda _connection: blocked.wait(10)))
         await asyncio.sleep(0)
         outcomes = await _commit(store, append())
         loaded = await store.log.load(RUN, fold=1)

@@ -8,11 +8,11 @@ All are immutable and safe in threads. Evaluation is pure and bounded: no input,
 Only conditions in Python (`needs_shell`) leave the process; they are off unless `enable_python_sandbox()` was called.
 """
 
+from weft.conditions.compiler import compile_condition
 from weft.conditions.conditions import Condition, ConditionResult
 from weft.conditions.expressions import Expression, compile_expression, nodes_read
 from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError
 from weft.conditions.jpaths import Jpath, compile_jpath
-from weft.conditions.reading import compile_condition
 from weft.conditions.sandbox import enable_python_sandbox
 from weft.conditions.templates import Template, compile_template
 

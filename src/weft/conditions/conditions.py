@@ -13,7 +13,7 @@ from weft.conditions import sandbox
 from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.survey import Path
 from weft.conditions.cel.values import MISSING, kind
-from weft.conditions.comparing import OPERATORS, UNARY, aggregate, only
+from weft.conditions.comparisons import OPERATORS, UNARY, aggregate, only
 from weft.conditions.expressions import Expression, failure, too_much
 from weft.conditions.failures import EvaluationFailed, cut
 from weft.conditions.jsonpaths import Query, follow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.conditions.comparing import AGGREGATES, UNARY, split_operator, words
+from weft.conditions.comparisons import AGGREGATES, UNARY, split_operator, words
 from weft.conditions.conditions import Comparison
 from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean, refusal
 from weft.conditions.patterns import BadPattern, compile_pattern

@@ -1,8 +1,8 @@
-"""Text to data: YAML 1.2 as far as JSON goes, or JSON, with the line of every value.
+"""Read YAML or JSON text into data, with the line of every value.
 
-`true` and `false` are the only booleans; dates are text; keys are text. There are no tags, and an alias may be used
-only as long as what it stands for stays small, so that no text, however hostile, grows when it is read. JSON may have
-`//` comments.
+YAML is limited to what JSON can say: `true` and `false` are the only booleans, dates are text, keys are text, and there
+are no tags. Aliases count as the values that they stand for, so that a hostile text cannot grow when it is read. JSON
+may have `//` comments.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ DEPTH_MAX = 60
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[-+]?(?:\.[0-9]{1,300}|[0-9]{1,300}(?:\.[0-9]{0,300})?)(?:[eE][-+]?[0-9]{1,4})?")
 _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
-# A string that is not closed goes to the end, or finding that out again at every quote would take for ever.
+# An unclosed string extends to the end. Otherwise the search would start again at every quote: quadratic time.
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*+(?:"|\\?\Z))|//[^\n]*', re.DOTALL)
 _BANG = re.compile(r"(?P<key>[\w-]{1,40}):\s{1,40}(?P<value>!(?!!)[^\n#,}]{1,200})")
 
 Marks = tuple[int, "dict[str, Marks] | list[Marks] | None"]
-"""The line of a value, and of its parts."""
+"""The line of a value, and the lines of its parts."""
 
 
 class UnreadableText(Exception):
-    """The text is not a document. `line` 0: no particular one."""
+    """The text is not a document. `line` is 0 if no particular line is wrong."""
 
     def __init__(self, code: str, message: str, *, line: int = 0) -> None:
         super().__init__(message)
@@ -42,14 +42,14 @@ class UnreadableText(Exception):
 
 
 class Text:
-    """A document that was text: its data, and on which line each place is."""
+    """A document: its data, and the line of every place. A document from a dict has no lines."""
 
     def __init__(self, data: Any, marks: Marks | None) -> None:
         self.data = data
         self._marks = marks
 
     def line(self, at: At) -> int:
-        """The line of a place, or of what holds it."""
+        """Return the line of a place, or of the nearest value around it."""
         if self._marks is None:
             return 0
         line, parts = self._marks
@@ -66,7 +66,7 @@ class Text:
 
 
 def read_text(text: str) -> Text:
-    """The document in a text.
+    """Read the document in a text.
 
     Raises:
         UnreadableText: it is neither YAML nor JSON, or too big or too deep to be a document.
@@ -86,22 +86,22 @@ def read_text(text: str) -> Text:
         raise UnreadableText("yaml", f"this is not YAML: {str(error).partition(chr(10))[0]}.") from None
 
 
-class _Twice(Exception):
+class _DuplicateKey(Exception):
     pass
 
 
 def _json(text: str) -> Any:
-    """The JSON in a text, or None if YAML must try: it says better what is wrong."""
+    """Parse JSON. Returns None on errors: the YAML parser has better messages."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer)
-    except (ValueError, RecursionError, _Twice):
+    except (ValueError, RecursionError, _DuplicateKey):
         return None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise _Twice
+        raise _DuplicateKey
     return found
 
 
@@ -116,7 +116,7 @@ def _integer(text: str) -> int:
 
 
 def _marks_of(text: str) -> Marks | None:
-    """Lines of JSON text; YAML reads them, unless it cannot."""
+    """Return the lines of JSON text, as the YAML parser sees them. None if it cannot read the text."""
     try:
         return _Composer(text).document()[1]
     except (yaml.YAMLError, UnreadableText):
@@ -124,7 +124,7 @@ def _marks_of(text: str) -> Marks | None:
 
 
 class _Composer:
-    """Builds data from the parser's events, counting as it goes, so that a bomb is never built."""
+    """Builds data from the events of the YAML parser, and counts the values as it goes."""
 
     def __init__(self, text: str) -> None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -134,11 +134,11 @@ class _Composer:
         self._values = 0
 
     def document(self) -> tuple[Any, Marks]:
-        self._next()  # the stream begins
+        self._next()  # the start of the stream
         if isinstance(self._next(), yaml.StreamEndEvent):
             raise UnreadableText("yaml", "the document is empty.")
         built = self._value(self._next(), 0)
-        self._next()  # the document ends
+        self._next()  # the end of the document
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
             raise UnreadableText("yaml", "a file holds one document.", line=_line(after))
@@ -170,7 +170,7 @@ class _Composer:
     def _alias(self, event: Any) -> tuple[Any, Marks]:
         found = self._anchors.get(event.anchor)
         if found is None:
-            raise UnreadableText("yaml", f"*{event.anchor} stands for nothing yet.", line=_line(event))
+            raise UnreadableText("yaml", f"the alias *{event.anchor} comes before its anchor.", line=_line(event))
         data, (_, parts), size = found
         self._values += size
         if self._values > VALUES_MAX:
@@ -196,7 +196,7 @@ class _Composer:
             if key in fields:
                 raise UnreadableText("duplicate_key", f'"{key}" stands here twice.', line=_line(name))
             fields[key], (line, parts) = self._value(self._next(), depth)
-            # A block below its key begins on the next line; people look for the key.
+            # A block begins on the line after its key, but people look for the key.
             marks[key] = (_line(name) if parts is not None else line, parts)
         return fields, (_line(event), marks)
 
@@ -229,7 +229,7 @@ def _tagged(event: Any, text: str) -> UnreadableText:
 
 
 def _bang(text: str, line: int) -> UnreadableText | None:
-    """The commonest mistake has a message of its own."""
+    """Return a message for the most common mistake: a condition that begins with an unquoted `!`."""
     lines = text.split("\n")
     found = _BANG.search(lines[line - 1]) if 0 < line <= len(lines) else None
     if found is None:

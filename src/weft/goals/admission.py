@@ -1,4 +1,4 @@
-"""Admit the steps of a document to a catalogue: all or none, with everything that speaks against it. Pure."""
+"""Admit the steps of a document to a catalogue: all or none, with all findings if one is refused. Pure."""
 
 from __future__ import annotations
 

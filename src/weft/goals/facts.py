@@ -1,4 +1,4 @@
-"""What a step needs and gives: `needs` and `gives`, or the seeds' `attributes` with a role each."""
+"""What a step needs and gives: `needs` and `gives`, or `attributes` with roles in the older format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.core.findings import At
 from weft.core.goal.definitions import METADATA, Collect, Give, Need, Role
 from weft.core.goal.types import Type
 from weft.documents.fields import Fields, describe
-from weft.goals.words import read_deadline, read_json, read_ms, read_script
+from weft.goals.values import read_deadline, read_json, read_ms, read_script
 
 NEED = ("type", "default", "optional", "const", "meta", "collect", "match", "mapping", "each", "deadline", "name")
 GIVE = ("type", "name", "mapping", "whole")
@@ -39,17 +39,17 @@ _SETTINGS = frozenset(key for block in _BLOCKS.values() for key in block)
 
 
 class FactFields:
-    """All that one step says about facts, and where it says it."""
+    """The needs and gives of one step, and their places in the document."""
 
     def __init__(self, step: Fields) -> None:
         self.step = step
         self.needs: dict[str, Need] = {}
         self.gives: dict[str, Give] = {}
         self.places: dict[str, At] = {}
-        """Where the document has what the catalogue calls `needs.x` or `gives.x`."""
+        """The place in the document of what the catalogue calls `needs.x` or `gives.x`."""
 
     def read(self) -> None:
-        """Both spellings; a step uses one of them."""
+        """Read the needs and gives, in either spelling."""
         step = self.step
         if "attributes" in step:
             for key in ("needs", "gives"):
@@ -100,7 +100,7 @@ class FactFields:
             mapping=read_script(give, "mapping"),
         )
 
-    # --- the seeds' ---------------------------------------------------------------------------------------------
+    # --- attributes ---------------------------------------------------------------------------------------------
 
     def _attributes(self) -> None:
         for fact, raw, at in _named(self.step, "attributes"):
@@ -113,7 +113,7 @@ class FactFields:
             fields = _nested(spec, role)
             for key in fields.raw:
                 if key in _SETTINGS and key not in _BLOCKS[role]:
-                    spec.problems.add("unknown_field", spec.place(key), f"{key} says nothing about what is {role}.")
+                    spec.problems.add("unknown_field", spec.place(key), f"{key} does not apply to the role {role}.")
             if role == "output":
                 self.places[f"gives.{fact}"] = at
                 self.gives[fact] = self._output(fields)
@@ -147,7 +147,7 @@ class FactFields:
         return Give(type=_type(spec, ATTRIBUTE), key=name, mapping=script)
 
     def _mapping(self, spec: Fields) -> tuple[str, Any]:
-        """Another name inside, and a script that makes the value."""
+        """Read the inner name of a fact, and the script that converts its value."""
         if "mapping" not in spec:
             return "", None
         mapping = Fields(spec.raw["mapping"], spec.place("mapping"), spec.problems, MAPPING)
@@ -172,12 +172,12 @@ def _named(step: Fields, key: str) -> Iterator[tuple[str, Any, At]]:
 
 
 def _nested(spec: Fields, role: str) -> Fields:
-    """Settings stand beside the role, or in a block that is called like it."""
+    """Return the settings of an attribute: beside its role, or in a block with the name of the role."""
     for other, known in _BLOCKS.items():
         if other not in spec:
             continue
         if other != role:
-            message = f"{other} says nothing about an attribute whose role is {role}."
+            message = f"{other} does not apply to the role {role}."
             spec.problems.add("unknown_field", spec.place(other), message)
             continue
         block = Fields(spec.raw[other], spec.place(other), spec.problems, known)
@@ -190,7 +190,7 @@ def _nested(spec: Fields, role: str) -> Fields:
 
 
 def _type(fields: Fields, own: tuple[str, ...]) -> Type:
-    """A word, JSON Schema under `type`, or the words of a JSON Schema beside what is said about the fact."""
+    """Read a type: a word, JSON Schema under `type`, or keywords of JSON Schema beside the other fields."""
     raw = fields.raw.get("type")
     if raw is not None and not isinstance(raw, str | dict):
         fields.wrong("type", f"a type or JSON Schema, not {describe(raw)}")

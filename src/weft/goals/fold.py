@@ -1,6 +1,6 @@
-"""Fold a raw document of steps, in either spelling, into definitions of the catalogue.
+"""Fold a raw step document, in either spelling, into step definitions.
 
-Nothing is changed in the source. Whatever is wrong is noted and left out, so that all of it can be told at once.
+The source is not changed. Whatever is wrong is reported and left out, so that all problems are reported at once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.errors import BadValue
 from weft.goals.facts import FactFields
 from weft.goals.policies import Policies, Steps
+from weft.goals.values import read_script
 from weft.goals.ways import READERS, StepWays, rename_gives, rename_needs, texts_by_name
-from weft.goals.words import read_script
 from weft.steps.http.urls import url_names
 
 STEP_DOCUMENT = DocumentKind(
@@ -41,14 +41,14 @@ STEP = (
 
 
 class Folded(msgspec.Struct, frozen=True):
-    """A step that could be read, and where it stands."""
+    """A step definition and its place in the document."""
 
     definition: StepDef
     at: At
 
 
 def fold_document(raw: Any, steps: Steps, languages: Languages, problems: Problems) -> list[Folded]:
-    """The steps of a document: a mapping by id, a list with ids, or one step by itself."""
+    """Fold the steps of a document: a mapping by id, a list with ids, or a single step."""
     found = []
     for step_id, body, at in _bodies(raw, problems):
         known = (*STEP, "id") if not at or isinstance(at[-1], int) else STEP
@@ -99,7 +99,7 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
         _check_compensate(way, {*inner, *(give_key(*give) for give in facts.gives.items())}, ways.at, step.problems)
     definition = StepDef(
         id=step_id,
-        # A stand-in, so that the rest of a step without a way is looked at too.
+        # A placeholder, so that the rest of the step is checked, too.
         way=way if way is not None else StepWay(step_id),
         needs=needs,
         gives=rename_gives(facts.gives, ways.renamed["gives"]),
@@ -118,12 +118,12 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
 
 
 def _word(definition: StepDef) -> str:
-    """What the catalogue calls the way of a step."""
+    """Return what the catalogue calls the way of a step."""
     return type(definition.way).__name__.removesuffix("Way").lower()
 
 
 def _place(path: str, at: At, places: dict[str, At]) -> At:
-    """Where the document has what the catalogue calls so: the longest part of it that is known there."""
+    """Translate a path of the catalogue into a place in the document, by its longest known prefix."""
     known = path
     while known:
         if known in places:
@@ -134,12 +134,12 @@ def _place(path: str, at: At, places: dict[str, At]) -> At:
 
 
 def _check_places(way: HttpWay, needs: dict[str, Need], at: At, problems: Problems) -> None:
-    """An address can only be filled with what is surely there."""
+    """Check that every placeholder of the URL is a need that always has a value."""
     sure = {inner_name(fact, need) for fact, need in needs.items() if need.is_sure}
     known = {inner_name(fact, need) for fact, need in needs.items()}
     try:
         names = url_names(way.url)
-    except BadValue:  # told where the address is read
+    except BadValue:  # reported where the URL is read
         return
     for name in names:
         if name not in sure:
@@ -149,10 +149,10 @@ def _check_places(way: HttpWay, needs: dict[str, Need], at: At, problems: Proble
 
 
 def _check_compensate(way: HttpWay, known: AbstractSet[str], at: At, problems: Problems) -> None:
-    """The address of an undo may also have what the call returned."""
+    """Check the placeholders of the URL for undo: needs, or what the call returned."""
     try:
         names = url_names(way.compensate) if way.compensate else []
-    except BadValue:  # told where the address is read
+    except BadValue:  # reported where the URL is read
         return
     for name in names:
         if name not in known:

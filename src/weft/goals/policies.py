@@ -1,4 +1,4 @@
-"""How a step is tried and how much of it at once: `retry`, `timeout`, `width`, `cache`, `undo`, or `work_config`."""
+"""The policies of a step: `retry`, `timeout`, `width`, `cache`, `undo`; or `work_config` in the older format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.core.events import DEFAULT_POLICY, Effect, Policy, UndoPlan
 from weft.core.goal.definitions import COMPENSATE, AskWay, Cache, GoalWay, HttpWay, StepWay, Way, WorkflowWay
 from weft.documents.fields import WHOLE_MAX, Fields
 from weft.documents.policies import BACKOFFS, read_retry
-from weft.goals.words import read_ms
+from weft.goals.values import read_ms
 
 WORK_CONFIG = (
     "max_retries", "backoff_ms", "init_backoff", "max_backoff_ms", "max_backoff", "backoff_type", "parallelism",
@@ -22,7 +22,7 @@ EFFECTS: dict[str, Effect] = {"pure": "pure", "idempotent": "idempotent", "irrev
 
 
 class Steps(Protocol):
-    """What is known of registered steps: a document may name them."""
+    """Looks up registered steps, which a document may name."""
 
     def step_policy(self, step: str) -> Policy | None: ...
 
@@ -32,7 +32,7 @@ class Steps(Protocol):
 
 
 class NoSteps:
-    """Nothing is registered here."""
+    """No registered steps."""
 
     def step_policy(self, step: str) -> Policy | None:
         return None
@@ -45,7 +45,7 @@ class NoSteps:
 
 
 class Policies:
-    """Reads the policies of one step; a registered one's own stand where the document is silent."""
+    """Reads the policies of one step. What the document leaves out comes from the registered step."""
 
     def __init__(self, step: Fields, way: Way | None, steps: Steps) -> None:
         self.step = step
@@ -59,14 +59,14 @@ class Policies:
                     step.spelling("work_config", key)
 
     def policy(self, timeout_ms: int) -> Policy:
-        """How it is tried. ``timeout_ms``: what the address says about time."""
+        """Read how the step is retried. ``timeout_ms`` is the timeout that stands beside the URL."""
         step = self.step
         base = (self.steps.step_policy(self.way.step) if isinstance(self.way, StepWay) else None) or DEFAULT_POLICY
         changes: dict[str, Any] = self._configured() if self.config is not None else self._retry()
         if "delay_ms" in changes and "delay_ms_max" not in changes:
             changes["delay_ms_max"] = max(changes["delay_ms"], base.delay_ms_max)
         if "timeout" in step and timeout_ms:
-            step.problems.add("two_spellings", step.place("timeout"), "timeout is said here and beside the address.")
+            step.problems.add("two_spellings", step.place("timeout"), "timeout is given here and beside the URL.")
         timeout = step.duration("timeout") or timeout_ms
         if timeout:
             changes["timeout_ms"] = timeout
@@ -106,13 +106,13 @@ class Policies:
         return {**changes, "backoff": backoff} if backoff is not None else changes
 
     def width(self) -> int:
-        """How many work items at once; the seeds' 0 means one."""
+        """Read how many work items run at once. 0 means one."""
         if self.config is not None:
             return self.config.whole("parallelism", least=0) or 1
         return self.step.whole("width") or 1
 
     def cache(self) -> Cache | None:
-        """For how long a success answers for equal inputs: `true`, or a duration."""
+        """Read how long a result is reused for equal inputs: `true`, or a duration."""
         step = self.step
         key = step.spelling("cache", "memoizable")
         raw = step.raw.get(key)
@@ -124,15 +124,18 @@ class Policies:
         return Cache() if raw is True else Cache(step.duration(key))
 
     def undo(self, step_id: str, names: Sequence[str], policy: Policy) -> UndoPlan | None:
-        """What takes it back: `undo` names a step, `compensate` an address.
+        """Read how the step is undone: `undo` names a step, `compensate` a URL.
 
-        A step without words is given what it asks for, of ``names`` and ``result``. A request is tried as the step is.
+        Without `takes`, the undo step gets those of ``names`` and ``result`` that it has as parameters. A request is
+        retried as the step is.
         """
         step = self.step
         raw = step.raw.get("undo")
         if isinstance(self.way, HttpWay) and self.way.compensate:
             if raw is not None:
-                step.problems.add("two_spellings", step.place("undo"), "undo and http.compensate both take it back.")
+                step.problems.add(
+                    "two_spellings", step.place("undo"), "undo and http.compensate both say how to undo it."
+                )
             if RESULT in names:
                 hint = "Give the need another inner name."
                 step.problems.add("bad_way", step.place("http"), f"compensate is sent the result as {RESULT}.", hint)

@@ -29,7 +29,7 @@ from weft.documents.policies import BACKOFFS
 from weft.documents.questions import QUESTION
 from weft.goals import facts, policies, ways
 from weft.goals.fold import DOCUMENT, STEP, STEP_DOCUMENT
-from weft.goals.words import LANGUAGES
+from weft.goals.values import LANGUAGES
 
 _MS: JsonSchema = {"type": ["string", "integer"], "description": "milliseconds, or a duration such as 30s"}
 

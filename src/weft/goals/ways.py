@@ -1,4 +1,4 @@
-"""How a step is performed: exactly one of `step`, `http`, `script`, `goal`, `workflow`, `ask`; or the seeds' types."""
+"""How a step is performed: exactly one of `step`, `http`, `script`, `goal`, `workflow`, `ask`, or an older `type`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weft.core.goal.definitions import (
 from weft.documents.fields import Fields
 from weft.documents.questions import QUESTION, read_question
 from weft.errors import BadValue
-from weft.goals.words import read_ms, read_script
+from weft.goals.values import read_ms, read_script
 from weft.steps.http.urls import url_names
 
 Method = Literal["GET", "POST", "PUT", "DELETE", "PATCH"]
@@ -41,19 +41,19 @@ WORKFLOW = ("name", "version")
 
 
 class StepWays:
-    """Reads the way of one step."""
+    """Reads how one step is performed."""
 
     def __init__(self, step_id: str, step: Fields) -> None:
         self.id = step_id
         self.step = step
         self.at: At = step.at
         self.timeout_ms = 0
-        """What the seeds say about time beside the address."""
+        """The timeout that the older format has beside the URL."""
         self.renamed: dict[str, dict[str, str]] = {"needs": {}, "gives": {}}
-        """Inner names that a flow's maps give to facts: both directions are written, so what is declared decides."""
+        """Inner names of facts, from the maps of a flow. Documents write both directions; the declared facts decide."""
 
     def read(self) -> Way | None:
-        """The way, or None if there is not exactly one that can be read."""
+        """Read how the step is performed. Returns None after reporting a problem."""
         step = self.step
         given = [word for word in READERS if word in step]
         kind = step.choice("type", TYPES, None) if "type" in step else None
@@ -161,11 +161,11 @@ READERS: dict[str, Callable[[StepWays, str], Way | None]] = {
     "ask": StepWays._ask,  # noqa: SLF001
     "flow": StepWays._flow,  # noqa: SLF001
 }
-"""How each word is read, in the order in which a message lists them."""
+"""The reader of each word, in the order in which messages list them."""
 
 
 def texts_by_name(holder: Fields, key: str) -> dict[str, str]:
-    """A mapping of names to texts."""
+    """Return a mapping of names to texts."""
     raw = holder.raw.get(key, {})
     if not isinstance(raw, dict) or not all(isinstance(value, str) for value in raw.values()):
         holder.wrong(key, "a mapping of names to texts")
@@ -174,7 +174,7 @@ def texts_by_name(holder: Fields, key: str) -> dict[str, str]:
 
 
 def rename_needs(needs: dict[str, Need], names: dict[str, str]) -> dict[str, Need]:
-    """Needs under the names that a flow's `input_map` gives them inside; what is declared tells its direction."""
+    """Give needs the inner names of a flow's `input_map`. The declared needs tell its direction."""
     inner = {**{b: a for a, b in names.items() if b in needs}, **{a: b for a, b in names.items() if a in needs}}
     return {
         fact: msgspec.structs.replace(need, name="" if inner[fact] == fact else inner[fact]) if fact in inner else need
@@ -183,7 +183,7 @@ def rename_needs(needs: dict[str, Need], names: dict[str, str]) -> dict[str, Nee
 
 
 def rename_gives(gives: dict[str, Give], names: dict[str, str]) -> dict[str, Give]:
-    """The same for outputs and `output_map`."""
+    """Give outputs the inner names of a flow's `output_map`. The declared outputs tell its direction."""
     inner = {**{a: b for a, b in names.items() if a in gives}, **{b: a for a, b in names.items() if b in gives}}
     return {
         fact: msgspec.structs.replace(give, key="" if inner[fact] == fact else inner[fact]) if fact in inner else give

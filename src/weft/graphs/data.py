@@ -1,4 +1,4 @@
-"""What goes into a node and where its output goes: `with`, `save`, `merge`."""
+"""The input of a node and where its output goes: `with`, `save`, `merge`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOW: dict[str, How] = {
 
 
 def fold_input(node: Fields) -> Source | None:
-    """The template of a node's input; None: what arrives."""
+    """Read the template of a node's input. None means that the node gets what arrives."""
     key = node.spelling("with", "input_mapping")
     raw = node.raw.get(key)
     if raw is None:
@@ -35,7 +35,7 @@ def fold_input(node: Fields) -> Source | None:
 
 
 def fold_save(node: Fields) -> list[FoldedSave]:
-    """What a node writes, in the order of the document."""
+    """Read what a node writes, in document order."""
     key = node.spelling("save", "output_mapping")
     raw = node.raw.get(key, {})
     if not isinstance(raw, dict):
@@ -54,7 +54,7 @@ def fold_save(node: Fields) -> list[FoldedSave]:
 
 
 def read_target(text: str, *, relative: bool) -> Target | None:
-    """Where a path leads. With `relative` a bare path is one too, as the seeds have it."""
+    """Parse a path to write to. With `relative`, a bare path is allowed, too."""
     if text.startswith("state."):
         return _target("state", text.removeprefix("state."))
     for prefix in _HERE:
@@ -69,7 +69,7 @@ def _target(scope: Any, text: str) -> Target | None:
 
 
 def fold_merge(node: Fields) -> Merge | None:
-    """How the branches of a fan-in become one value."""
+    """Read how the branches of a fan-in become one value."""
     at = node.place("merge")
     merge = Fields(node.raw["merge"], at, node.problems, ("from", "how", "into", "source", "strategy", "target"))
     how_key, into_key, from_key = (
@@ -93,7 +93,7 @@ def fold_merge(node: Fields) -> Merge | None:
 
 
 def _merge_source(merge: Fields, key: str) -> list[str] | None:
-    """The path from which a branch gives its part; empty: its whole output."""
+    """Read the path of the value that each branch contributes. Empty means its whole output."""
     text = merge.text(key) or "*"
     if text.startswith("*"):
         text = f"branch.output{text.removeprefix('*')}"

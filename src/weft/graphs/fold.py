@@ -1,6 +1,6 @@
-"""Fold a raw document, in whatever accepted spelling, into the one that the compiler reads.
+"""Fold a raw document from any accepted spelling into the form that the compiler reads.
 
-Nothing is changed in the source. Whatever is wrong is noted and left out, so that all of it can be told at once.
+The source is not changed. Whatever is wrong is reported and left out, so that all problems are reported at once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ FAN_OUT: dict[str, FanOut] = {"first_match": "first_match", "all": "all"}
 
 @dataclass(slots=True)
 class Rules:
-    """What the surroundings allow: registered node types, and what is done to folded conditions."""
+    """What a document may use: registered node types, and how blobs are inlined and found."""
 
     types: NodeTypes = field(default_factory=dict)
     inline: Inline = lambda condition: condition
@@ -61,7 +61,7 @@ class Rules:
 
 
 def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> FoldedGraph | None:
-    """The document in one spelling; `name` is its name if it does not have one. None: it has no nodes, or too many."""
+    """Fold a document. `name` is used if it has none. Returns None if it has no nodes, or too many."""
     document = Fields(raw, (), problems, DOCUMENT)
     graph = FoldedGraph(_graph_name(document, name), limits=fold_limits(document))
     _fold_schemas(document, graph)
@@ -119,7 +119,7 @@ def _fold_schemas(document: Fields, graph: FoldedGraph) -> None:
     elif key == "output_mapping":
         graph.output = Source({name: fold_mapping(value) for name, value in raw.items()}, document.place(key))
     elif raw and all(is_schema_word(part) or is_json_schema(part) for part in raw.values()):
-        # Types instead of values: the fields of the state that have these names.
+        # Types instead of values: the output has the fields of the state with these names.
         graph.result = object_schema(raw, document.place(key), problems, required=True)
         graph.output = Source({name: f"${{state.{name}}}" for name in raw}, document.place(key))
     else:
@@ -127,7 +127,7 @@ def _fold_schemas(document: Fields, graph: FoldedGraph) -> None:
 
 
 def _named_nodes(document: Fields, problems: Problems) -> dict[str, tuple[Any, At]] | None:
-    """The raw nodes by name, from a mapping or from a list."""
+    """Return the raw nodes by name, from a mapping or from a list."""
     raw = document.raw.get("nodes")
     if "nodes" not in document:
         if document.raw:
@@ -147,7 +147,7 @@ def _named_nodes(document: Fields, problems: Problems) -> dict[str, tuple[Any, A
 
 
 def _by_source(document: Fields, nodes: Mapping[str, Any], problems: Problems) -> dict[str, list[tuple[Any, At]]]:
-    """The transitions of each node, in document order."""
+    """Return the transitions of each node, in document order."""
     key = document.spelling("transitions", "edges")
     raw = document.raw.get(key, [])
     found: dict[str, list[tuple[Any, At]]] = {}
@@ -172,7 +172,7 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
     work = reader.read()
     given = fold_input(node)
     if reader.input is not None:
-        # What a task's configuration says besides its action are arguments; a mapping may add to them or change them.
+        # Everything in the configuration of a task except its action is an argument; a mapping may add or replace some.
         own = given.text if given is not None and isinstance(given.text, dict) else {}
         given = Source({**reader.input, **own}, given.at if given is not None else reader.at)
     if isinstance(work, AskWork) and (node.raw.get("type") == "human" or "human" in node):
@@ -213,7 +213,7 @@ def _on_failure(node: Fields, runs_workflow: bool) -> Any:  # noqa: FBT001  # a 
 
 
 def _fold_dependencies(fields: dict[str, Fields], routes: dict[str, NodeRoutes], problems: Problems) -> None:
-    """Each listed dependency is an edge from there, once, unless that node is routed otherwise."""
+    """Add an edge for each listed dependency, unless that node says by other means where it leads."""
     for name, node in fields.items():
         for index, source in enumerate(node.texts("dependencies")):
             at = (*node.place("dependencies"), index)

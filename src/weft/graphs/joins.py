@@ -1,4 +1,4 @@
-"""How tokens meet at a node: `join`, or `fan_in` and `wait_for_all` in the spelling of the seeds."""
+"""How branches meet at a node: `join`, or `fan_in` and `wait_for_all` in the older formats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EARLY: dict[str, Early] = {
 
 
 class Joining(NamedTuple):
-    """How the node joins, what a fan-in waits for, and for how long."""
+    """How a node joins branches, what a fan-in waits for, and for how long."""
 
     join: Join = "plain"
     fan_in: FoldedJoin | None = None
@@ -32,7 +32,7 @@ class Joining(NamedTuple):
 
 
 def fold_join(node: Fields) -> Joining:
-    """Read all that a node says about how tokens meet there."""
+    """Read how branches meet at a node."""
     key = node.spelling("join", "fan_in")
     waits = node.flag("wait_for_all", default=False) if "wait_for_all" in node else None
     if key not in node:
@@ -63,7 +63,7 @@ def fold_join(node: Fields) -> Joining:
 
 
 def _read_deadline(node: Fields) -> Deadline | None:
-    """How long the join waits, and what happens then."""
+    """Read how long the join waits, and what happens then."""
     join = Fields(node.raw["join"], node.place("join"), node.problems, node.raw["join"])
     proceeds = join.choice("on_timeout", {"fail": False, "proceed": True}, default=False)
     if "timeout" not in join:

@@ -1,7 +1,7 @@
-"""Where tokens go from a node: `next`, `catch`, `repeat`, and the seeds' `branch`, `loop`, `dependents`, transitions.
+"""Where a run goes from a node: `next`, `catch`, `repeat`, or the older `branch`, `loop`, `dependents`, transitions.
 
-Entry i of `next` is tier i, like if / elif / else. A branch replaces dependents; a loop's normal exits are the branch
-if there is one, else its `break_path`, else the dependents.
+The entries of `next` are tiers, tried in order like if / elif / else. A branch replaces the dependents. A loop exits
+through the branch if there is one, else through its `break_path`, else through the dependents.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ FOREACH = ("collection", "item_var")
 COPIES_MAX = 100_000
 
 Inline = Callable[[Any], Any]
-"""What is done to a condition once its spelling is folded: blobs it refers to are put in."""
+"""Replaces blob references in a folded condition by their content."""
 
 
 class NodeRoutes:
-    """Reads the ways on from one node.
+    """Reads where one node leads.
 
-    `way`: which words of the document say where it leads; if any do, dependents and dependencies add nothing.
-    `plain_when`: the condition of the edges that those make. `targets`: names in lists that may have been replaced.
+    `way` is the field that says where the node leads; if there is one, dependents and dependencies add no edges.
+        `plain_when` is the condition of the edges that these add. `targets` has all names, also of replaced edges.
     """
 
     def __init__(self, name: str, node: Fields, inline: Inline) -> None:
@@ -47,7 +47,7 @@ class NodeRoutes:
         self._inline = inline
 
     def read(self, transitions: list[tuple[Any, At]]) -> FoldedRepeat | None:
-        """All ways on; the transitions are those that the document lists for this node."""
+        """Read all routes. `transitions` are those that the document lists for this node."""
         node = self.node
         branch = _enabled(node, "branch", BRANCH)
         loop = _enabled(node, "loop", LOOP)
@@ -70,7 +70,7 @@ class NodeRoutes:
         return self._read_repeat(loop)
 
     def add_plain(self) -> None:
-        """The edges that dependents and dependencies make, unless the node is routed otherwise."""
+        """Add the edges of dependents and dependencies, unless another field says where the node leads."""
         if self.way:
             return
         when = self.plain_when
@@ -128,7 +128,7 @@ class NodeRoutes:
             self.routes += self._entry(entry, _priority(entry))
 
     def _entry(self, entry: Fields, tier: int) -> list[FoldedRoute]:
-        """The edges of one entry: one for each node in `to`."""
+        """Read the edges of one entry: one for each node in `to`."""
         when_key = entry.spelling("when", "condition")
         when = None
         if entry.raw.get(when_key) is not None:
@@ -153,7 +153,7 @@ class NodeRoutes:
     def _condition(self, raw: Any, at: At) -> Source:
         return Source(self._inline(fold_condition(raw)), at)
 
-    # --- the branch of the seeds ----------------------------------------------------------------------------------
+    # --- branch ---------------------------------------------------------------------------------------------------
 
     def _read_branch(self, branch: Fields) -> None:
         kinds = {"conditional": "conditional", "agent_driven": "agent_driven"}
@@ -181,7 +181,7 @@ class NodeRoutes:
             self.routes += [FoldedRoute(target, at, tier, when) for target, at in _targets(rule, "next_nodes")]
 
     def _read_choice(self, branch: Fields) -> None:
-        """The agent names the nodes that come next, from a list."""
+        """Read a branch whose agent picks the next nodes from a list."""
         if "agent" not in self.node and self.node.raw.get("type") != "agent":
             branch.problems.add("no_agent", branch.place("type"), "only an agent can choose: agent_driven needs one.")
         for target, at in _targets(branch, "available_next_nodes"):
@@ -193,7 +193,7 @@ class NodeRoutes:
         exits = _targets(loop, "break_path", empty=True)
         self.targets.update(target for target, _ in exits)
         if self.way == "branch":
-            return  # it is the loop's normal exit
+            return  # the branch is the normal exit of the loop
         self._take("break_path", loop.place("break_path"))
         self.routes += [FoldedRoute(target, at, 0) for target, at in exits]
 
@@ -247,7 +247,7 @@ class NodeRoutes:
     # --- the rest -------------------------------------------------------------------------------------------------
 
     def _read_rejection(self) -> None:
-        """Where the seeds' human node leads after a no."""
+        """Read where a human node leads after a rejection."""
         node = self.node
         if self.way:
             message = f"rejection_path and {self.way} both say where {self.name} leads."
@@ -273,7 +273,7 @@ class NodeRoutes:
                 self.routes.append(FoldedRoute(target, target_at, first + index, errors=errors))
 
     def _caught(self, entry: Fields) -> list[str]:
-        """The types and codes of the errors that an entry catches; none: any error, as with ``*``."""
+        """Return the types and codes of errors that an entry catches. Empty means any error, as ``*`` does."""
         errors = entry.texts("error")
         if "*" in errors:
             return []
@@ -283,7 +283,7 @@ class NodeRoutes:
 
 
 def _enabled(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:
-    """A block of the seeds that `enabled: false` takes away."""
+    """Return a block of the document, unless it has `enabled: false`."""
     if key not in node:
         return None
     block = Fields(node.raw[key], node.place(key), node.problems, known)
@@ -299,7 +299,7 @@ def _priority(entry: Fields) -> int:
 
 
 def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str, At]]:
-    """The nodes that a field names, each with its place."""
+    """Return the nodes that a field names, each with its place."""
     if key not in entry:
         return []
     raw = entry.raw[key]
@@ -318,7 +318,7 @@ def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str,
 
 
 def _each(entry: Fields) -> tuple[Source | None, str]:
-    """The collection of a for_each as one expression, and the name of its items."""
+    """Read the collection of a for_each as one expression, and the name of its items."""
     key = entry.spelling("for_each", "foreach")
     name = entry.name("as") or "item"
     if key not in entry:

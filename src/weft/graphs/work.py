@@ -1,8 +1,8 @@
-"""What a node does: exactly one of the words below, or a registered type by its name.
+"""What a node does: exactly one of the words below, or a registered type.
 
-The seeds say `type` and put the rest into `config`, `config_ref`, `agent_config` or `human_config`. There `task` beside
-`step` says nothing; a task without one performs the step that its configuration names (`action`), else the one that is
-called like the node.
+The older formats write `type`, and the rest in `config`, `config_ref`, `agent_config` or `human_config`. There, `type:
+task` is redundant beside `step`. A task without `step` runs the step in its configuration (`action`), else the step
+with the name of the node.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RECEIVE = ("name", "type", "timeout")
 ANSWER = ("to", "value")
 REFERENCE = ("type_url", "cas_ref")
 HasBlob = Callable[[str], bool]
-"""Whether what a reference names is there, as far as that can be known."""
+"""Returns whether a blob exists, as far as that can be known."""
 NodeTypes = Mapping[str, "dict[str, Any] | None"]
 """Registered node types by name, each with the JSON Schema of its configuration if it has one."""
 
@@ -59,10 +59,10 @@ class NodeWork:
         self.has_blob = has_blob
         self.at: At = node.at
         self.input: dict[str, Any] | None = None
-        """Arguments that the configuration of a task brings along."""
+        """Arguments from the configuration of a task."""
 
     def read(self) -> Work:
-        """The work, `pass` where nothing sensible is there."""
+        """Read what the node does. Returns `pass` after reporting a problem."""
         node = self.node
         words = [word for word in (*WORDS, *self.types) if word in node]
         typed = "type" in node
@@ -83,7 +83,7 @@ class NodeWork:
         return PassWork()
 
     def _typed(self) -> Work:
-        """The spelling of the seeds: `type` and a configuration."""
+        """Read the older spelling: `type` and a configuration."""
         node = self.node
         word = node.text("type")
         config = node.raw.get("config")
@@ -123,7 +123,7 @@ class NodeWork:
         return StepWork(action, reference)
 
     def _reference(self) -> str:
-        """The blob that holds the configuration."""
+        """Read the reference to the blob with the configuration."""
         node = self.node
         if "config_ref" not in node:
             return ""
@@ -153,7 +153,7 @@ class NodeWork:
             return PassWork()
         reference = self._reference()
         schema = self.types[name]
-        # What templates or a blob will hold is known only when the node runs.
+        # The values of templates and blobs are known only when the node runs.
         if schema is not None and not reference and "${" not in str(config):
             for message in misfits(schema, {} if config is None else config):
                 self.node.problems.add("bad_config", self.at, message)
@@ -181,7 +181,7 @@ class NodeWork:
         return ScriptWork(*script)
 
     def _check_script(self, language: str, source: str) -> None:
-        """Compile it with the names that it will see."""
+        """Compile a script with the names that it will see."""
         from weft.scripts import compile_script  # noqa: PLC0415  # only those who have scripts pay for them
 
         mapped = self.node.raw.get("with", self.node.raw.get("input_mapping"))
@@ -270,7 +270,7 @@ class NodeWork:
         )
 
     def _human(self, raw: Any) -> Work:
-        """A person as the seeds ask one: silence is a no, unless the policy says that it is a yes."""
+        """Read a question in the older spelling. No answer is a rejection, unless the policy makes it an approval."""
         human = Fields(raw, self.at, self.node.problems, HUMAN)
         hours = human.raw.get("timeout_hours", 0)
         if not isinstance(hours, int | float) or isinstance(hours, bool) or not 0 <= hours <= 1_000_000:
@@ -288,7 +288,7 @@ class NodeWork:
 
 
 def _inherits_nothing(holder: Fields) -> None:
-    """Runs have no artifacts of their own, so there is nothing to inherit: only `false` can be meant."""
+    """Report `inherit_artifacts: true`: runs have no artifacts, so there is nothing to inherit."""
     if holder.flag("inherit_artifacts", default=False):
         holder.wrong("inherit_artifacts", "false, or left out: hand over what the child needs with `with`")
 
@@ -308,4 +308,4 @@ WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {
     "answer": NodeWork._answer,  # noqa: SLF001
     "pass": NodeWork._pass,  # noqa: SLF001
 }
-"""How each word is read, in the order in which a message lists them."""
+"""The reader of each word, in the order in which messages list them."""

@@ -1,1 +1,1 @@
-"""Protocols only: what the engine asks of the outside. Each has one contract suite and several implementations."""
+"""Protocols: what the engine needs from outside. Each has one contract suite and several implementations."""

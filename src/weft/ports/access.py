@@ -1,4 +1,4 @@
-"""Who may use the API: keys without the keys, and bytes that all hosts share."""
+"""API keys, stored as digests, and random bytes that all hosts share."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from weft.core.ids import Millis
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A key to the API, without the key: only who has it can show it."""
+    """An API key, without its secret."""
 
     id: str
     digest: str
     """SHA-256 of the key, hexadecimal."""
     name: str
-    """Whoever uses it is called so."""
+    """The name of its user."""
     scopes: list[str]
     groups: list[str] = []
-    """``role:ops``, ``team:sales``: what it may answer questions as."""
+    """Groups for which it may answer questions, such as ``role:ops`` or ``team:sales``."""
     tenant: str = ""
     created_at: Millis
     expires_at: Millis | None = None
@@ -28,18 +28,18 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Access(Protocol):
-    """Who may do what through the API."""
+    """The API keys of a store."""
 
     async def add(self, key: ApiKey) -> None:
         """Keep a key. Raises Conflict if its id or digest is there."""
         ...
 
     async def find(self, digest: str) -> ApiKey | None:
-        """The key of this digest, also if its time is over or it was revoked."""
+        """Return the key with this digest, also if it has expired or was revoked."""
         ...
 
     async def keys(self) -> Sequence[ApiKey]:
-        """All that were ever made, oldest first."""
+        """Return all keys that were ever made, oldest first."""
         ...
 
     async def revoke(self, id: str, *, now: Millis) -> bool:
@@ -47,9 +47,9 @@ class Access(Protocol):
         ...
 
     async def is_open(self) -> bool:
-        """Whether no key was ever made."""
+        """Return whether no key was ever made."""
         ...
 
     async def seed(self, name: str, fresh: bytes) -> bytes:
-        """Random bytes that all hosts of this store share: those that came first under this name."""
+        """Return random bytes that all hosts of this store share. The first value stored under a name stays."""
         ...

@@ -1,7 +1,6 @@
-"""Named places where a crash would matter. Nothing happens there, unless a test says so.
+"""Named places where a crash would matter. Nothing happens there, except in tests.
 
-A test sets the hook to "die at the n-th call" and goes through all of them; the names also tell which places a test
-really reached.
+A test sets the hook to "die at the n-th call" and tries every n. The names also show which places a test reached.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable
 
 
 class ProcessDied(BaseException):
-    """Ends a callback in the middle: its simulated process has just died. Nothing may catch it."""
+    """Raised in a callback when its simulated process dies. Nothing may catch it."""
 
 
 Hook = Callable[[str], None]

@@ -1,4 +1,4 @@
-"""Time and names from outside, so that a simulated world can bring its own."""
+"""Time and ids come from outside, so that a simulated world can supply its own."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from weft.core.ids import Millis
 
 
 class Clock(Protocol):
-    """Two clocks: one that people read and that may jump, one that only goes forward."""
+    """Two clocks: the time of day, which may jump, and a monotonic one."""
 
     def now_ms(self) -> Millis:
-        """The time of day, in milliseconds since 1970. May jump either way."""
+        """Return the time of day in milliseconds since 1970. It may jump in both directions."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back. Only differences mean something."""
+        """Return seconds that never go back. Only differences are meaningful."""
         ...
 
 
 class Ids(Protocol):
-    """Where new names come from."""
+    """Makes new ids."""
 
     def new(self) -> str:
-        """A name that nobody had before: 32 hexadecimal digits, ordered by time."""
+        """Return a new unique id: 32 hexadecimal digits, ordered by time."""
         ...

@@ -1,4 +1,4 @@
-"""What a store knows of the processes that work on it."""
+"""The hosts of a store: the processes that work on it."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from weft.core.ids import HostId
 
 
 class HostRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A host as people see it: what it says of itself, and what it has."""
+    """A host, for people: its own description, and how much it owns."""
 
     host: HostId
     about: Mapping[str, Any]
     lease_ms: int
     silent_ms: int
-    """How long ago it last said that it lives."""
+    """Time since its last heartbeat."""
     gone: bool
-    """Its process is known to be gone, or it was silent for longer than its lease."""
+    """Its process is known to be gone, or it sent no heartbeat for longer than its lease."""
     runs: int
     tasks: int
 
 
 class Heart(Protocol):
-    """The beat of a host for a thread of its own: with a connection of its own, for the loop that uses it first."""
+    """Sends heartbeats from another thread, on its own connection. Belongs to the event loop that uses it first."""
 
     async def beat(self, host: HostId) -> None:
-        """As :meth:`Hosts.beat`."""
+        """Do as :meth:`Hosts.beat`."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Hosts(Protocol):
-    """Who is alive. Only tells when to try a claim; an append never looks here."""
+    """Which hosts are alive. This only says when to try a claim; an append never depends on it."""
 
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
-        """Announce a host, before it owns anything. ``about``: what people see of it."""
+        """Announce a host before it owns anything. ``about`` is its description for people."""
         ...
 
     async def beat(self, host: HostId) -> None:
@@ -46,32 +46,32 @@ class Hosts(Protocol):
         ...
 
     def heart(self) -> Heart:
-        """For beats that must not wait for whatever else the host does."""
+        """Return a heart for beats that must not wait for anything else that the host does."""
         ...
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        """Hosts that own runs or are listed and are gone.
+        """Return hosts that are gone: owners of runs, or listed.
 
-        Left, without their lock (where the store can see that), or whose counter stood still for their lease on the
-        observer's own monotonic clock.
+        A host is gone if it left, if its lock is free (where the store can see that), or if its counter stood still for
+        its lease by the observer's own monotonic clock.
         """
         ...
 
     async def living(self) -> Sequence[HostId]:
-        """Who was listed and not dead at the last look of :meth:`dead`."""
+        """Return the hosts that were listed and alive at the last call of :meth:`dead`."""
         ...
 
     async def listed(self) -> Sequence[HostRow]:
-        """All hosts, for people."""
+        """Return all hosts, for people."""
         ...
 
     async def leave(self, host: HostId) -> None:
-        """The host stops on purpose; what it still owns is claimable at once."""
+        """Remove a host that stops. Others may claim what it still owns at once."""
         ...
 
     async def changed(self) -> bool:
-        """Whether another process wrote since the last call.
+        """Return whether another process wrote since the last call.
 
-        May say yes too often, never no wrongly (after a commit is visible).
+        May be true without a write, but is never false after a commit that is visible.
         """
         ...

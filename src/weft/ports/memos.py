@@ -1,4 +1,4 @@
-"""Memos: committed successes that answer for equal work."""
+"""Memos: results of steps that are reused for equal work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.core.ids import Millis, RunId
 
 
 class Memo(msgspec.Struct, frozen=True, kw_only=True):
-    """A committed success that answers for equal work: what came out, and where and when that was."""
+    """A committed result that is reused for equal work, with the place and time of its origin."""
 
     key: str
     output: bytes
@@ -18,14 +18,14 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True):
     run: RunId
     at: Millis
     until: Millis | None = None
-    """From this moment on it answers no more; None: it always does."""
+    """When it expires; None: never."""
 
 
 class Memos(Protocol):
-    """Successes by what was asked. A cache: losing one costs time and nothing else."""
+    """Memos by key. This is a cache: losing one only costs time."""
 
     async def get(self, key: str, *, now: Millis) -> Memo | None:
-        """The one of this key, unless its time is over."""
+        """Return the memo of this key, unless it has expired."""
         ...
 
     async def put(self, memo: Memo) -> None:

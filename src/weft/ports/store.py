@@ -22,16 +22,16 @@ from weft.ports.memos import Memos
 from weft.ports.streams import Streams
 
 PENDING = "pending"
-"""A run that was accepted and that no host has taken up: it has a start in its inbox, and no event."""
+"""The status of a run that was accepted and has no owner yet: its start is in its inbox, and it has no events."""
 START_MAIL = "start"
-"""The id of the mail that a run is made with."""
+"""The id of the mail that starts a run."""
 OPEN_STATUSES = (PENDING, "running", "paused", "cancelling", "rolling_back", "held")
 OVER_STATUSES = ("completed", "failed", "cancelled")
 REOPENED_STATUSES = ("failed", "held")
 EVENTS_PER_APPEND_MAX = 2_000
 BYTES_PER_APPEND_MAX = 4 * 1024 * 1024
 NEVER = Millis(2**62)
-"""The ``idle_until`` of a run that waits for mail alone."""
+"""The ``idle_until`` of a run that only mail can wake."""
 
 
 class StoredEvent(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class StoredEvent(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A cache of the state after event ``seq``. Another ``fold`` number than the reader's: ignored."""
+    """A cache of the state after event ``seq``. Readers ignore a snapshot with another ``fold`` number."""
 
     seq: Seq
     fold: int
@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store knows of a run without its log."""
+    """What a store knows about a run without reading its log."""
 
     uid: RunUid
     id: RunId
@@ -63,10 +63,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     epoch: Epoch
     owner: HostId | None
     mail: int
-    """How many pieces of mail were ever accepted for it."""
+    """How much mail was ever accepted for it."""
     wake_at: Millis | None
     idle_until: Millis | None
-    """While it is owned: when it next has something to do by itself (``NEVER``: only mail wakes it).
+    """While it is owned: when it next has something to do without mail (``NEVER``: only mail wakes it).
 
     None: work is in flight.
     """
@@ -77,21 +77,20 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: Millis | None
     attributes: Mapping[str, Any]
     fault: str | None
-    """Set when its log cannot be read: the run stands still, whatever its status says."""
+    """Why its log cannot be read. Such a run stands still, whatever its status."""
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """What a host makes of the name of a workflow: the version and style that its run has from now on."""
+    """The version and style to which a host resolved the name of a workflow."""
 
     version: str
     style: str
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A row to be made. ``owner`` set: born owned, at epoch 1, else ``pending``.
+    """A row to insert. With ``owner`` it starts at epoch 1, else it is ``pending``.
 
-    ``start`` set: with this piece of mail in its inbox. ``style`` empty: whoever takes the run up resolves it, and the
-    ``version`` too if that is empty.
+    ``start`` is put into its inbox. An empty ``style`` (and ``version``) is resolved by the host that claims the run.
     """
 
     uid: RunUid
@@ -109,7 +108,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True):
-    """A command on its way to a run. ``id`` identifies it for ever: the same id twice is one piece of mail.
+    """A command on its way to a run. The same ``id`` twice is one piece of mail, for ever.
 
     ``key`` (with ``digest`` of the body) is the sender's own idempotency key, if there is one.
     """
@@ -121,11 +120,11 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     digest: str = ""
     urgent: bool = False
-    """A run whose start was put off hears of it now, and is started for that. Known to ``send`` only."""
+    """Start a run whose start was delayed. Only ``send`` heeds this."""
 
 
 class KeyRow(msgspec.Struct, frozen=True):
-    """An outside command's key, kept as long as the run. ``seq`` 0: it came by mail and is not in the log yet."""
+    """The idempotency key of a command, kept as long as the run. ``seq`` is 0 until the command is in the log."""
 
     key: str
     digest: str
@@ -133,51 +132,51 @@ class KeyRow(msgspec.Struct, frozen=True):
 
 
 class Append(msgspec.Struct, kw_only=True):
-    """What one run writes in one batch: all of it or nothing."""
+    """What one run writes in one batch, all or nothing."""
 
     uid: RunUid
     epoch: Epoch
     seq: Seq
-    """The number of the last event before these: the log must end there."""
+    """The number of the last event before these. The log must end there."""
     events: Sequence[StoredEvent] = ()
     create: NewRun | None = None
-    """The run is made by this append (``seq`` is 0); its id must be free."""
+    """Create the run with this append (``seq`` is 0). Its id must be free."""
     status: str | None = None
-    """The new status; one of ``OVER_STATUSES`` ends the run: its owner becomes null, its mail must be taken."""
+    """The new status. One of ``OVER_STATUSES`` ends the run: it loses its owner, and no mail may be left."""
     attributes: Mapping[str, Any] | None = None
-    """Merged into the row's; a value of None removes the name."""
+    """Changes to the attributes of the row. None removes a name."""
     reopen: Millis | None = None
-    """Open a failed or held run again that nobody owns, without owning it: it is woken at this time.
+    """Reopen a failed or held run that has no owner. It is woken at this time.
 
-    With the status of a run that is over, its log is only added to: the run stays as it ended.
+    With the status of a run that is over, the events are only added to its log: it stays over.
     """
     idle_until: Millis | UnsetType | None = UNSET
-    """The new ``RunRow.idle_until``; UNSET: as it was."""
+    """The new ``RunRow.idle_until``. UNSET leaves it."""
     mail_taken: int = 0
-    """How many pieces of mail the writer has taken in, over the whole life of the run.
+    """How much mail the writer has consumed, over the whole life of the run.
 
-    Compared when the append ends it.
+    Compared with ``RunRow.mail`` when the append ends the run.
     """
     resolved: Resolved | None = None
-    """The first append of a run that was started by name only: what the row says from now on."""
+    """For the first append of a run that was started by name: its version and style."""
     taken: Sequence[str] = ()
-    """Ids of inbox rows that these events consume; they are deleted."""
+    """Ids of inbox rows that these events consume. They are deleted."""
     keys: Sequence[KeyRow] = ()
     mail: Sequence[Mail] = ()
-    """To other runs. A run that is over or unknown drops it silently."""
+    """Mail to other runs. A run that is over or unknown drops it silently."""
     children: Sequence[NewRun] = ()
     """Rows of new child runs, each with its start mail.
 
-    An id that is taken: the row is made under the id ``<id>~<uid prefix>`` with the start mail unchanged, so that the
-    parent hears of it from the child.
+    If an id is taken, the row gets the id ``<id>~<uid prefix>`` and its start mail is unchanged, so that the child
+    reports it to the parent.
     """
     refs: Sequence[str] = ()
-    """Digests of blobs that the events name."""
+    """Digests of blobs to which the events refer."""
     snapshot: Snapshot | None = None
 
 
 class Outcome(StrEnum):
-    """How an append was judged. Everything but ``ACCEPTED`` wrote nothing of it."""
+    """The judgement of an append. Unless it is ``ACCEPTED``, nothing of the append was written."""
 
     ACCEPTED = "accepted"
     STALE_EPOCH = "stale_epoch"
@@ -188,7 +187,7 @@ class Outcome(StrEnum):
 
 
 class Sent(StrEnum):
-    """What became of a piece of mail from outside."""
+    """The judgement of a piece of mail."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
@@ -198,9 +197,9 @@ class Sent(StrEnum):
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """A run goes to rest: owner null, woken at ``wake_at`` or by mail.
+    """Give up ownership of a run, until ``wake_at`` or mail.
 
-    Refused like an append; also while mail waits.
+    Judged like an append. Also refused while mail waits.
     """
 
     uid: RunUid
@@ -212,18 +211,18 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is needed to go on with a run."""
+    """Everything that is needed to continue a run."""
 
     row: RunRow
     snapshot: Snapshot | None
     events: Sequence[StoredEvent]
-    """Those after the snapshot, or all."""
+    """The events after the snapshot, or all of them."""
     inbox: Sequence[Mail]
     """In order of arrival."""
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs to list, newest first. ``after`` is the cursor of the previous page."""
+    """A search for runs, newest first. ``after`` is the cursor of the previous page."""
 
     workflow: str | None = None
     status: str | None = None
@@ -236,17 +235,17 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """One page of runs; ``cursor`` None: the last one."""
+    """One page of runs. The last page has no ``cursor``."""
 
     rows: Sequence[RunRow]
     cursor: str | None
 
 
 class RunLog(Protocol):
-    """The logs, one writer each, and the mail between them."""
+    """The logs of runs, with one writer each, and the mail between runs."""
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
-        """Write each append that is valid, all in one transaction; one outcome per append, in order.
+        """Write each valid append, all in one transaction. Returns one outcome per append, in order.
 
         Returned means durable. Any exception means *unknown*: the caller claims its runs again and reloads. At most one
         append per run. Raises: Unavailable, Full, or whatever the store has: nothing is known then.
@@ -254,14 +253,16 @@ class RunLog(Protocol):
         ...
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
-        """The row, the newest snapshot of this fold number, the events after it, and the inbox. None: no such run.
+        """Return the row, the newest snapshot of this fold number, the events after it, and the inbox.
+
+        None if there is no such run.
 
         Raises Corrupt (naming the run and the event) if a checksum or the numbering is wrong.
         """
         ...
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
-        """Committed events with numbers above ``after``, in order."""
+        """Return committed events with numbers above ``after``, in order."""
         ...
 
     async def claim(
@@ -274,7 +275,7 @@ class RunLog(Protocol):
         ...
 
     async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
-        """Put runs to rest, one outcome each."""
+        """Give up ownership of runs. Returns one outcome each."""
         ...
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
@@ -286,34 +287,34 @@ class RunLog(Protocol):
         ...
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
-        """The mail that waits for a run, in order of arrival."""
+        """Return the mail in the inbox of a run, in order of arrival."""
         ...
 
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
-        """Note on the row that its log cannot be read (or, None, that it can again).
+        """Record that the log of a run cannot be read, and why; None: that it can be read again.
 
-        ``status``: what the row says of an open run from now on; None: what it said.
+        ``status`` is the new status of an open run; None leaves it.
         """
         ...
 
 
 class Directory(Protocol):
-    """Finding runs."""
+    """Finds runs."""
 
     async def find(self, id: RunId) -> RunRow | None:
-        """The run of this id."""
+        """Return the run with this id."""
         ...
 
     async def row(self, uid: RunUid) -> RunRow | None:
-        """The row of this incarnation."""
+        """Return the row with this uid."""
         ...
 
     async def search(self, query: RunQuery) -> Page:
-        """A page of runs, newest first, ties by uid."""
+        """Return a page of runs, newest first, then by uid."""
         ...
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
-        """The row of an outside command's key, if it was used."""
+        """Return the row of an idempotency key, if it was used."""
         ...
 
     async def claimable(
@@ -327,21 +328,21 @@ class Directory(Protocol):
         ...
 
     async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
-        """All runs of this owner but those with a fault, with their epochs."""
+        """Return all runs of this owner with their epochs, except those with a fault."""
         ...
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        """Runs of this owner that have mail in the inbox, but those with a fault."""
+        """Return the runs of this owner that have mail, except those with a fault."""
         ...
 
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
-        """The earliest time at which time alone makes a run claimable, at rest or of a dead host."""
+        """Return the earliest time at which a run without an owner, or of a dead host, becomes due."""
         ...
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
-        """How many runs there are of each status.
+        """Return how many runs there are of each status.
 
-        ``below``: only open runs below this one, found through open runs; at most ``limit`` are counted.
+        With ``below``, count only open descendants of this run, reached through open runs, up to ``limit``.
         """
         ...
 
@@ -354,7 +355,7 @@ class Blobs(Protocol):
         ...
 
     async def get(self, digest: str) -> bytes:
-        """The content. Raises NotFound, or Corrupt if it does not match its name."""
+        """Return the content. Raises NotFound, or Corrupt if it does not match its digest."""
         ...
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
@@ -372,31 +373,31 @@ class TaskOffer(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     queue: str
     body: bytes
-    """All that a worker needs, as JSON."""
+    """Everything that a worker needs, as JSON."""
     epoch: Epoch
-    """The run's, when offered: the row is made only if it still is."""
+    """The epoch of the run when it was offered. The row is inserted only if the run is still in it."""
     not_before: Millis = Millis(0)
 
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a queue may do, on all hosts together. None: as much as it likes."""
+    """The limits of a queue over all hosts. None: no limit."""
 
     concurrency: int | None = None
-    """Tasks in hands at once."""
+    """Tasks taken at once."""
     rate: int | None = None
-    """Tasks handed out in any stretch of ``per_ms``."""
+    """Tasks handed out in any period of ``per_ms``."""
     per_ms: int = 1_000
     priority: int = 0
-    """Of two queues with tasks waiting, those of the higher one are handed out first."""
+    """Tasks of a queue with a higher priority are handed out first."""
 
     @property
     def bound(self) -> bool:
-        """Whether its tasks have to be counted."""
+        """Return whether its tasks must be counted."""
         return self.concurrency is not None or self.rate is not None
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue as people see it: tasks with rows that nobody has, and those in hands."""
+    """A queue, for people: how many tasks wait, and how many are taken."""
 
     queue: str
     waiting: int
@@ -405,7 +406,7 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskQueue(Protocol):
-    """Rows of tasks for other processes. A lease only says when to hand out again; the fence is in the decision."""
+    """Tasks for other processes. A lease only says when to hand a task out again; the run decides on results."""
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         """Make rows, guarded by the epoch; the same identity twice is one row."""
@@ -422,15 +423,15 @@ class TaskQueue(Protocol):
         ...
 
     async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
-        """Rows claimed by these hosts, oldest first, with who has each. It only looks.
+        """Return the tasks taken by these hosts, oldest first, with their hosts.
 
-        What a dead host had is settled in its name, as lost; what a living one has and does not know of was taken by a
-        call whose answer it never got.
+        A task of a dead host is lost. A task that a living host does not know was taken by a call whose answer never
+        arrived.
         """
         ...
 
     async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
-        """All rows of a run, claimed or not, oldest first."""
+        """Return all tasks of a run, taken or not, oldest first."""
         ...
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
@@ -449,16 +450,16 @@ class TaskQueue(Protocol):
         ...
 
     async def limits(self) -> Mapping[str, QueueLimits]:
-        """The queues that have limits or a priority."""
+        """Return the queues that have limits or a priority."""
         ...
 
     async def queues(self) -> Sequence[QueueRow]:
-        """All queues that have rows or limits, by name."""
+        """Return all queues that have tasks or limits, by name."""
         ...
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored version of a workflow: immutable; identical content is the same version."""
+    """A stored version of a workflow. It never changes; identical content is the same version."""
 
     name: str
     version: str
@@ -468,7 +469,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Definitions(Protocol):
-    """Versions of workflows, with tags."""
+    """The stored versions of workflows, with tags."""
 
     async def put(self, definition: Definition) -> bool:
         """Store it; False: this very definition was there.
@@ -478,15 +479,15 @@ class Definitions(Protocol):
         ...
 
     async def get(self, name: str, version: str) -> Definition | None:
-        """One version; a tag may stand for it."""
+        """Return one version, by its name or by a tag."""
         ...
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
-        """All, by name and then oldest first."""
+        """Return all versions, by name, then oldest first."""
         ...
 
     async def names(self, style: str) -> Sequence[tuple[str, str]]:
-        """All of a style, as (name, version): so light that it can be asked for again and again."""
+        """Return (name, version) of all definitions of a style. Cheap enough to poll."""
         ...
 
     async def tag(self, name: str, tag: str, version: str) -> None:
@@ -494,7 +495,7 @@ class Definitions(Protocol):
         ...
 
     async def tags(self, name: str) -> Mapping[str, str]:
-        """The tags of a workflow and the versions they mean."""
+        """Return the tags of a workflow and their versions."""
         ...
 
 
@@ -503,12 +504,12 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """How users name it, without a password."""
+        """The URL, without the password."""
         ...
 
     @property
     def offset_ms(self) -> int:
-        """How far its clock is ahead of this machine's. 0: it has none of its own."""
+        """How far its clock is ahead of this machine's clock. 0 if it has no clock of its own."""
         ...
 
     @property

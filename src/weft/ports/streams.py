@@ -1,4 +1,4 @@
-"""Output streams: what steps and workflows write while they work, addressed by offset and kept apart from every log."""
+"""Output streams: what steps and workflows write while they run. Kept apart from the logs, addressed by offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.core.ids import Millis, RunUid
 
 
 class NewChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of output to be kept. ``key`` identifies it in its stream for ever: the same key twice is one chunk."""
+    """A piece of output to store. ``key`` identifies it in its stream: the same key twice is one chunk."""
 
     uid: RunUid
     stream: str
@@ -21,11 +21,11 @@ class NewChunk(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     """The place in the run that wrote it."""
     attempt: int = 0
-    """Which hand-out of that place; 0: the workflow itself. A greater number begins anew what a smaller one wrote."""
+    """The delivery of the step; 0: the workflow itself. A later delivery replaces what an earlier one wrote."""
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of an output stream. Offsets of a stream begin at 1 and leave out none."""
+    """A piece of an output stream. The offsets of a stream are 1, 2, 3 and so on."""
 
     offset: int
     at: Millis
@@ -35,7 +35,7 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Streams(Protocol):
-    """What steps and workflows write while they work, by run and name of the stream. It is no part of any log."""
+    """The output streams of runs, by run and name."""
 
     async def write(self, chunks: Sequence[NewChunk]) -> None:
         """Append all of them or none, in this order; durable when it returns.
@@ -45,9 +45,9 @@ class Streams(Protocol):
         ...
 
     async def read(self, uid: RunUid, stream: str, *, after: int, limit: int) -> Sequence[Chunk]:
-        """Chunks with offsets above ``after``, in order."""
+        """Return the chunks with offsets above ``after``, in order."""
         ...
 
     async def lengths(self, uid: RunUid) -> Mapping[str, int]:
-        """The streams of a run, by name, and the last offset of each."""
+        """Return the last offset of each stream of a run, by name."""
         ...

@@ -86,7 +86,7 @@ class BuiltIn:
         way = definition.way
         if not isinstance(way, HttpWay) or not way.compensate:
             return None
-        from weft.steps.http.compensating import Compensation  # noqa: PLC0415
+        from weft.steps.http.compensation import Compensation  # noqa: PLC0415
         from weft.steps.http.step import HttpCall  # noqa: PLC0415
 
         call = HttpCall(url=way.compensate, headers=way.headers)

@@ -10,7 +10,7 @@ Nothing a script does outlives its call or reaches anything but its inputs. It e
 `BadScript` when compiled, `ScriptFailed` or `LimitExceeded` when called.
 """
 
-from weft.scripts.compiling import compile_script, evaluate_predicate
+from weft.scripts.compiler import compile_script, evaluate_predicate
 from weft.scripts.failures import BadScript, ScriptFailed
 from weft.scripts.script import CompiledScript
 

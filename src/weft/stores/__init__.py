@@ -12,9 +12,9 @@ __all__ = ["blobs_url", "open_store", "shown_url"]
 
 
 def open_store(url: str, *, durability: str = "full", blobs: str | None = None) -> Store:
-    """The store that a URL names, not connected yet. Raises UsageError, with what to write instead.
+    """Return the store that a URL names, not connected yet. Raises UsageError, with what to write instead.
 
-    ``blobs``: the URL of a place for large values, of a Postgres store; None: they are in the database.
+    ``blobs`` is the URL of a place for the large values of a Postgres store; None: they are in the database.
     """
     scheme, separator, _ = url.partition("://")
     if blobs is not None and scheme not in {"postgresql", "postgres"}:
@@ -23,7 +23,7 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None) 
         case "memory":
             return MemoryStore(url)
         case "sqlite":
-            # SQLite's library is not paid for by those who keep everything in memory.
+            # Whoever keeps everything in memory need not import the SQLite library.
             from weft.stores.sqlite import SqliteStore  # noqa: PLC0415
 
             return SqliteStore(url, durability=durability)

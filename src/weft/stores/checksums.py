@@ -1,6 +1,6 @@
-"""Checksums of what a database keeps of a log, and the checks that reading makes by them. Pure.
+"""Checksums of stored events, mail and snapshots, and the checks when they are read. Pure.
 
-The same bytes have the same checksum in every store, so a log can be carried from one into another.
+The same bytes have the same checksum in every store, so a log can be copied from one store to another.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _is_whole(of_uid: int, seq: int, at: Any, body: Any, crc: Any) -> bool:
     try:
         return bool(event_crc(of_uid, seq, at, body) == crc)
     except (TypeError, ValueError):
-        # Damage may change a value's type too.
+        # Damage may change the type of a value, too.
         return False
 
 

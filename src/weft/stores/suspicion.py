@@ -1,4 +1,4 @@
-"""Who seems dead, judged by counters that stand still on the observer's own clock. Never by comparing two clocks.
+"""Find hosts that seem dead: their counters stand still by the observer's own clock. Clocks are never compared.
 
 Rules: docs/internals/engine.md#rule-6.
 """

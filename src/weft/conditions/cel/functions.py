@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from weft.conditions.budget import Evaluation, EvaluationFault
 from weft.conditions.cel import moments
-from weft.conditions.cel.formatting import format_text, number_text
+from weft.conditions.cel.format import format_text, number_text
 from weft.conditions.cel.operators import greater, less
 from weft.conditions.cel.values import (
     INT_MAX,

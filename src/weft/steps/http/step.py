@@ -17,7 +17,7 @@ from weft.core.values import encode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
 from weft.steps.base import Executor
-from weft.steps.http.calling import Later, current_task, later_for, task_headers, webhook_headers
+from weft.steps.http.call import Later, current_task, later_for, task_headers, webhook_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.envelope import read_outputs
 from weft.steps.http.exchange import TIMEOUT_MS, HttpRequest

@@ -1,4 +1,4 @@
-"""Blobs whose content is kept outside the database: in a directory, or in S3. The database keeps who needs them."""
+"""Blobs with their content outside the database: in a directory or in S3. The database knows which runs use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["BlobContent", "Index", "IndexedBlobs", "open_content"]
 
 
 def open_content(url: str) -> BlobContent:
-    """Where a URL says that content is kept. Raises UsageError, with what to write instead."""
+    """Open the place for content that a URL names. Raises UsageError, with what to write instead."""
     parts = urlsplit(url)
     match parts.scheme:
         case "file" if parts.path not in {"", "/"} and not parts.netloc:

@@ -1,4 +1,4 @@
-"""What a place for content must do. It knows names and bytes, and nothing of who needs them."""
+"""The protocol of a place for content. It knows digests and bytes, and nothing about runs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ class BlobContent(Protocol):
     """Bytes under their SHA-256."""
 
     async def write(self, digest: str, data: bytes) -> None:
-        """Returned means durable. Raises Unavailable, Full."""
+        """Write content durably. Raises Unavailable, Full."""
         ...
 
     async def read(self, digest: str) -> bytes | None:
-        """The bytes as they are, right or wrong; None: there are none."""
+        """Return the content, without checking it; None if there is none."""
         ...
 
     async def has(self, digest: str) -> bool:
-        """Whether there is something under this name."""
+        """Return whether there is content with this digest."""
         ...
 
     async def delete(self, digest: str) -> None:
-        """Also of what is not there. Returned means gone for good."""
+        """Delete content durably. Content that does not exist is no error."""
         ...

@@ -16,7 +16,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class DirectoryContent:
-    """See the module."""
+    """Content in files of a directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,7 +38,7 @@ class DirectoryContent:
 
     def _write(self, digest: str, data: bytes) -> None:
         path = self._path(digest)
-        # Under a name of its own until it is whole: whoever sees the right name sees all of it.
+        # Written under a temporary name, so that nobody reads half of it.
         draft = path.with_name(f"{digest}.{secrets.token_hex(4)}")
         with self._speaking():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ class DirectoryContent:
             except BaseException:
                 draft.unlink(missing_ok=True)
                 raise
-            # The name must survive a loss of power too, and so must that of a new directory.
+            # The name must survive a loss of power, too, and so must the name of a new directory.
             for folder in (path.parent, self._folder):
                 _sync(folder)
 
@@ -74,9 +74,11 @@ class DirectoryContent:
             yield
         except OSError as error:
             if error.errno in _NO_ROOM:
-                raise Full(f"There is no room left in {self._folder}.", hint="Make room; Weft goes on.") from error
+                raise Full(
+                    f"There is no room left in {self._folder}.", hint="Free some space; Weft continues by itself."
+                ) from error
             raise Unavailable(
-                f"{self._folder} cannot be used for blobs ({error}).", hint="Look at the directory and its rights."
+                f"{self._folder} cannot be used for blobs ({error}).", hint="Check the directory and its permissions."
             ) from error
 
 

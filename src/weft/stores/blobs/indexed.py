@@ -1,7 +1,7 @@
-"""Blobs with their content in one place and their index in another, in an order in which a crash between is harmless.
+"""Blobs with their content in one place and their index in another, written so that a crash in between is harmless.
 
-A put writes the index first and the content then; nobody refers to it before both are done. A sweep marks what it will
-delete (whoever puts it now waits), deletes the content, and the mark at last.
+A put writes the index first, then the content; nobody refers to the blob before both are written. A sweep marks a blob
+(a put of the same blob now waits), deletes its content, and then deletes the row.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from weft.stores.blobs.content import BlobContent
 
 PAUSE_SECONDS = 0.1
 ABANDONED_SECONDS = 120.0
-"""A deletion that takes longer has lost its sweeper: nobody's request to the content lives as long."""
+"""A deletion that takes longer than this was abandoned: no request to the content lasts so long."""
 
 
 class Index(Protocol):
-    """Which blobs there are, and since when each is unwanted."""
+    """The index of blobs: which exist, and since when each is unused."""
 
     async def touch(self, digest: str) -> float | None:
         """List it as just touched. Seconds: it is being deleted, and was not touched."""
         ...
 
     async def data(self, digest: str) -> bytes | None:
-        """Content that was put before it was kept elsewhere."""
+        """Return content that is still in the database, from before it was kept elsewhere."""
         ...
 
     async def doom(self, *, now: Millis, untouched_ms: int, abandoned_seconds: float) -> Sequence[str]:
@@ -41,7 +41,7 @@ class Index(Protocol):
 
 
 class IndexedBlobs:
-    """See the module."""
+    """Blobs over an index and a place for content."""
 
     def __init__(self, index: Index, content: BlobContent) -> None:
         self._index = index

@@ -1,4 +1,4 @@
-"""Content in S3 or a store that speaks like it. Keys and region come from the environment (``AWS_…``), as everywhere.
+"""Content in S3 or a compatible store. Keys and region come from the environment (``AWS_…``), as usual.
 
 ``s3://bucket/prefix?endpoint=https://s3.example&region=eu-central-1``. The library's synchronous calls run in threads:
 its asynchronous ones can abort the interpreter when it ends.
@@ -28,7 +28,7 @@ _OPTIONS = {"endpoint", "region"}
 
 
 class S3Content:
-    """See the module."""
+    """Content in objects of a bucket."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -87,6 +87,6 @@ class S3Content:
             yield
         except (BaseError, OSError) as error:
             raise Unavailable(
-                f"{self._shown} does not answer as it should ({error}).",
-                hint="Look at the endpoint, the keys and their rights.",
+                f"{self._shown} failed ({error}).",
+                hint="Check the endpoint, the keys and their permissions.",
             ) from error

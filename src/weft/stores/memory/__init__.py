@@ -1,7 +1,7 @@
-"""A store that is gone with its process: for tests, for the simulator, and for trying things out.
+"""A store in memory: for tests, for the simulator, and for experiments.
 
-It starts no thread, and none of its methods suspends, so whoever calls it decides the order of everything. What it
-holds survives the end of an engine: hand the same object, or a share of it, to the next one.
+It starts no thread, and none of its methods suspends, so its caller decides the order of everything. Its content
+outlives an engine: pass the same object, or a share of it, to the next one.
 """
 
 from __future__ import annotations

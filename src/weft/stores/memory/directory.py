@@ -124,7 +124,7 @@ def _waits_since(run: StoredRun, dead: set[HostId], now: Millis) -> Millis | Non
         return min(reasons, default=None)
     if run.wake_at is not None and run.wake_at <= now:
         reasons.append(run.wake_at)
-    # A start that was put off: its own mail does not bring it forward.
+    # A delayed start: its own mail does not make it due.
     if run.inbox and (run.seq or run.wake_at is None or run.wake_at <= now):
         reasons.append(next(iter(run.inbox.values())).at)
     return min(reasons, default=None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.core.ids import HostId
 from weft.ports.hosts import Heart, HostRow
-from weft.stores.heart import SameHeart
+from weft.stores.heartbeat import SameHeart
 from weft.stores.memory.content import JoinedHost, MemoryContent
 from weft.stores.rules import plain
 from weft.stores.suspicion import Suspicion

@@ -1,4 +1,4 @@
-"""Remembered results of steps, in memory."""
+"""Memos in memory."""
 
 from __future__ import annotations
 

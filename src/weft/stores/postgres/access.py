@@ -48,7 +48,7 @@ class PostgresAccess:
     async def seed(self, name: str, fresh: bytes) -> bytes:
         known = await fetch_value(self._pool, _SEEDED, name)
         if known is None:
-            # Read by another statement: the one that inserts would miss what another host has just put there.
+            # Read by another statement: the insert does not see what another host has just written.
             await fetch(self._pool, _SEED, name, bytes(fresh))
             known = await fetch_value(self._pool, _SEEDED, name)
         return bytes(known)

@@ -1,4 +1,4 @@
-"""Which blobs there are, for content that is kept outside the database."""
+"""The index of blobs with content outside the database."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PostgresIndex:
             seconds = await fetch_value(self._pool, _DOOMED, digest)
             if seconds is not None:
                 return float(seconds)
-            # It was struck between the two looks.
+            # It was deleted between the two queries.
         return None
 
     async def data(self, digest: str) -> bytes | None:

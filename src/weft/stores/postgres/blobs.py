@@ -43,13 +43,13 @@ class PostgresBlobs:
         return data
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """A put knows no time, so the first sweep after it starts the count: kept rather too long than too short."""
+        """Delete unused blobs. A put records no time, so their time counts from the first sweep after it."""
         await fetch(self._pool, COUNT, now)
         return int(await fetch_value(self._pool, _SWEEP, now - untouched_ms))
 
 
 async def digest_of(data: bytes) -> str:
-    """The name of some content."""
+    """Return the digest of some content."""
     if len(data) <= NEAR_BYTES_MAX:
         return hashlib.sha256(data).hexdigest()
     return await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())

@@ -1,7 +1,7 @@
-"""A batch as one call of the function ``commit_batch``: judged and written in the server, without a pause for us.
+"""Write a batch with one call of the function ``commit_batch``, which judges and writes in the server.
 
-The server judges all appends of a call by what was there before it. Where one append may change how a later one is
-judged (its mail, its children), the later one goes into a second call.
+The server judges all appends of a call by the state before it. If one append may change how a later one is judged (by
+its mail or its children), the later one goes into a second call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Placed = list[tuple[int, Append]]
 
 
 def rounds(batch: Sequence[Append]) -> Iterator[Placed]:
-    """The batch in as few calls as the order of its judgement allows; nearly always one."""
+    """Split a batch into as few calls as possible, nearly always one."""
     touched: set[str] = set()
     current: Placed = []
     for place, append in enumerate(batch):
@@ -40,12 +40,12 @@ def rounds(batch: Sequence[Append]) -> Iterator[Placed]:
 
 
 def _is_sensitive(append: Append) -> bool:
-    """Whether mail or children of others matter to how it is judged."""
+    """Return whether mail or children of other appends may change how this one is judged."""
     return append.status in OVER_STATUSES or bool(append.keys) or append.create is not None or append.epoch == 1
 
 
 def values_of(appends: Sequence[Append], host: HostId) -> list[Any]:
-    """The parameters of ``COMMIT``."""
+    """Return the parameters of ``COMMIT``."""
     over = [append.status in OVER_STATUSES for append in appends]
     heads: list[Any] = [
         host,
@@ -80,7 +80,7 @@ def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int],
 
 
 def _parts(appends: Sequence[Append]) -> str | None:
-    """What only some appends have. None: nothing."""
+    """Return what only some appends have, as JSON; None if none has any of it."""
     parts: dict[str, list[Any]] = {}
     for place, append in enumerate(appends, 1):
         if append.create is not None:
@@ -109,7 +109,7 @@ def _parts(appends: Sequence[Append]) -> str | None:
 
 
 def _birth(append: Append, new: NewRun) -> dict[str, Any]:
-    """A run that is made with its first events, and perhaps ends with them."""
+    """Return the row of a run that is created with its first events, and perhaps ends with them."""
     fields = new_fields(new)
     if append.events:
         fields |= {"seq": append.events[-1].seq, "updated_at": append.events[-1].at}
@@ -123,5 +123,5 @@ def _birth(append: Append, new: NewRun) -> dict[str, Any]:
 
 
 def outcomes_of(answer: Sequence[str]) -> list[Outcome]:
-    """What the server said of each append."""
+    """Return the outcomes from the answer of the server."""
     return [Outcome(word) for word in answer]

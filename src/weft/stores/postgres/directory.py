@@ -1,4 +1,4 @@
-"""Finding runs in Postgres."""
+"""Find runs in Postgres."""
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WANTED = (
 )
 _UNLESS_HELD = "(r.status <> 'held' OR r.mail_at IS NOT NULL)"
 
-# Five ways to wait for a claim, each with its index: not one condition with OR, so that each stops at LIMIT.
+# Five reasons to claim a run, each with its index: not one condition with OR, so that each stops at LIMIT.
 _IN_FLIGHT = (
     f"SELECT r.updated_at AS since, {OF_RUNS} FROM runs r "
     f"WHERE r.owner = ANY ($3::text[]) AND r.idle_until IS NULL AND {_WANTED} AND {_UNLESS_HELD} "
@@ -43,7 +43,7 @@ _DUE = (
 )
 _WITH_MAIL = (
     f"SELECT r.mail_at AS since, {OF_RUNS} FROM runs r WHERE r.mail_at IS NOT NULL AND r.owner IS NULL "
-    # A start that was put off: its own mail does not bring it forward.
+    # A delayed start: its own mail does not make it due.
     f"AND (r.seq > 0 OR r.wake_at IS NULL OR r.wake_at <= $4) AND {_WANTED} "
     "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
 )
@@ -144,7 +144,7 @@ def _columns(workflows: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]
 
 
 class _Conditions:
-    """What a search asks for, as a text and its values."""
+    """The conditions of a search: SQL and its parameters."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -166,7 +166,7 @@ class _Conditions:
         if query.since is not None:
             self._parts.append(f"created_at >= {self.bind(query.since)}")
         if query.id_prefix is not None:
-            # A range, not LIKE: the id's index finds it, and its characters mean themselves.
+            # A range, not LIKE: it uses the index on ids, and no character is special.
             first, last = self.bind(query.id_prefix), self.bind(query.id_prefix + _LAST_CHARACTER)
             self._parts.append(f"id >= {first} AND id < {last}")
         for name, value in plain(query.where).items():
@@ -176,7 +176,7 @@ class _Conditions:
             self._parts.append(f"(created_at, uid) < ({self.bind(created_at)}::bigint, {self.bind(uid)}::text)")
 
     def _add_attribute(self, name: str, value: Any) -> None:
-        """Containment is what the index finds; but a list contains its parts, so equality decides."""
+        """Add a condition on an attribute: containment, for the index, and equality: a list contains its parts."""
         contained = self.bind(json_text({name: value}))
         self._parts.append(f"attributes @> {contained}::text::jsonb")
         self._parts.append(f"attributes -> {self.bind(name)}::text = {self.bind(json_text(value))}::text::jsonb")

@@ -39,14 +39,14 @@ from weft.stores.postgres.rows import (
 from weft.stores.postgres.session import Record
 
 EVENTS_PER_READ = 5_000
-"""A longer tail is read in several answers; events do not change, so it is one log all the same."""
+"""A longer tail is read with several queries. Events never change, so the result is consistent."""
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _CLAIM_ONE = (
     f"UPDATE runs SET owner = $3, epoch = epoch + 1, wake_at = NULL "
     f"WHERE uid = $1 AND epoch = $2 AND status IN ({_OPEN}) RETURNING {RUN_COLUMNS}"
 )
-# What another one is just claiming or writing is not waited for: hosts that start together share the runs.
+# SKIP LOCKED: do not wait for rows that others are claiming or writing. Hosts that start together share the runs.
 _CLAIM_MANY = (
     "WITH free AS (SELECT r.num FROM unnest($1::text[], $2::bigint[]) AS w (uid, epoch) "
     f"JOIN runs r ON r.uid = w.uid AND r.epoch = w.epoch WHERE r.status IN ({_OPEN}) "
@@ -115,7 +115,7 @@ class PostgresLog:
             return None
         snapshot = _snapshot(uid, fold, found)
         if snapshot is None and found["s_seq"] is not None:
-            # A snapshot is a cache: a damaged one is no damage, the log has everything.
+            # A snapshot is a cache: if it is damaged, the log has everything.
             found = await fetch_row(self._pool, _LOAD, uid, fold, 0, EVENTS_PER_READ)
             if found is None:
                 return None
@@ -141,7 +141,7 @@ class PostgresLog:
     ) -> Sequence[RunRow]:
         wanted = [uid for uid in uids if uid in expected]
         if len(wanted) == 1:
-            # Waits for a commit that is on its way, which is then in the log: a lost one is fenced by this.
+            # Waits for a commit in flight. It is then in the log, or it is refused by the new epoch.
             rows = await fetch(self._pool, _CLAIM_ONE, wanted[0], expected[wanted[0]], host)
         elif wanted:
             rows = await fetch(self._pool, _CLAIM_MANY, wanted, [expected[uid] for uid in wanted], host)
@@ -175,7 +175,7 @@ class PostgresLog:
         sent = [Sent(answer) for answer in answers]
         urgent = [piece.to for piece in mail if piece.urgent]
         if urgent:
-            # After the mail: who is told that this failed sends again, and until then the run waits as it did.
+            # After the mail: if this fails, the sender sends again, and until then the run waits as before.
             await fetch(self._pool, _FORWARD, urgent)
         if Sent.ACCEPTED in sent:
             self._hints.give()
@@ -191,7 +191,7 @@ class PostgresLog:
         outcomes = []
         for new in runs:
             outcomes.append(judge_create(taken=new.uid not in made))
-            # A second row of the same uid was not made.
+            # A second row with the same uid was not inserted.
             made.discard(new.uid)
         return outcomes
 
@@ -203,7 +203,7 @@ class PostgresLog:
 
 
 def _concerns_others(append: Append) -> bool:
-    """Whether another host may have to act on it, or waits for it."""
+    """Return whether another host may have to act on the append, or waits for it."""
     return bool(append.mail or append.children) or append.status in OVER_STATUSES or append.reopen is not None
 
 
@@ -215,7 +215,7 @@ def _snapshot(uid: RunUid, fold: int, found: Record) -> Snapshot | None:
 
 
 def _columns(found: Record, *names: str) -> list[tuple[object, ...]]:
-    """Rows again, from arrays of one value per row; bodies of events are bytes."""
+    """Convert columns, as arrays, into rows. Bodies of events become bytes."""
     arrays = [found[name] or [] for name in names]
     if "e_body" in names:
         arrays[names.index("e_body")] = [body.encode() for body in arrays[names.index("e_body")]]

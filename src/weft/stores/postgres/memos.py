@@ -1,4 +1,4 @@
-"""Committed successes that answer for equal work, in Postgres."""
+"""Memos in Postgres."""
 
 from __future__ import annotations
 

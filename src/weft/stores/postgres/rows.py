@@ -1,4 +1,4 @@
-"""How rows become the port's values, and back."""
+"""Convert rows to values of the port, and back."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ NAMES = tuple(RUN_COLUMNS.split(", "))
 OF_RUNS = ", ".join(f"r.{name}" for name in NAMES)
 
 Snapshots = tuple[list[int], list[int], list[int], list[int], list[bytes]]
-"""Of several runs, by column: the place of its run, fold, number, checksum, body."""
+"""Snapshots of several runs, by column: place of the run, fold, seq, checksum, body."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def run_row(record: Record) -> RunRow:
-    """A row that has ``RUN_COLUMNS``, and perhaps others."""
+    """Convert a row that has ``RUN_COLUMNS``, and perhaps others."""
     fields = {name: record[name] for name in NAMES}
     text = fields["attributes"]
     fields["attributes"] = {} if text == "{}" else msgspec.json.decode(text)
@@ -35,12 +35,12 @@ def run_row(record: Record) -> RunRow:
 
 
 def json_text(value: Any) -> str:
-    """A value as a parameter of type json."""
+    """Return a value as a parameter of type json."""
     return _encode(value).decode()
 
 
 def new_fields(new: NewRun) -> dict[str, Any]:
-    """What ``make_runs`` is told of a run that has no events yet."""
+    """Return the fields of a run without events, for ``make_runs``."""
     return {
         "uid": new.uid,
         "id": new.id,
@@ -62,17 +62,17 @@ def new_fields(new: NewRun) -> dict[str, Any]:
 
 
 def mail_values(mail: Mail) -> tuple[Any, ...]:
-    """The parameters of ``deliver``."""
+    """Return the parameters of ``deliver``."""
     return mail.to, mail.id, mail.at, mail.key, mail.digest, mail.body.decode(), mail_crc(mail)
 
 
 def mail_of(uid: RunUid, rows: Sequence[Sequence[Any]]) -> list[Mail]:
-    """Mail selected by ``id, body, at, key, digest, crc``. Raises Corrupt."""
+    """Convert rows of ``id, body, at, key, digest, crc`` to mail. Raises Corrupt."""
     return checked_mail(uid, ((name, body.encode(), *rest) for name, body, *rest in rows))
 
 
 def snapshot_columns(snapshots: Sequence[tuple[RunUid, Snapshot | None]]) -> Snapshots:
-    """The snapshots that there are; places count from 1, as Postgres' arrays do."""
+    """Return the snapshots by column. Places count from 1, as in Postgres arrays."""
     columns: Snapshots = ([], [], [], [], [])
     places, folds, seqs, crcs, bodies = columns
     for place, (uid, snapshot) in enumerate(snapshots, 1):

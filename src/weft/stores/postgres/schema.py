@@ -12,7 +12,7 @@ from weft.stores.postgres.pool import close_session
 from weft.stores.postgres.session import SCHEMA, Address, Session, address_of, connect, translate_errors
 
 LOCK = 0x57454654
-"""Held by whoever changes the schema ("WEFT")."""
+"""The advisory lock for changes of the schema ("WEFT")."""
 
 
 class Migration(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ _LEDGER = (
 
 
 async def pending(url: str) -> Sequence[Migration]:
-    """What ``migrate`` would apply to the database, without changing it. Raises NewerSchema, Corrupt, Unavailable."""
+    """Return what ``migrate`` would apply. Changes nothing. Raises NewerSchema, Corrupt, Unavailable."""
     address = address_of(url, "fast")
     session = await connect(address)
     try:
@@ -49,7 +49,7 @@ async def pending(url: str) -> Sequence[Migration]:
 
 
 async def migrate(url: str) -> Sequence[Migration]:
-    """Bring the database to this version's schema; what was applied. Raises as ``pending`` does."""
+    """Upgrade the database to the newest schema. Returns what was applied. Raises as ``pending`` does."""
     address = address_of(url, "full")
     session = await connect(address)
     try:
@@ -59,7 +59,7 @@ async def migrate(url: str) -> Sequence[Migration]:
 
 
 async def bring_up(session: Session, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
-    """As ``migrate``, in a session that is open, and no further than ``upto``."""
+    """Do as ``migrate``, in an open session, up to migration ``upto``."""
     with translate_errors(address):
         if not _after(await _version(session, address), address):
             return []
@@ -67,7 +67,7 @@ async def bring_up(session: Session, address: Address, upto: int = NEWEST) -> Se
             # Hosts that start together wait for the first of them, however long its migration takes.
             await session.execute("SET LOCAL lock_timeout = 0")
             await session.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=None)
-            # Another host may have done it meanwhile: what was read without the lock says nothing yet.
+            # Another host may have done it meanwhile: read the version again, now under the lock.
             version = await _version(session, address)
             wanted = [one for one in _after(version, address) if one.number <= upto]
             if version == 0 and wanted:
@@ -88,7 +88,7 @@ def _after(version: int, address: Address) -> list[Migration]:
 
 
 async def _version(session: Session, address: Address) -> int:
-    """The number of the last migration; 0: there is nothing. Raises Corrupt if another program has tables here."""
+    """Return the number of the last migration; 0 if there is none. Raises Corrupt if the schema is not Weft's."""
     if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migrations") is not None:
         return int(await session.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
     foreign = await session.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)

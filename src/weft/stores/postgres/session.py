@@ -157,7 +157,7 @@ def translate_error(error: Exception, address: Address) -> WeftError:
         case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InsufficientPrivilegeError():
             return Unavailable(f"{where}: {error}.", hint="Look at the user, the password and its rights.")
         case asyncpg.DiskFullError():
-            return Full(f"{where} has no room left.", hint="Make room; Weft goes on without a restart.")
+            return Full(f"{where} has no room left.", hint="Free some space; Weft continues without a restart.")
         case asyncpg.DataCorruptedError() | asyncpg.IndexCorruptedError():
             return Corrupt(f"{where} is damaged ({error}).", hint="Restore it from a backup.")
         case asyncpg.ReadOnlySQLTransactionError():

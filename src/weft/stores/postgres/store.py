@@ -43,7 +43,7 @@ class PostgresStore:
     memos: PostgresMemos
 
     def __init__(self, url: str, *, durability: str = "full", content: BlobContent | None = None) -> None:
-        """``content``: where blobs are kept; None: in the database."""
+        """Make a store that is not connected yet. ``content`` is the place for blobs; None: the database."""
         self._address = address_of(url, durability)
         self.url = self._address.shown
         self._content = content

@@ -77,7 +77,7 @@ class PostgresTasks:
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         await fetch(self._pool, _WITHDRAW, uid, list(tasks))
-        # It may have made room in a queue that others wait for.
+        # This may have freed a slot of a queue that others wait for.
         self._hints.give()
 
     async def limit(self, queue: str, limits: QueueLimits | None) -> None:

@@ -44,11 +44,11 @@ class SqliteAccess:
             row = connection.execute(f"{_SELECT} WHERE digest = ?", (digest,)).fetchone()
             return None if row is None else _key(row)
 
-        return self._reader.here(work)
+        return self._reader.read(work)
 
     async def keys(self) -> Sequence[ApiKey]:
         text = f"{_SELECT} ORDER BY created_at, id"
-        return await self._reader.aside(lambda connection: [_key(row) for row in connection.execute(text)])
+        return await self._reader.read_in_thread(lambda connection: [_key(row) for row in connection.execute(text)])
 
     async def revoke(self, id: str, *, now: Millis) -> bool:
         def work(connection: apsw.Connection) -> bool:
@@ -59,7 +59,7 @@ class SqliteAccess:
 
     async def is_open(self) -> bool:
         text = "SELECT 1 FROM api_keys LIMIT 1"
-        return self._reader.here(lambda connection: connection.execute(text).fetchone() is None)
+        return self._reader.read(lambda connection: connection.execute(text).fetchone() is None)
 
     async def seed(self, name: str, fresh: bytes) -> bytes:
         def known(connection: apsw.Connection) -> bytes | None:
@@ -72,8 +72,8 @@ class SqliteAccess:
             assert found is not None
             return found
 
-        # It is asked for often, and made once.
-        there = self._reader.here(known)
+        # Read often, written once.
+        there = self._reader.read(known)
         return there if there is not None else await self._writer.small(work)
 
 

@@ -33,13 +33,13 @@ class SqliteBlobs:
         return await (self._writer.small(work) if len(data) <= NEAR_BYTES_MAX else self._writer.large(work))
 
     async def get(self, digest: str) -> bytes:
-        size = self._reader.here(lambda connection: _size(connection, digest))
+        size = self._reader.read(lambda connection: _size(connection, digest))
         if size <= NEAR_BYTES_MAX:
-            return self._reader.here(lambda connection: _content(connection, digest))
-        return await self._reader.aside(lambda connection: _content(connection, digest))
+            return self._reader.read(lambda connection: _content(connection, digest))
+        return await self._reader.read_in_thread(lambda connection: _content(connection, digest))
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """A put knows no time, so the first sweep after it starts the count: kept rather too long than too short."""
+        """Delete unused blobs. A put records no time, so their time counts from the first sweep after it."""
 
         def work(connection: apsw.Connection) -> int:
             connection.execute("UPDATE blobs SET touched = ? WHERE touched IS NULL", (now,))

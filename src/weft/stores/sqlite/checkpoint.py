@@ -1,8 +1,8 @@
-"""Checkpoints beside the commits: what the WAL holds is carried into the database by a thread of its own.
+"""Checkpoints on a thread of their own, which copy the WAL into the database.
 
-SQLite would do it inside whatever commit makes the WAL a thousand pages long, and that one would take many times as
-long as the others. A checkpoint that others write past never ends, and the WAL would only grow; so what was written
-meanwhile is carried over with the writer held, which is short, and the WAL starts again.
+By default, SQLite makes a checkpoint inside the commit that makes the WAL a thousand pages long, and that commit takes
+many times as long as the others. A checkpoint during writes never finishes, and the WAL only grows. So the rest is
+copied while the writer waits, which is short, and the WAL starts again.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Checkpointer:
     def _serve(self) -> None:
         while self._wanted.wait() and not self._closing:
             self._wanted.clear()
-            # One that fails loses nothing: the WAL still has it all, and the next one may succeed.
+            # A failed checkpoint loses nothing: the WAL still has everything, and the next one may succeed.
             with suppress(apsw.Error, StoreError):
                 self._checkpoint()
 

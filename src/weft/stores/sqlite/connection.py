@@ -1,7 +1,6 @@
 """Connections to one SQLite file, and the translation of its errors.
 
-A connection is only handed out when the file does what is promised: the settings are read back, and anything else than
-what was asked for is refused.
+The settings of a new connection are read back. A file that does not accept them is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def path_of(url: str) -> Path:
     path = url.removeprefix("sqlite:///")
     if path in {"", ":memory:"} or path.startswith("file:"):
         raise UsageError(f"{url!r} names no file.", hint='To keep everything in memory, use "memory://".')
-    # Two names of one file must lead to the same locks beside it.
+    # Two names of one file must lead to the same lock files.
     return Path(path).resolve()
 
 
@@ -38,10 +37,10 @@ def connect(path: Path, durability: str) -> apsw.Connection:
         raise Unavailable(f"There is no directory {path.parent}.", hint="Create it, or name another file.")
     if path.is_dir():
         raise Unavailable(f"{path} is a directory.", hint="Name a file in it.")
-    with speaking_of(path):
+    with translate_errors(path):
         connection = apsw.Connection(str(path))
     try:
-        with speaking_of(path, connection):
+        with translate_errors(path, connection):
             _configure(connection, durability)
             _check_settings(connection, path, durability)
     except BaseException:
@@ -59,12 +58,12 @@ def _configure(connection: apsw.Connection, durability: str) -> None:
         "cell_size_check = on",
         # Checkpoints are made beside the commits, not inside one (see checkpoint.py).
         "wal_autocheckpoint = 0",
-        # A WAL that once grew large gives its space back.
+        # Shrink a WAL that once grew large.
         "journal_size_limit = 67108864",
         "cache_size = -16384",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    # Not written when it is WAL already: a reader must not need the lock of a writer.
+    # Not written if it is WAL already: a reader must not need the lock of a writer.
     if connection.pragma("journal_mode") != "wal":
         connection.execute("PRAGMA journal_mode = wal")
 
@@ -88,14 +87,14 @@ def _check_settings(connection: apsw.Connection, path: Path, durability: str) ->
 
 
 @contextmanager
-def speaking_of(path: Path, connection: apsw.Connection | None = None) -> Iterator[None]:
+def translate_errors(path: Path, connection: apsw.Connection | None = None) -> Iterator[None]:
     """Translate errors of SQLite into those of Weft."""
     try:
         yield
     except apsw.Error as error:
         raise translate_error(error, path, connection) from error
     except UnicodeDecodeError as error:
-        raise Corrupt(f"{path} holds a text that is none ({error}).", hint="Restore it from a backup.") from error
+        raise Corrupt(f"{path} holds text that is not UTF-8 ({error}).", hint="Restore it from a backup.") from error
 
 
 def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection | None = None) -> StoreError:
@@ -133,4 +132,4 @@ def _read_only(path: Path, why: str) -> Unavailable:
 
 
 def _full(path: Path) -> Full:
-    return Full(f"There is no room left to write {path}.", hint="Make room; Weft goes on without a restart.")
+    return Full(f"There is no room left to write {path}.", hint="Free some space; Weft continues without a restart.")

@@ -45,17 +45,17 @@ class SqliteDefinitions:
             tag = connection.execute("SELECT version FROM tags WHERE name = ? AND tag = ?", (name, version)).fetchone()
             return None if tag is None else _one(connection, name, tag[0])
 
-        return self._reader.here(work)
+        return self._reader.read(work)
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE ?1 IS NULL OR name = ?1 ORDER BY name, created_at, rowid"
-        return await self._reader.aside(
+        return await self._reader.read_in_thread(
             lambda connection: [_definition(row) for row in connection.execute(text, (name,))]
         )
 
     async def names(self, style: str) -> Sequence[tuple[str, str]]:
         text = "SELECT name, version FROM definitions WHERE style = ? ORDER BY name, version"
-        return self._reader.here(lambda connection: list(connection.execute(text, (style,))))
+        return self._reader.read(lambda connection: list(connection.execute(text, (style,))))
 
     async def tag(self, name: str, tag: str, version: str) -> None:
         def work(connection: apsw.Connection) -> None:
@@ -69,7 +69,7 @@ class SqliteDefinitions:
 
     async def tags(self, name: str) -> Mapping[str, str]:
         text = "SELECT tag, version FROM tags WHERE name = ? ORDER BY tag"
-        return self._reader.here(lambda connection: dict(connection.execute(text, (name,))))
+        return self._reader.read(lambda connection: dict(connection.execute(text, (name,))))
 
 
 def _one(connection: apsw.Connection, name: str, version: str) -> Definition | None:

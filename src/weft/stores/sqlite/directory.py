@@ -1,4 +1,4 @@
-"""Finding runs in SQLite. Single rows are read at once; whatever may look at many runs is read on another thread."""
+"""Find runs in SQLite. Single rows are read on the caller's thread, larger results on another thread."""
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WANTED = (
 )
 _UNLESS_HELD = "(status <> 'held' OR mail_at IS NOT NULL)"
 
-# Five ways to wait for a claim, each with its index: five statements, not one with OR, so that each stops at LIMIT.
+# Five reasons to claim a run, each with its index: five statements, not one with OR, so that each stops at LIMIT.
 # The indexes are named because SQLite, which knows nothing of the values, would rather look at every open run.
 _DEAD = "owner IS NOT NULL AND owner IN (SELECT value FROM json_each(:dead))"
 _IN_FLIGHT = (
@@ -48,7 +48,7 @@ _DUE = (
 )
 _WITH_MAIL = (
     f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner IS NULL "
-    # A start that was put off: its own mail does not bring it forward.
+    # A delayed start: its own mail does not make it due.
     f"AND (seq > 0 OR wake_at IS NULL OR wake_at <= :now) AND {_WANTED} ORDER BY mail_at LIMIT :limit"
 )
 _AT_REST = (_DUE, _WITH_MAIL)
@@ -85,16 +85,16 @@ class SqliteDirectory:
         self._reader = reader
 
     async def find(self, id: RunId) -> RunRow | None:
-        return self._reader.here(lambda connection: _one(connection, "id", id))
+        return self._reader.read(lambda connection: _one(connection, "id", id))
 
     async def row(self, uid: RunUid) -> RunRow | None:
-        return self._reader.here(lambda connection: _one(connection, "uid", uid))
+        return self._reader.read(lambda connection: _one(connection, "uid", uid))
 
     async def search(self, query: RunQuery) -> Page:
         conditions, values = _conditions(query)
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         text = f"SELECT {RUN_COLUMNS} FROM runs {where} ORDER BY created_at DESC, uid DESC LIMIT ?"
-        rows = await self._reader.aside(
+        rows = await self._reader.read_in_thread(
             lambda connection: [run_row(row) for row in connection.execute(text, (*values, query.limit + 1))]
         )
         page = rows[: query.limit]
@@ -105,7 +105,7 @@ class SqliteDirectory:
             row = connection.execute("SELECT num FROM runs WHERE uid = ?", (uid,)).fetchone()
             return None if row is None else read_key(connection, row[0], key)
 
-        return self._reader.here(work)
+        return self._reader.read(work)
 
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
@@ -116,14 +116,14 @@ class SqliteDirectory:
         def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
             return [row for text in texts for row in connection.execute(text, values)]
 
-        return _longest_waiting(await self._reader.aside(work), limit)
+        return _longest_waiting(await self._reader.read_in_thread(work), limit)
 
     async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
-        rows = await self._reader.aside(lambda connection: connection.execute(_OWNED, (host,)).fetchall())
+        rows = await self._reader.read_in_thread(lambda connection: connection.execute(_OWNED, (host,)).fetchall())
         return {RunUid(str(uid)): Epoch(int(str(epoch))) for uid, epoch in rows}
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        return self._reader.here(lambda connection: [uid for (uid,) in connection.execute(_OWN_MAIL, (host, limit))])
+        return self._reader.read(lambda connection: [uid for (uid,) in connection.execute(_OWN_MAIL, (host, limit))])
 
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
         values = {"workflows": _json(workflows)}
@@ -133,11 +133,11 @@ class SqliteDirectory:
             rows += (connection.execute(_NEXT_WAKE_OF_ONE, {**values, "owner": host}).fetchone() for host in dead)
             return [row[0] for row in rows if row is not None]
 
-        return min(map(Millis, await self._reader.aside(work)), default=None)
+        return min(map(Millis, await self._reader.read_in_thread(work)), default=None)
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
         text, values = (_COUNTS, ()) if below is None else (_BELOW, (below, limit))
-        rows = await self._reader.aside(lambda connection: connection.execute(text, values).fetchall())
+        rows = await self._reader.read_in_thread(lambda connection: connection.execute(text, values).fetchall())
         return {str(status): int(str(count)) for status, count in rows}
 
 
@@ -161,7 +161,7 @@ def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
     if query.parent is not None:
         parts.append(("parent = ?", (query.parent,)))
     if query.id_prefix is not None:
-        # A range, not LIKE: the id's index finds it, and its characters mean themselves.
+        # A range, not LIKE: it uses the index on ids, and no character is special.
         parts.append(("id >= ? AND id < ?", (query.id_prefix, query.id_prefix + _LAST_CHARACTER)))
     for name, value in query.where.items():
         found = "num IN (SELECT run FROM attributes WHERE name = ? AND value = ?)"
@@ -172,7 +172,7 @@ def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
 
 
 def _longest_waiting(rows: Sequence[tuple[Any, ...]], limit: int) -> list[RunRow]:
-    """Rows of (waiting since, *columns), each run once, by its oldest reason."""
+    """Return rows of (waiting since, *columns), each run once, with its oldest reason."""
     waiting: dict[str, tuple[Any, ...]] = {}
     for row in rows:
         known = waiting.get(row[1])

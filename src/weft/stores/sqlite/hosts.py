@@ -11,7 +11,7 @@ import msgspec
 
 from weft.core.ids import HostId
 from weft.ports.hosts import Heart, HostRow
-from weft.stores.heart import SameHeart
+from weft.stores.heartbeat import SameHeart
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import json_text
@@ -24,8 +24,8 @@ _LISTED = (
     "SELECT host, about, lease_ms, beat_at, (SELECT count(*) FROM runs WHERE owner = hosts.host), "
     "(SELECT count(*) FROM tasks WHERE tasks.host = hosts.host) FROM hosts ORDER BY host"
 )
-# Who works on something: owners of runs, and those who took tasks. A host that left has no row, and may be among them.
-# Looked up name by name in the index, because a host may own a hundred thousand runs.
+# Hosts with work: owners of runs and of tasks, including hosts that have left and have no row. The query jumps from
+# name to name in the index, because a host may own a hundred thousand runs.
 _BUSY = """
     WITH RECURSIVE owners (name) AS (
         SELECT min(owner) FROM runs WHERE owner IS NOT NULL
@@ -55,7 +55,7 @@ class SqliteHosts:
         await self.beat(host)
 
     async def beat(self, host: HostId) -> None:
-        """Also lists a host again that joined here and was taken for dead."""
+        """Record a heartbeat. Lists a host again that joined here and was taken for dead."""
         joined = self._leases.get(host)
         if joined is None:
             return
@@ -73,7 +73,7 @@ class SqliteHosts:
         return SameHeart(self.beat)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        listed, busy = await self._reader.aside(_listed_and_busy)
+        listed, busy = await self._reader.read_in_thread(_listed_and_busy)
         gone = {host for host in listed if self._locks.is_gone(host)}
         await self._tidy({host: listed[host][0] for host in gone - busy})
         gone |= busy - listed.keys()
@@ -88,7 +88,7 @@ class SqliteHosts:
 
     async def listed(self) -> Sequence[HostRow]:
         now = time.time_ns() // 1_000_000
-        rows: list[Any] = await self._reader.aside(lambda connection: connection.execute(_LISTED).fetchall())
+        rows: list[Any] = await self._reader.read_in_thread(lambda connection: connection.execute(_LISTED).fetchall())
         return [
             HostRow(
                 host=HostId(host),
@@ -119,7 +119,7 @@ class SqliteHosts:
             return
 
         def work(connection: apsw.Connection) -> None:
-            # Unless it came back under its name and beats again.
+            # Unless it came back under the same name and sends heartbeats again.
             connection.executemany("DELETE FROM hosts WHERE host = ? AND beats = ?", idle.items())
 
         await self._writer.small(work)

@@ -1,6 +1,6 @@
-"""A lock file per host beside the database. The operating system lets go of it the moment the process is gone.
+"""A lock file per host beside the database. The operating system releases it the moment the process is gone.
 
-Where there is no ``flock`` (Windows), nothing is locked and nobody is found dead by it: the heartbeat alone tells.
+Without ``flock`` (on Windows), nothing is locked: only missing heartbeats show that a host is dead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LockFiles:
         """Take the lock of a host of this process. Raises Unavailable if another process has it."""
         if sys.platform == "win32" or host in self._held:
             return
-        # Whoever looks at the lock, or removes what a dead host left, is in the way for a moment only.
+        # Others hold the lock only for a moment, to check it or to remove the file of a dead host.
         for _ in range(TRIES):
             with suppress(FileNotFoundError):
                 self.folder.mkdir(exist_ok=True)
@@ -45,7 +45,7 @@ class LockFiles:
                     return
                 os.close(descriptor)
             time.sleep(PAUSE_S)
-        raise Unavailable(f"Host {host} runs already.", hint="Every host needs a name of its own.")
+        raise Unavailable(f"Host {host} is already running.", hint="Every host needs a name of its own.")
 
     def drop(self, host: HostId) -> None:
         """Release the lock of a host and remove its file."""
@@ -65,7 +65,7 @@ class LockFiles:
         except OSError:
             return False
         try:
-            # Shared, so that two who look at once do not take each other for the host.
+            # A shared lock, so that two checks at once do not take each other for the host.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False

@@ -65,15 +65,15 @@ class SqliteLog:
         return await (self._writer.small(work) if len(batch) == 1 else self._writer.large(work))
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
-        found = self._reader.here(lambda connection: _load(connection, uid, fold, NEAR_EVENTS_MAX))
+        found = self._reader.read(lambda connection: _load(connection, uid, fold, NEAR_EVENTS_MAX))
         if found is not _TOO_LONG:
             return found
-        return await self._reader.aside(lambda connection: _load(connection, uid, fold, None))
+        return await self._reader.read_in_thread(lambda connection: _load(connection, uid, fold, None))
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
         if limit > NEAR_EVENTS_MAX:
-            return await self._reader.aside(lambda connection: _events(connection, uid, after, limit))
-        return self._reader.here(lambda connection: _events(connection, uid, after, limit))
+            return await self._reader.read_in_thread(lambda connection: _events(connection, uid, after, limit))
+        return self._reader.read(lambda connection: _events(connection, uid, after, limit))
 
     async def claim(
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
@@ -105,7 +105,7 @@ class SqliteLog:
         return await (self._writer.small(work) if len(runs) == 1 else self._writer.large(work))
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
-        return self._reader.here(lambda connection: _inbox(connection, uid))
+        return self._reader.read(lambda connection: _inbox(connection, uid))
 
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
         def work(connection: apsw.Connection) -> None:
@@ -117,11 +117,11 @@ class SqliteLog:
 
 
 _TOO_LONG: Any = object()
-"""Stands for a run whose tail is not to be read on this thread."""
+"""Marks a run whose tail is too long to read on this thread."""
 
 
-# Rows are fetched before they are checked: an error keeps its statement open as long as somebody keeps the error, and
-# until then the connection would read the past.
+# Fetch rows before checking them: an error keeps its statement open as long as somebody keeps the error, and until then
+# the connection would read old data.
 
 
 def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int | None) -> Loaded | None:
@@ -152,7 +152,7 @@ def _snapshot(connection: apsw.Connection, num: int, uid: RunUid, fold: int) -> 
     if row is None:
         return None
     snapshot = Snapshot(*row[:3])
-    # A snapshot is a cache: a damaged one is no damage, the log has everything.
+    # A snapshot is a cache: if it is damaged, the log has everything.
     return snapshot if snapshot_crc(uid_crc(uid), snapshot) == row[3] else None
 
 

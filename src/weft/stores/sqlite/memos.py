@@ -1,4 +1,4 @@
-"""Committed successes that answer for equal work, in SQLite."""
+"""Memos in SQLite."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SqliteMemos:
             output, run, at, until = row
             return Memo(key=key, output=output.encode(), run=RunId(run), at=at, until=until)
 
-        return self._reader.here(work)
+        return self._reader.read(work)
 
     async def put(self, memo: Memo) -> None:
         def work(connection: apsw.Connection) -> None:

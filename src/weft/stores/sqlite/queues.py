@@ -1,4 +1,4 @@
-"""Limits of queues in SQLite. Read and kept inside the transaction that hands tasks out, so they hold for all."""
+"""Limits of queues in SQLite. Checked in the transaction that hands tasks out, so they hold for all processes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LENGTHS = "SELECT queue, count(*) - count(host), count(host) FROM tasks GROUP B
 
 
 def set_limits(connection: apsw.Connection, queue: str, limits: QueueLimits | None) -> None:
-    """What a queue may do from now on; None: what it likes."""
+    """Set the limits of a queue; None removes them."""
     if limits is None:
         connection.execute("DELETE FROM queues WHERE queue = ?", (queue,))
     else:
@@ -27,7 +27,7 @@ def set_limits(connection: apsw.Connection, queue: str, limits: QueueLimits | No
 
 
 def read_limits(connection: apsw.Connection) -> Mapping[str, QueueLimits]:
-    """The queues that have limits or a priority."""
+    """Return the queues that have limits or a priority."""
     rows = connection.execute("SELECT queue, priority, concurrency, rate, per_ms FROM queues")
     return {
         queue: QueueLimits(priority=priority, concurrency=concurrency, rate=rate, per_ms=per_ms)
@@ -36,7 +36,7 @@ def read_limits(connection: apsw.Connection) -> Mapping[str, QueueLimits]:
 
 
 def read_queues(connection: apsw.Connection) -> Sequence[QueueRow]:
-    """All queues that have rows or limits, by name."""
+    """Return all queues that have tasks or limits, by name."""
     limits = read_limits(connection)
     lengths = {queue: (waiting, running) for queue, waiting, running in connection.execute(_LENGTHS)}
     return [
@@ -51,7 +51,7 @@ def read_queues(connection: apsw.Connection) -> Sequence[QueueRow]:
 
 
 def room_of(connection: apsw.Connection, queue: str, limits: QueueLimits, now: Millis) -> int:
-    """How many more tasks of this queue may be in hands now."""
+    """Return how many more tasks of this queue may be handed out now."""
     connection.execute("DELETE FROM handed_out WHERE queue = ? AND at <= ?", (queue, now - limits.per_ms))
     in_hands = connection.execute(_IN_HANDS, (queue,)).get
     handed_out = connection.execute(_HANDED_OUT, (queue,)).get
@@ -61,7 +61,7 @@ def room_of(connection: apsw.Connection, queue: str, limits: QueueLimits, now: M
 def note_handed_out(
     connection: apsw.Connection, limits: Mapping[str, QueueLimits], queues: Sequence[str], now: Millis
 ) -> None:
-    """Tasks of these queues were just handed out."""
+    """Record that tasks of these queues were handed out."""
     for queue, count in Counter(queues).items():
         if limits.get(queue, NONE).rate is not None:
             connection.execute("INSERT INTO handed_out (queue, at, tasks) VALUES (?, ?, ?)", (queue, now, count))

@@ -1,7 +1,6 @@
 """Connections that only read. A reader never waits for a writer, and sees all that was committed before it began.
 
-Short reads run where they are asked for; listings, which may look at every run, have a thread and a connection of
-their own.
+Short reads run on the caller's thread. Listings, which may read every run, have their own thread and connection.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import TypeVar
 
 import apsw
 
-from weft.stores.sqlite.connection import speaking_of
+from weft.stores.sqlite.connection import translate_errors
 from weft.stores.sqlite.same_file import SameFile
 from weft.stores.sqlite.serial_thread import SerialThread
 
@@ -33,12 +32,12 @@ class SqliteReader:
         for connection in (near, far):
             connection.execute("PRAGMA query_only = on")
 
-    def here(self, work: Work[T]) -> T:
+    def read(self, work: Work[T]) -> T:
         """Read a few rows on this thread."""
         with self._near_lock:
             return self._read(self._near, work)
 
-    async def aside(self, work: Work[T]) -> T:
+    async def read_in_thread(self, work: Work[T]) -> T:
         """Read any number of rows on another thread."""
         return await self._thread.run(lambda: self._read_far(work))
 
@@ -55,7 +54,7 @@ class SqliteReader:
     def _read(self, connection: apsw.Connection, work: Work[T]) -> T:
         if self._file.gone:
             self._file.check()
-        with speaking_of(self._path, connection):
+        with translate_errors(self._path, connection):
             connection.execute("BEGIN")
             try:
                 return work(connection)

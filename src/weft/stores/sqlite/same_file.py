@@ -1,6 +1,6 @@
-"""Whether the file at the path is still the one that was opened.
+"""Check that the path still names the file that was opened.
 
-A file that was deleted or replaced takes every write of those who have it open, and nobody else ever reads it.
+Writes to a file that was deleted or replaced still succeed, but nobody will ever read them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class SameFile:
     """Checks that the path still names the file that was opened."""
 
     def __init__(self, path: Path, *, each_time: bool) -> None:
-        """``each_time``: check at every commit, before it is acknowledged."""
+        """Remember the file. With ``each_time``, check it at every commit, before the commit is acknowledged."""
         self._path = str(path)
         self._pause_s = 0.0 if each_time else LOOK_S
         self._looked_at = 0.0

@@ -14,10 +14,10 @@ APPLICATION_ID = 0x57454654  # "WEFT", in the file's header
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Bring the file to this version's schema. Raises NewerSchema; Corrupt if it is another program's database."""
+    """Upgrade the file to the newest schema. Raises NewerSchema, or Corrupt if it belongs to another program."""
     if _version(connection) == NEWEST and connection.pragma("application_id") == APPLICATION_ID:
         return
-    # Another process may be at it too: what was read outside the transaction says nothing yet.
+    # Another process may have done it meanwhile: read the version again, now inside the transaction.
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, path)
@@ -30,7 +30,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
 
 def pending(path: Path | None) -> list[Path]:
-    """The files that opening the store would apply; None: there is none yet. The file is not changed.
+    """Return the migrations that opening the store would apply; None if there is no file yet. Changes nothing.
 
     Raises NewerSchema.
     """

@@ -14,7 +14,7 @@ from weft.errors import UsageError
 from weft.stores.sqlite.access import SqliteAccess
 from weft.stores.sqlite.blobs import SqliteBlobs
 from weft.stores.sqlite.checkpoint import Checkpointer
-from weft.stores.sqlite.connection import connect, path_of, speaking_of
+from weft.stores.sqlite.connection import connect, path_of, translate_errors
 from weft.stores.sqlite.definitions import SqliteDefinitions
 from weft.stores.sqlite.directory import SqliteDirectory
 from weft.stores.sqlite.hosts import SqliteHosts
@@ -60,7 +60,7 @@ class SqliteStore:
         connection = connect(path, self._synchronous)
         file = SameFile(path, each_time=self._synchronous == "full")
         try:
-            with speaking_of(path, connection):
+            with translate_errors(path, connection):
                 migrate(connection, path)
             reader = SqliteReader(path, self._connect(path), self._connect(path), file)
         except BaseException:
@@ -79,7 +79,7 @@ class SqliteStore:
         self._parts = None
         checkpointer.close()
         reader.close()
-        # The last to close carries the WAL over and removes it, and only the writer may.
+        # The last connection to close copies the WAL into the database and removes it. Only the writer may do that.
         writer.close()
         locks.close()
 

@@ -52,7 +52,7 @@ class SqliteStreams:
                 for offset, at, by, attempt, body in rows
             ]
 
-        return self._reader.here(work)
+        return self._reader.read(work)
 
     async def lengths(self, uid: RunUid) -> Mapping[str, int]:
-        return self._reader.here(lambda connection: dict(connection.execute(_LENGTHS, (uid,))))
+        return self._reader.read(lambda connection: dict(connection.execute(_LENGTHS, (uid,))))

@@ -52,11 +52,11 @@ class SqliteTasks:
         self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
         if queues is None:
-            queues = self._reader.here(lambda connection: [name for (name,) in connection.execute(_WAITING)])
+            queues = self._reader.read(lambda connection: [name for (name,) in connection.execute(_WAITING)])
         names_all = queues
         wanted = (_json(names_all), _json(steps), now, limit)
-        # Workers look often and mostly find nothing: a look costs no write transaction.
-        if not self._reader.here(lambda connection: connection.execute(_FREE, wanted).fetchone()):
+        # Workers poll often and mostly find nothing: polling needs no write transaction.
+        if not self._reader.read(lambda connection: connection.execute(_FREE, wanted).fetchone()):
             return []
 
         def work(connection: apsw.Connection) -> list[TaskOffer]:
@@ -78,10 +78,10 @@ class SqliteTasks:
             rows = connection.execute(_HELD, (_json(hosts), limit))
             return [(HostId(host), _offer(row)) for host, *row in rows]
 
-        return self._reader.here(work)
+        return self._reader.read(work)
 
     async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
-        return self._reader.here(lambda connection: [_offer(row) for row in connection.execute(_OF_RUN, (uid,))])
+        return self._reader.read(lambda connection: [_offer(row) for row in connection.execute(_OF_RUN, (uid,))])
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         def work(connection: apsw.Connection) -> bool:
@@ -106,10 +106,10 @@ class SqliteTasks:
         await self._writer.small(lambda connection: set_limits(connection, queue, limits))
 
     async def limits(self) -> Mapping[str, QueueLimits]:
-        return self._reader.here(read_limits)
+        return self._reader.read(read_limits)
 
     async def queues(self) -> Sequence[QueueRow]:
-        return await self._reader.aside(read_queues)
+        return await self._reader.read_in_thread(read_queues)
 
 
 def _values(task: TaskOffer) -> tuple[Any, ...]:

@@ -140,7 +140,7 @@ class Writer:
             execute("COMMIT")
         except BaseException as error:
             raise self._undone(error) from error
-        # Before it is acknowledged: it may be in a file without a name.
+        # Before the commit is acknowledged: the file may have been deleted.
         self._file.check()
         return result
 
@@ -148,7 +148,7 @@ class Writer:
         """Roll back after an error, and return the error to raise."""
         # Translated before the ROLLBACK, which overwrites the error number of the operating system.
         failure = translate_error(error, self._path, self._connection) if isinstance(error, apsw.Error) else error
-        # Row numbers of this transaction are void; finding out which they were is not worth it.
+        # Some cached row numbers are from this transaction and now wrong. Drop them all.
         self.numbers.clear()
         # After some errors SQLite has rolled back already.
         if self._connection.in_transaction:

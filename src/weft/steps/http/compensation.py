@@ -9,7 +9,7 @@ import msgspec
 from weft.core.values import encode
 from weft.ports.clock import Clock
 from weft.steps.base import Executor
-from weft.steps.http.calling import current_task, task_headers
+from weft.steps.http.call import current_task, task_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpRequest
 from weft.steps.http.failures import is_final

@@ -1,4 +1,4 @@
-"""Scripts and numbers as documents of steps have them: CEL as plain text, others by name, JSON inside text."""
+"""Values as step documents write them: scripts, JSON in text, milliseconds, deadlines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read_script(holder: Fields, key: str) -> Script | None:
 
 
 def read_json(holder: Fields, key: str) -> Any:
-    """A value that the seeds write as JSON text; what is no text is the value itself."""
+    """Read a value that the older format writes as JSON in a text. Anything else is the value itself."""
     raw = holder.raw[key]
     if not isinstance(raw, str):
         return raw
@@ -43,7 +43,7 @@ def read_json(holder: Fields, key: str) -> Any:
 
 
 def read_ms(holder: Fields, key: str) -> int:
-    """A time as the seeds write it: a number is milliseconds."""
+    """Read a duration of the older format: a number is milliseconds."""
     raw = holder.raw.get(key)
     if isinstance(raw, int) and not isinstance(raw, bool):
         return holder.whole(key, least=0) or 0
@@ -51,7 +51,7 @@ def read_ms(holder: Fields, key: str) -> int:
 
 
 def read_deadline(holder: Fields, key: str) -> Any:
-    """`wait`, or how long; None: nobody waits."""
+    """Read a deadline: `wait`, or milliseconds; None if there is none."""
     raw = holder.raw.get(key)
     if raw is None or raw == "wait":
         return raw

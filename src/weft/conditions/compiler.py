@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from weft.conditions import conditions, sandbox
-from weft.conditions.comparing import UNARY
+from weft.conditions.comparisons import UNARY
 from weft.conditions.conditions import Comparison, Condition, Side
 from weft.conditions.expressions import CACHED_MAX, compile_comparison, compile_expression
 from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean, refusal
