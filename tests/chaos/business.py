@@ -123,9 +123,9 @@ async def host(url: str, folder: Path) -> None:
     while not stopped.is_set():
         try:
             async with app:
-                engine = app.service.engine
-                assert engine is not None
-                print(engine.host, flush=True)
+                local = app.service.local
+                assert local is not None
+                print(local.id, flush=True)
                 await stopped.wait()
         except weft.StoreError as error:
             # The database is away while this host starts: as any service manager would, try again.

@@ -14,7 +14,7 @@ import pytest
 
 import weft
 from tests import servers
-from tests.crash.hosting import QUICK, hosting
+from tests.crash.hosting import QUICK, hosted, hosting
 from weft.ports.store import QueueLimits, QueueRow, RunQuery, Store
 from weft.runtime.settings import Settings
 from weft.stores import open_store
@@ -280,23 +280,21 @@ def test_hosts_that_start_together_share_what_a_dead_one_left_and_nothing_is_don
     async def scene() -> None:
         dead = app()
         async with Opened(url) as store, AsyncExitStack() as stack:
-            await stack.enter_async_context(hosting(dead, settings(idle_seconds=3600.0)))
+            host = await stack.enter_async_context(hosted(dead, settings(idle_seconds=3600.0)))
             for n in range(count):
                 await dead.start("order", {"n": n}, id=f"o-{n}")
             await _until(lambda: len(performed) == count)
-            engine = dead.service.engine
-            assert engine is not None
-            await engine.settle()
-            await engine.kill()
+            await host.settle()
+            await host.kill()
             hosts = [app() for _ in range(4)]
-            await asyncio.gather(*(stack.enter_async_context(hosting(host)) for host in hosts))
+            await asyncio.gather(*(stack.enter_async_context(hosting(each)) for each in hosts))
             async with weft.Client(url) as client:
                 # Runs that only wait are taken up when there is something for them.
                 await asyncio.gather(*(client.get(f"o-{n}").send("note", None) for n in range(count)))
                 shares = [0]
                 while sum(shares) < count:
                     listed = await store.hosts.listed()
-                    shares = [row.runs for row in listed if row.runs and row.host != engine.host]
+                    shares = [row.runs for row in listed if row.runs and row.host != host.id]
                 await asyncio.gather(*(client.get(f"o-{n}").send("go", None) for n in range(count)))
                 results = await asyncio.gather(*(client.get(f"o-{n}").result() for n in range(count)))
             assert results == list(range(count))
@@ -313,16 +311,14 @@ def test_a_host_whose_loop_stands_still_stops_its_heart_and_loses_its_runs(url: 
     stuck, other = (waiting_app(url, owners, name) for name in ("stuck", "other"))
 
     async def scene() -> None:
-        async with hosting(stuck):
-            engine = stuck.service.engine
-            assert engine is not None
-            assert engine.heartbeat.is_turning()
+        async with hosted(stuck) as host:
+            assert host.heartbeat.is_turning()
             await stuck.start("order", {"n": 1}, id="o-1")
             await _until(lambda: owners["stuck"] == 1)
             watcher = asyncio.get_running_loop().run_in_executor(None, asyncio.run, _taken_over(other, "o-1"))
             await asyncio.sleep(0.2)
             time.sleep(3.0)  # the loop stands still, which is what this is about
-            assert not engine.heartbeat.is_turning()
+            assert not host.heartbeat.is_turning()
             assert await watcher == 1
         assert owners == {"stuck": 1, "other": 1}
 
@@ -332,12 +328,12 @@ def test_a_host_whose_loop_stands_still_stops_its_heart_and_loses_its_runs(url: 
 async def _taken_over(app: weft.App, run: str) -> int:
     """Host the app on a loop of its own, and see a run of another host to its end."""
     async with hosting(app), weft.Client(app.url) as client, Opened(app.url) as store:
-        engine = app.service.engine
-        assert engine is not None
+        local = app.service.local
+        assert local is not None
         handle = client.get(run)
         while True:
             row = await store.directory.find(handle.id)
-            if row is not None and row.owner == engine.host:
+            if row is not None and row.owner == local.id:
                 break
             # A run that only waits is taken from a dead host when there is something for it.
             await handle.send("note", None)

@@ -12,7 +12,7 @@ from weft.core import events as e
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import CodeState
 from weft.ports.store import StoredEvent
-from weft.runtime.host import Engine, World
+from weft.runtime.host import Host, Surroundings
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
@@ -33,7 +33,7 @@ class Desk:
         self.store = MemoryStore()
         self.ids = CountedIds()
         self.now_ms = BEGIN_MS
-        self.engine: Engine
+        self.host: Host
         self.clock: LoopClock
 
     def play(self, scene: Callable[[], Call[T]], *, app: weft.App | None = None, crash: bool = False) -> T:
@@ -43,20 +43,21 @@ class Desk:
     async def _play(self, scene: Callable[[], Call[T]], app: weft.App, crash: bool) -> T:
         self.clock = LoopClock(self.now_ms)
         store = self.store.share()
-        world = World(store=store, clock=self.clock, ids=self.ids, executor=InPlace(), settings=self.settings)
-        self.engine = engine = Engine(world, app.catalogue())
-        app.bind(RunService(store, self.clock, self.ids, engine))
+        given = Surroundings(store=store, clock=self.clock, ids=self.ids, executor=InPlace(), settings=self.settings)
+        service = RunService(store, self.clock, self.ids)
+        self.host = host = Host(given, app.catalogue(), service)
+        app.bind(service)
         for run in self.store.content.open.values():
             run.idle_until = None  # read back at once, not when mail or time asks for it
         try:
-            await engine.start()
+            await host.start()
             found = await scene()
             if not crash:
-                await engine.stop()
+                await host.stop()
             return found
         finally:
-            await engine.kill()
-            await store.hosts.leave(engine.host)
+            await host.kill()
+            await store.hosts.leave(host.id)
             self.now_ms = self.clock.now_ms()
             app.bind(None)
 

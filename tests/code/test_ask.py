@@ -229,7 +229,7 @@ def test_an_answer_to_a_run_at_rest_wakes_it() -> None:
 
     async def end() -> Any:
         await asyncio.sleep(120)
-        assert not desk.engine.runs.actors
+        assert not desk.host.runs.actors
         run = app.get("run")
         await run.decide("ship", approved=True)
         return await run.result()

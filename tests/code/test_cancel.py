@@ -280,7 +280,7 @@ def test_a_cancel_for_a_run_at_rest_wakes_it() -> None:
 
     async def end() -> None:
         await asyncio.sleep(60)
-        assert not desk.engine.runs.actors
+        assert not desk.host.runs.actors
         run = app.get("run")
         await run.cancel()
         with pytest.raises(weft.RunCancelled):

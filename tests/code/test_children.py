@@ -161,7 +161,7 @@ def test_the_end_of_a_child_reaches_a_parent_that_was_at_rest() -> None:
 
     async def middle() -> None:
         await asyncio.sleep(120)
-        assert not desk.engine.runs.actors
+        assert not desk.host.runs.actors
         await family.app.get("run.patient").send("word", "here")
         await asyncio.sleep(60)
 

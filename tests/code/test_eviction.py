@@ -16,7 +16,7 @@ def at_rest(app: weft.App, call: Any) -> Desk:
     async def scene() -> None:
         await app.start(call, id="run")
         await asyncio.sleep(60)
-        assert not desk.engine.runs.actors
+        assert not desk.host.runs.actors
 
     desk = Desk(app)
     desk.play(scene)
@@ -294,7 +294,7 @@ def test_a_run_with_a_step_under_way_stays_in_memory() -> None:
     async def scene() -> str:
         run = await app.start(flow(), id="run")
         await asyncio.sleep(200)
-        assert len(desk.engine.runs.actors) == 1
+        assert len(desk.host.runs.actors) == 1
         return await run.result()
 
     desk = Desk(app)

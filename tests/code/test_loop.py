@@ -72,7 +72,7 @@ def test_old_rounds_leave_the_state() -> None:
         run = await app.start(flow(), id="run")
         for _ in range(3):
             await asyncio.sleep(0.01)
-            actor = next(iter(desk.engine.runs.actors.values()), None)
+            actor = next(iter(desk.host.runs.actors.values()), None)
             if actor is not None:
                 sizes.append(len(actor.machine.state.entries))
         await run.send("go")
@@ -90,7 +90,7 @@ def test_a_long_loop_has_a_small_state_and_a_small_snapshot_at_every_moment() ->
     @app.step
     async def tick(n: int) -> int:
         if n % 100 == 99:
-            (actor,) = desk.engine.runs.actors.values()
+            (actor,) = desk.host.runs.actors.values()
             sizes.append(len(actor.machine.snapshot()))
         return n + 1
 
@@ -114,7 +114,7 @@ def test_a_long_loop_does_not_grow_the_tables_beside_the_state_either() -> None:
     @app.step
     async def tick(n: int) -> int:
         if n in {300, 1900}:
-            (actor,) = desk.engine.runs.actors.values()
+            (actor,) = desk.host.runs.actors.values()
             index = actor.machine.index
             inner = sum(len(scope.scopes) + len(scope.entries) for scope in index.scopes.values())
             sizes.append(len(index.keys) + len(index.paths) + len(index.scopes) + inner)

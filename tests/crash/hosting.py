@@ -9,7 +9,7 @@ from pathlib import Path
 
 import weft
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.host import Engine, World
+from weft.runtime.host import Host, Surroundings
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
@@ -25,21 +25,29 @@ def url_of(folder: Path) -> str:
 
 @asynccontextmanager
 async def hosting(app: weft.App, settings: Settings = QUICK) -> AsyncIterator[weft.App]:
-    """The app, with its engine, until the end of the block."""
-    if not app.url.startswith("postgresql:"):
+    """The app, with its host, until the end of the block."""
+    if app.url.startswith("postgresql:"):
+        async with hosted(app, settings):
+            yield app
+    else:
         async with app:
             yield app
-        return
+
+
+@asynccontextmanager
+async def hosted(app: weft.App, settings: Settings = QUICK) -> AsyncIterator[Host]:
+    """The host of an app, until the end of the block or until it is killed."""
     store = open_store(app.url)
     await store.open()
     executor = PoolExecutor()
-    world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=executor, settings=settings)
-    engine = Engine(world, app.catalogue())
-    app.bind(RunService(store, world.clock, world.ids, engine))
+    given = Surroundings(store=store, clock=SystemClock(), ids=TimeIds(), executor=executor, settings=settings)
+    service = RunService(store, given.clock, given.ids)
+    host = Host(given, app.catalogue(), service)
+    app.bind(service)
     try:
-        await engine.start()
-        yield app
-        await engine.stop()
+        await host.start()
+        yield host
+        await host.stop()
     finally:
         app.bind(None)
         await store.close()

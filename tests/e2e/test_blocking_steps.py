@@ -12,7 +12,7 @@ import asyncio, logging, os, sys, time
 import weft
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.service import RunService
-from weft.runtime.host import Engine, World
+from weft.runtime.host import Host, Surroundings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.runtime.settings import Settings
 from weft.stores import open_store
@@ -36,14 +36,15 @@ async def main() -> None:
     store = open_store(app.url)
     await store.open()
     settings = Settings(lease_seconds=0.6, scan_seconds=0.05, poll_seconds=0.02, heartbeat_thread=True)
-    world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
-    engine = Engine(world, app.catalogue())
-    app.bind(RunService(store, world.clock, world.ids, engine))
-    await engine.start()
+    given = Surroundings(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
+    service = RunService(store, given.clock, given.ids)
+    host = Host(given, app.catalogue(), service)
+    app.bind(service)
+    await host.start()
     print("ready", flush=True)
     handle = await app.start(flow(), id="run") if sys.argv[2] == "start" else app.get("run")
     print(await handle.result(timeout="60s"), flush=True)
-    await engine.stop()
+    await host.stop()
     await store.close()
 
 asyncio.run(main())

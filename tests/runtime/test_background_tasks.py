@@ -42,9 +42,9 @@ def test_a_failure_for_one_run_sets_that_run_aside_and_no_other() -> None:
         await at.app.start("flow", {}, id="hurt")
         await at.app.start("flow", {}, id="well")
         await calm()
-        at.engine.background.spawn(broken(), at.engine.runs.by_id["hurt"])  # type: ignore[index]
+        at.host.background.spawn(broken(), at.host.runs.by_id["hurt"])  # type: ignore[index]
         await calm()
-        assert at.engine.status.failure is None
+        assert at.host.status.failure is None
         await at.app.get("well").send("go")
         await at.app.get("well").result()
 
@@ -57,19 +57,19 @@ def test_a_failure_for_one_run_sets_that_run_aside_and_no_other() -> None:
 def test_a_failure_for_no_single_run_ends_the_host() -> None:
     async def scene(at: Desk) -> None:
         told = asyncio.Event()
-        at.engine.status.on_failure = told.set
-        at.engine.background.spawn(broken())
+        at.host.status.on_failure = told.set
+        at.host.background.spawn(broken())
         await told.wait()
-        assert isinstance(at.engine.status.failure, RuntimeError)
+        assert isinstance(at.host.status.failure, RuntimeError)
 
     played(scene)
 
 
 def test_what_others_do_again_may_fail() -> None:
     async def scene(at: Desk) -> None:
-        at.engine.background.spawn(broken(), may_fail=True)
+        at.host.background.spawn(broken(), may_fail=True)
         await calm()
-        assert at.engine.status.failure is None
+        assert at.host.status.failure is None
 
     played(scene)
 
@@ -79,11 +79,11 @@ def test_an_answer_of_a_step_that_cannot_be_reported_ends_the_host(monkeypatch: 
         def report(*_: object) -> None:
             raise RuntimeError("a defect")
 
-        monkeypatch.setattr(at.engine.worker, "_report", report)
+        monkeypatch.setattr(at.host.worker, "_report", report)
         told = asyncio.Event()
-        at.engine.status.on_failure = told.set
+        at.host.status.on_failure = told.set
         await at.app.start("flow", {}, id="run")
         await told.wait()
-        assert isinstance(at.engine.status.failure, RuntimeError)
+        assert isinstance(at.host.status.failure, RuntimeError)
 
     played(scene)

@@ -13,7 +13,6 @@ from weft.goals import LoadedSteps, load_steps
 from weft.ports.store import Definition, Store
 from weft.runtime.catalogue_log import CATALOGUE, StoredCatalogue
 from weft.runtime.clock import SystemClock
-from weft.runtime.duties.scheduler import STORE
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.stores.memory import MemoryStore
 from weft.stores.sqlite import SqliteStore
@@ -169,8 +168,8 @@ async def registered(url: str, document: dict[str, Any]) -> None:
 
 async def looked(app: weft.App) -> None:
     """One round of a host's duties."""
-    assert app.service.engine is not None
-    await app.service.engine.duties.run_round({STORE})
+    assert app.service.local is not None
+    await app.service.local.steps.refresh()
 
 
 def test_a_host_plans_with_the_steps_of_its_store(tmp_path: Any) -> None:

@@ -18,9 +18,9 @@ def test_a_run_that_cannot_be_decided_stops_and_no_other_does() -> None:
     world.settle()
 
     async def hurt() -> None:
-        engine = app.service.engine
-        assert engine is not None
-        actor = next(actor for actor in engine.runs.actors.values() if actor.id == "hurt")
+        local = app.service.local
+        assert local is not None
+        actor = next(actor for actor in local.runs.actors.values() if actor.id == "hurt")
         actor.machine.style.graph = None  # type: ignore[attr-defined]
         actor.post(PendingCommand(c.FireTimer(EntryId(next(iter(actor.machine.state.timers))))))
 

@@ -26,7 +26,7 @@ def waiting_app() -> tuple[weft.App, Any]:
 
 
 def resident(desk: Desk) -> list[str]:
-    return sorted(actor.id for actor in desk.engine.runs.actors.values())
+    return sorted(actor.id for actor in desk.host.runs.actors.values())
 
 
 def settings(**changes: Any) -> Settings:
@@ -128,7 +128,7 @@ def test_a_run_is_not_released_while_mail_waits_for_it() -> None:
         uid = desk.store.content.ids["run"]  # type: ignore[index]
         body = c.encode(c.DeliverMessage("m1", "go", msgspec.Raw(b"41")))
         await desk.store.log.send([Mail(id="m1", to=uid, body=body, at=desk.clock.now_ms())])
-        await desk.engine.releaser.release(list(desk.engine.runs.actors.values()))
+        await desk.host.releaser.release(list(desk.host.runs.actors.values()))
         await calm()
         return await run.result()
 
@@ -153,7 +153,7 @@ def test_a_run_with_a_step_under_way_is_not_released() -> None:
     async def scene() -> str:
         run = await app.start(flow(), id="run")
         await asyncio.sleep(200)
-        await desk.engine.releaser.release(list(desk.engine.runs.actors.values()))
+        await desk.host.releaser.release(list(desk.host.runs.actors.values()))
         assert resident(desk) == ["run"]
         return await run.result()
 
@@ -167,7 +167,7 @@ def test_a_host_beats_while_it_lives() -> None:
 
     async def scene() -> Any:
         await asyncio.sleep(100)
-        return desk.store.content.hosts[desk.engine.host].beats
+        return desk.store.content.hosts[desk.host.id].beats
 
     desk = Desk(app)
     assert desk.play(scene) >= 100 / CALM.lease_seconds

@@ -534,7 +534,7 @@ def test_mail_that_cannot_be_read_stops_its_own_run_only(body: bytes, found: str
             await calm()
         mail = Mail(id="bad", to=broken.new.uid, body=body, at=Millis(1))
         await desk.store.log.send([mail])
-        desk.engine.wakeups.wake("mail", "runs")
+        desk.host.wakeups.wake("mail", "runs")
         await calm()
         await app.get("b").send("n", 1)
         return await app.get("b").result()

@@ -103,7 +103,7 @@ def test_what_a_graph_run_writes_can_be_read_and_gives_the_state_that_was_lived(
     async def scene() -> bytes:
         await app.start(graph, {"n": 3}, id="run")
         await asyncio.sleep(0.5)
-        (actor,) = desk.engine.runs.actors.values()
+        (actor,) = desk.host.runs.actors.values()
         return actor.machine.snapshot()
 
     lived = desk.play(scene, crash=True)
@@ -152,9 +152,9 @@ def test_a_large_value_is_fetched_by_the_process_that_goes_on(settings: Settings
 
     async def after() -> tuple[Any, bool]:
         text = hashlib.sha256(b'"' + b"x" * (BIG + 1) + b'"').hexdigest()
-        assert desk.engine.values.cached(text) is None
+        assert desk.host.values.cached(text) is None
         found = await app.get("run", graph).result()
-        return found, desk.engine.values.cached(text) is not None
+        return found, desk.host.values.cached(text) is not None
 
     desk.play(before, crash=crash)
     found, fetched = desk.play(after)

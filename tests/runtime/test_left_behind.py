@@ -13,7 +13,7 @@ import weft
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.store import NEVER, Append, NewRun, Outcome, Store, StoredEvent
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.host import Engine, World
+from weft.runtime.host import Host, Surroundings
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
@@ -47,20 +47,19 @@ def office() -> weft.App:
 
 
 @asynccontextmanager
-async def hosted(
-    app: weft.App, url: str, settings: Settings = SETTINGS, *, dies: bool = False
-) -> AsyncIterator[Engine]:
+async def hosted(app: weft.App, url: str, settings: Settings = SETTINGS, *, dies: bool = False) -> AsyncIterator[Host]:
     """A host over the store. ``dies``: it ends without a word, and leaves its runs as they are."""
     store = open_store(url)
     await store.open()
-    world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
-    engine = Engine(world, app.catalogue())
-    app.bind(RunService(store, world.clock, world.ids, engine))
-    await engine.start()
+    given = Surroundings(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
+    service = RunService(store, given.clock, given.ids)
+    host = Host(given, app.catalogue(), service)
+    app.bind(service)
+    await host.start()
     try:
-        yield engine
+        yield host
     finally:
-        await (engine.kill() if dies else engine.stop())
+        await (host.kill() if dies else host.stop())
         app.bind(None)
         await store.close()
 
@@ -87,12 +86,12 @@ def _waiting(number: int, events: Sequence[StoredEvent], idle_until: int | None)
     return Append(uid=uid, epoch=Epoch(1), seq=Seq(0), events=events, create=new, status="running", idle_until=idle)
 
 
-async def model(app: weft.App, engine: Engine) -> Sequence[StoredEvent]:
+async def model(app: weft.App, host: Host) -> Sequence[StoredEvent]:
     """What the log of a run holds that waits for "go"."""
     handle = await app.start("wait", {}, id="model")
-    row = await engine.store.directory.find(RunId(handle.id))
+    row = await host.store.directory.find(RunId(handle.id))
     assert row is not None
-    return await engine.store.log.events(row.uid, after=Seq(0), limit=10)
+    return await host.store.log.events(row.uid, after=Seq(0), limit=10)
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(100_000, marks=pytest.mark.proof)])
@@ -101,16 +100,16 @@ def test_what_only_waits_is_not_read_back_and_new_runs_go_first(tmp_path: Path, 
 
     async def scenario() -> None:
         app = office()
-        async with hosted(app, url) as engine:
-            await leave_behind(engine.store, await model(app, engine), count, idle_until=NEVER)
-        async with hosted(app, url) as engine:
-            assert len(engine.runs.actors) == 0
+        async with hosted(app, url) as host:
+            await leave_behind(host.store, await model(app, host), count, idle_until=NEVER)
+        async with hosted(app, url) as host:
+            assert len(host.runs.actors) == 0
             assert await (await app.start("work", {}, id="new")).result() == 2
-            assert len(engine.runs.actors) == 0
+            assert len(host.runs.actors) == 0
 
             await app.get("w7").send("go", "now")
             assert await app.get("w7").result(timeout="20s") == "now"
-            row = await engine.store.directory.find(RunId("w8"))
+            row = await host.store.directory.find(RunId("w8"))
             assert row is not None
             assert (row.owner, row.epoch) == (DEAD, 1)
 
@@ -123,13 +122,13 @@ def test_new_runs_have_places_that_those_read_back_never_take(tmp_path: Path) ->
 
     async def scenario() -> None:
         app = office()
-        async with hosted(app, url) as engine:
-            await leave_behind(engine.store, await model(app, engine), 100, idle_until=None)
-        async with hosted(app, url, settings) as engine:
-            assert len(engine.runs.actors) == 20
-            assert engine.claims.backlog
+        async with hosted(app, url) as host:
+            await leave_behind(host.store, await model(app, host), 100, idle_until=None)
+        async with hosted(app, url, settings) as host:
+            assert len(host.runs.actors) == 20
+            assert host.claims.backlog
             handle = await app.start("work", {}, id="new")
-            row = await engine.store.directory.find(RunId("new"))
+            row = await host.store.directory.find(RunId("new"))
             assert row is not None
             assert row.seq > 0, "it has begun, and does not stand in line behind the others"
             assert await handle.result() == 2
@@ -146,10 +145,10 @@ def test_a_wait_of_a_dead_host_ends_in_time(tmp_path: Path) -> None:
             await app.start("nap", {"seconds": 0.3}, id="short")
             await app.start("nap", {"seconds": 3600}, id="long")
             await app.start("wait", {}, id="mail")
-        async with hosted(app, url) as engine:
+        async with hosted(app, url) as host:
             assert await app.get("short").result(timeout="20s") == "rested"
-            assert not engine.runs.actors
-            rows = [await engine.store.directory.find(RunId(name)) for name in ("long", "mail")]
+            assert not host.runs.actors
+            rows = [await host.store.directory.find(RunId(name)) for name in ("long", "mail")]
             assert [row.idle_until is not None and row.idle_until > NEVER // 2 for row in rows if row] == [False, True]
 
     asyncio.run(scenario())

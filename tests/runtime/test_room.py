@@ -11,7 +11,7 @@ import pytest
 import weft
 from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.host import Engine, World
+from weft.runtime.host import Host, Surroundings
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.turns import TAKEN_UP_AT_ONCE
@@ -33,16 +33,16 @@ def crowd() -> tuple[weft.App, Counter[str]]:
     return app, begun
 
 
-async def hosted(app: weft.App) -> tuple[Engine, RunService]:
+async def hosted(app: weft.App) -> tuple[Host, RunService]:
     store = open_store("memory://")
     await store.open()
     settings = Settings(resident_max=RESIDENT_MAX, poll_seconds=0.005)
-    world = World(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
-    engine = Engine(world, app.catalogue())
-    service = RunService(store, world.clock, world.ids, engine)
+    given = Surroundings(store=store, clock=SystemClock(), ids=TimeIds(), executor=PoolExecutor(), settings=settings)
+    service = RunService(store, given.clock, given.ids)
+    host = Host(given, app.catalogue(), service)
     app.bind(service)
-    await engine.start()
-    return engine, service
+    await host.start()
+    return host, service
 
 
 async def until(condition: object) -> None:
@@ -54,15 +54,15 @@ async def until(condition: object) -> None:
 def test_more_runs_than_memory_holds_all_get_their_turn() -> None:
     async def scenario() -> None:
         app, begun = crowd()
-        engine, _ = await hosted(app)
+        host, _ = await hosted(app)
         handles = [await app.start("wait", {"n": n}, id=f"r{n}") for n in range(5 * RESIDENT_MAX)]
         await until(lambda: len(begun) == len(handles))
-        await until(lambda: len(engine.runs.actors) <= RESIDENT_MAX)
+        await until(lambda: len(host.runs.actors) <= RESIDENT_MAX)
         for handle in handles:
             await handle.send("go", "now")
         results = [await handle.result(timeout=120) for handle in handles]
         assert results == [f"{n}: now" for n in range(len(handles))]
-        await engine.stop()
+        await host.stop()
 
     asyncio.run(scenario())
 
@@ -70,18 +70,18 @@ def test_more_runs_than_memory_holds_all_get_their_turn() -> None:
 def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector() -> None:
     async def scenario() -> None:
         app, _ = crowd()
-        engine, _ = await hosted(app)
+        host, _ = await hosted(app)
         for n in range(RESIDENT_MAX - 1):
             await app.start("wait", {"n": n}, id=f"r{n}")
         gc.collect()
         gc.disable()
         try:
-            await engine.releaser.release(list(engine.runs.actors.values()))
-            assert not engine.runs.actors
+            await host.releaser.release(list(host.runs.actors.values()))
+            assert not host.runs.actors
             assert gc.collect() == 0
         finally:
             gc.enable()
-        await engine.stop()
+        await host.stop()
 
     asyncio.run(scenario())
 
@@ -92,16 +92,16 @@ def test_only_a_host_that_goes_on_complains_of_a_store_that_is_away(caplog: pyte
 
     async def scenario() -> None:
         app, _ = crowd()
-        engine, _ = await hosted(app)
+        host, _ = await hosted(app)
         for running in (True, False):
-            engine.status.running = running
-            engine.background.spawn(away())
+            host.status.running = running
+            host.background.spawn(away())
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert ("a background task failed" in caplog.text) is running
             caplog.clear()
-        engine.status.running = True
-        await engine.stop()
+        host.status.running = True
+        await host.stop()
 
     asyncio.run(scenario())
 
@@ -117,16 +117,16 @@ def test_the_children_of_one_run_leave_room_for_others() -> None:
             children = [await ctx.spawn("wait", {"n": n}, id=f"c{n}") for n in range(count)]
             return len([await child.result() for child in children])
 
-        engine, _ = await hosted(app)
+        host, _ = await hosted(app)
         count = 10 * RESIDENT_MAX
         parent = await app.start("family", {"count": count}, id="family")
         while len(begun) < count:
-            assert len(engine.runs.actors) <= RESIDENT_MAX + TAKEN_UP_AT_ONCE
+            assert len(host.runs.actors) <= RESIDENT_MAX + TAKEN_UP_AT_ONCE
             await asyncio.sleep(0)
         for n in range(count):
             await app.get(f"c{n}").send("go", "now")
         assert await parent.result(timeout="60s") == count
         assert set(begun) == {f"c{n}" for n in range(count)}
-        await engine.stop()
+        await host.stop()
 
     asyncio.run(scenario())

@@ -233,8 +233,8 @@ def test_a_task_that_was_never_claimed_is_refused(server: Server, id: str, what:
 
 def test_the_hosts_of_a_run_cannot_be_named_as_claims(server: Server) -> None:
     """Only what was claimed over HTTP can be answered over HTTP."""
-    engine = server.app.service.engine
-    assert engine is not None
-    answer = server.post(f"{API}/tasks/{Ticket(engine.host, 'u', 1, 1, 1)}/complete", {"output": 1})
+    local = server.app.service.local
+    assert local is not None
+    answer = server.post(f"{API}/tasks/{Ticket(local.id, 'u', 1, 1, 1)}/complete", {"output": 1})
 
     assert answer.code == "run.not_found"

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tests.sim.full import FullStore
-from tests.sim.hosts import HOUR, Complaints, Host
+from tests.sim.hosts import HOUR, Complaints, Machine, SimHost
 from tests.sim.ledger import Ledger, ObservedLog
 from tests.sim.swarm import Swarm, draw
 from tests.sim.workflows import CODE, Cast
@@ -26,13 +26,12 @@ from weft.core.ids import RunId, RunUid
 from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
 from weft.observe.dead_letters import all_dead_letters
 from weft.ports.boundary import ProcessDied, set_hook
-from weft.runtime.host import Engine
+from weft.runtime.local import LocalHost
 from weft.runtime.requests import send_request
 from weft.runtime.service import RunService
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
-from weft.testing.fakes import WatchedEngine
 from weft.testing.loop import PROCESS, Process, make_loop
 
 TURNS_MAX = 200_000
@@ -60,10 +59,10 @@ class Cluster:
         self.catalogue = AppCatalogue(cast.app)
         """What nobody's version of the app lacks: for those who judge."""
         self.ledger = Ledger(self.loop, self.store.content, self.catalogue)
-        self.engines: list[WatchedEngine] = []
+        self.hosts_built: list[SimHost] = []
         self.ahead_ms = self.swarm.skew_ms
         """How far the time of any host ever was ahead."""
-        self.hosts = [Host(self, index) for index in range(self.swarm.hosts)]
+        self.hosts = [Machine(self, index) for index in range(self.swarm.hosts)]
         self.new_client()
         self.client_door = RunService(
             FullStore(self.share(), self.loop, self.swarm),
@@ -211,7 +210,7 @@ class Cluster:
                 self.swarm.seen["stop"] += 1
                 host.process.context.copy().run(self.loop.create_task, host.stop())
 
-    def _freeze(self, host: Host) -> None:
+    def _freeze(self, host: Machine) -> None:
         self.swarm.seen["freeze"] += 1
         process = host.process
         process.frozen = True
@@ -273,13 +272,13 @@ class Cluster:
 
     async def _burst(self, service: RunService, start: c.StartRun) -> None:
         started = await service.start(start, chosen=True, delay_ms=PUT_OFF_MS)
-        if started.created and service.engine is not None:
+        if started.created and service.local is not None:
             self.ledger.reached["begun before its time"] += 1
-            service.engine.background.spawn(self._take_new(service.engine, started.uid), may_fail=True)
+            service.local.background.spawn(self._take_new(service.local, started.uid), may_fail=True)
 
-    async def _take_new(self, engine: Engine, uid: RunUid) -> None:
+    async def _take_new(self, local: LocalHost, uid: RunUid) -> None:
         await asyncio.sleep(random.Random(f"calm-{uid}").uniform(0, 6))
-        await engine.claims.claim_new([uid])
+        await local.claims.claim_new([uid])
 
     async def _message(self, run_id: str, name: str, token: str) -> None:
         self.named[token] = name
@@ -416,7 +415,7 @@ class Cluster:
                 continue
             # A program without an engine asks for a result again and again: that is not worth simulating for long.
             outcome = await self._try(
-                process, action(service), patience if service.engine is not None else min(patience, 5.0)
+                process, action(service), patience if service.local is not None else min(patience, 5.0)
             )
             if outcome is None:
                 self.ledger.ack(kind, name)
@@ -464,7 +463,7 @@ class Cluster:
             self.loop.errors.append(error)
 
     def close(self) -> None:
-        for engine in self.engines:
-            for actor in list(engine.runs.actors.values()):
+        for host in self.hosts_built:
+            for actor in list(host.runs.actors.values()):
                 actor.close()
         self.loop.close()

@@ -19,13 +19,13 @@ from weft.core.run.env import MissingInputs
 from weft.errors import Critical, StoreError
 from weft.ports.boundary import ProcessDied
 from weft.ports.store import Definition
-from weft.runtime.host import World as Surroundings
+from weft.runtime.host import Host, Surroundings
 from weft.runtime.run.actor import Actor
+from weft.runtime.run.ports import RunPorts
 from weft.runtime.service import RunService
 from weft.runtime.worker.flight import Flight
 from weft.steps.base import Executor, StepBody
 from weft.testing.clock import InlineExecutor, SimClock
-from weft.testing.fakes import WatchedEngine
 from weft.testing.loop import Process
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Flake(Exception):
     """What bodies are made to throw."""
 
 
-class Host:
+class Machine:
     """A machine: it has a process, or has lost it."""
 
     def __init__(self, cluster: Cluster, index: int) -> None:
@@ -49,7 +49,7 @@ class Host:
         self.clock = SimClock(cluster.loop, skew_ms=cluster.random.randint(-skew, skew))
         self.process = Process("none")
         self.process.alive = False
-        self.engine: WatchedEngine
+        self.host: SimHost
         self.service: RunService
         self.ready = False
         self.stopping = False
@@ -62,25 +62,29 @@ class Host:
         self.process = Process(f"h{self.index}.{self.boots}")
         self.process.watchers.append(self._fell)
         self.process.context.copy().run(self._open)
-        cluster.engines.append(self.engine)
-        self.engine.commits.watch(partial(cluster.ledger.heard, self.engine))
-        cluster.ledger.note("boot", self.process.name, self.engine.host[-6:])
+        cluster.hosts_built.append(self.host)
+        self.host.commits.watch(partial(cluster.ledger.heard, self.host))
+        cluster.ledger.note("boot", self.process.name, self.host.id[-6:])
         self.process.context.copy().run(cluster.loop.create_task, self._start())
 
     def _open(self) -> None:
         cluster = self.cluster
         store = FullStore(cluster.share(), cluster.loop, cluster.swarm)
-        surroundings = Surroundings(
-            store=store, clock=self.clock, ids=cluster.ids, executor=InlineExecutor(), settings=cluster.swarm.settings
+        given = Surroundings(
+            store=store,
+            clock=self.clock,
+            ids=cluster.ids,
+            executor=InlineExecutor(),
+            settings=cluster.swarm.settings,
+            wrap_body=Book(cluster, self).watched,
         )
         lacks = cluster.swarm.lacks if self.index else ()
-        self.engine = SimEngine(surroundings, PartOfApp(cluster.cast.app, lacks), Book(cluster, self))
-        self.engine.ledger = cluster.ledger
-        self.service = RunService(store, self.clock, cluster.ids, self.engine)
+        self.service = RunService(store, self.clock, cluster.ids)
+        self.host = SimHost(given, PartOfApp(cluster.cast.app, lacks), self.service, cluster.ledger)
 
     async def _start(self) -> None:
         try:
-            await self.engine.start()
+            await self.host.start()
         except StoreError:
             self.process.die()
             return
@@ -91,7 +95,7 @@ class Host:
         self.stopping = True
         self.ready = False
         with contextlib.suppress(StoreError):
-            await self.engine.stop()
+            await self.host.stop()
         self.process.die()
 
     def _fell(self) -> None:
@@ -100,18 +104,19 @@ class Host:
         self.ready = False
         cluster.ledger.note("down", self.process.name)
         if cluster.random.random() < 0.3:
-            cluster.store.content.hosts.pop(self.engine.host, None)
+            cluster.store.content.hosts.pop(self.host.id, None)
         cluster.later(cluster.random.uniform(0.0, 6.0) if cluster.chaotic else 0.1, self.boot)
 
 
-class SimEngine(WatchedEngine):
+class SimHost(Host):
     """Notes when a decision had to wait."""
 
-    ledger: Ledger
+    def __init__(self, given: Surroundings, catalogue: Any, service: RunService, ledger: Ledger) -> None:
+        self.ledger = ledger
+        super().__init__(given, catalogue, service)
 
-    def __init__(self, world: Surroundings, app: Any, book: Any) -> None:
-        super().__init__(world, app, book)
-        self.ports = dataclasses.replace(self.ports, fetching=self)
+    def _run_ports(self) -> RunPorts:
+        return dataclasses.replace(super()._run_ports(), fetching=self)
 
     def fetch(self, actor: Actor, missing: MissingInputs) -> None:
         self.ledger.reached["a decision waited for a blob"] += 1
@@ -164,12 +169,12 @@ class Complaints(logging.Handler):
 class Book:
     """What is done to bodies, and where it is written down."""
 
-    def __init__(self, cluster: Cluster, host: Host) -> None:
+    def __init__(self, cluster: Cluster, host: Machine) -> None:
         self._cluster = cluster
         self._host = host
 
     def watched(self, flight: Flight) -> StepBody | None:
-        return None if flight.body is None else Body(self._cluster, self._host.engine.host, flight)
+        return None if flight.body is None else Body(self._cluster, self._host.host.id, flight)
 
 
 class Body:

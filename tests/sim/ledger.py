@@ -15,8 +15,8 @@ from tests.sim.shadow import Shadow
 from weft.core import events as e
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.ports.store import Append, Mail, NewRun, Outcome, Release, RunRow, Sent
-from weft.runtime.catalogue import Catalogue
-from weft.runtime.host import Engine
+from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.host import Host
 from weft.runtime.programs import new_machine
 from weft.runtime.worker.flight import Flight
 from weft.stores.memory.content import MemoryContent
@@ -27,7 +27,7 @@ from weft.testing.loop import SimLoop
 class Ledger:
     """One world's."""
 
-    def __init__(self, loop: SimLoop, content: MemoryContent, catalogue: Catalogue) -> None:
+    def __init__(self, loop: SimLoop, content: MemoryContent, catalogue: HostCatalogue) -> None:
         self._loop = loop
         self._content = content
         self._catalogue = catalogue
@@ -110,10 +110,10 @@ class Ledger:
         for text in found:
             self.breach(f"{self._content.runs[uid].id}: {text}")
 
-    def heard(self, engine: Engine, uid: RunUid, seq: int, _: str) -> None:
+    def heard(self, host: Host, uid: RunUid, seq: int, _: str) -> None:
         """A host has heard that an append of its own is durable; if it has decided nothing since, it is at the log."""
-        self._heard[uid, engine.host] = seq
-        actor = engine.runs.actors.get(uid)
+        self._heard[uid, host.id] = seq
+        actor = host.runs.actors.get(uid)
         shadow = self.shadows[uid]
         if actor is None or actor.drafts or actor.in_flight is not None or shadow.seq != seq:
             return

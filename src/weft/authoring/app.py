@@ -43,7 +43,7 @@ from weft.runtime.about import this_process
 from weft.runtime.catalogue import Callee
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.garbage import calm
-from weft.runtime.host import Engine, World
+from weft.runtime.host import Host, Surroundings
 from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, keep_definition, read_graph
 from weft.runtime.service import RunService, StartedRun
 from weft.runtime.settings import Settings
@@ -89,7 +89,8 @@ class App(Group):
         self._replay = replay
         self._hosted = 0
         self._service: RunService | None = None
-        self._engine: Engine | None = None
+        self._host = contextlib.AsyncExitStack()
+        """Stops the host, if there is one."""
         self._executor: PoolExecutor | None = None
         self._restore_gc: Callable[[], None] = lambda: None
         self._catalogue: Callable[[App], AppCatalogue] = AppCatalogue
@@ -169,48 +170,44 @@ class App(Group):
             tolerant=self._replay == "tolerant", heartbeat_thread=True, tree_depth_max=depth, tree_runs_max=runs
         )
         catalogue = self.catalogue()
-        world = World(
+        given = Surroundings(
             store=store,
             clock=SystemClock(),
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
             about=this_process(catalogue.programs(), catalogue.queues() or self.queue_names()),
+            # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
+            on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )
-        self._engine = Engine(world, catalogue)
-        # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
-        self._engine.status.on_failure = partial(os.kill, os.getpid(), signal.SIGTERM)
-        self._service = RunService(store, world.clock, world.ids, self._engine)
+        self._service = RunService(store, given.clock, given.ids)
         try:
-            await self._engine.start()
+            await self._host.enter_async_context(Host(given, catalogue, self._service))
         except BaseException:
             self._restore_gc()
-            await self._engine.kill()
             await store.close()
-            self._engine = self._service = None
+            self._service = None
             raise
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._hosted -= 1
-        if self._hosted or self._engine is None:
+        if self._hosted or self._service is None:
             return
-        engine, self._engine, self._service = self._engine, None, None
+        service, self._service = self._service, None
         try:
-            await engine.stop()
-        except BaseException:
-            await engine.kill()  # before the store is closed: its loops would ask it for ever
-            raise
+            await self._host.aclose()
         finally:
             self._restore_gc()
-            await engine.store.close()
+            await service.store.close()
             if self._executor is not None:
                 self._executor.close()
             self._signals.close()
-        if engine.status.failure is not None:
+        failure = service.local.status.failure if service.local is not None else None
+        if failure is not None:
             raise WeftError(
-                f"The engine stopped: {type(engine.status.failure).__name__}: {engine.status.failure}.",
+                f"The engine stopped: {type(failure).__name__}: {failure}.",
                 hint="Start this again: runs go on where they were. The log says what failed; please report it.",
-            ) from engine.status.failure
+            ) from failure
         if self._signals.has_ended(error):
             raise SystemExit(TERMINATED)
 
@@ -234,7 +231,6 @@ class App(Group):
     def bind(self, service: RunService | None) -> None:
         """Let this app speak through another service: a simulated world brings its own."""
         self._service = service
-        self._engine = service.engine if service is not None else None
 
     @property
     def service(self) -> RunService:
@@ -279,14 +275,15 @@ class App(Group):
 
     async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
         async with self:
-            assert self._engine is not None
+            local = self.service.local
+            assert local is not None, "the app is hosted here"
             handle, started = await self.launch(invocation, run_id)
             try:
-                await notices.begin(self.service, self._engine, handle.id, created=started.created)
-                await notices.until_over(self.service, self._engine, started.uid)
+                await notices.begin(self.service, local, handle.id, created=started.created)
+                await notices.until_over(self.service, local, started.uid)
                 return await handle.result()
             except asyncio.CancelledError:
-                await notices.stop(self.service, self._engine, handle.id)
+                await notices.stop(self.service, local, handle.id, self._host.aclose)
                 raise
 
     @overload
@@ -387,7 +384,7 @@ class App(Group):
 
     async def _keep_definition(self, graph: Graph) -> None:
         """A host keeps what it hosts; who only hands a run over brings the graph along."""
-        if self.service.engine is None:
+        if self.service.local is None:
             loaded = graph.loaded
             definition = graph_definition(loaded.graph, loaded.source, now=self.service.clock.now_ms())
             await keep_definition(self.service.store.definitions, definition)

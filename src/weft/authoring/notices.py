@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NoReturn
 
@@ -19,7 +20,7 @@ from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.observe.sentences import hold_hint
 from weft.ports.store import RunRow
 from weft.runtime.finished import ago
-from weft.runtime.host import Engine
+from weft.runtime.local import LocalHost
 from weft.runtime.service import RunService
 
 _UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."
@@ -37,7 +38,7 @@ class Notices:
     def say(self, text: str) -> None:
         print(f"weft: {visible_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - it speaks to the person at the terminal
 
-    async def begin(self, service: RunService, engine: Engine, run_id: str, *, created: bool) -> None:
+    async def begin(self, service: RunService, local: LocalHost, run_id: str, *, created: bool) -> None:
         """A run that was there before: say so, and what of it is not repeated."""
         if created:
             return
@@ -49,8 +50,8 @@ class Notices:
         if row.status == "held" and not await service.store.log.inbox(row.uid):
             return  # it stopped for a person, which is raised
         taken_up = await service.take_up(row) is not None
-        state = engine.runs.state_of(row.uid) or await service.state(row)
-        if not taken_up and row.owner is not None and row.owner != engine.host:
+        state = local.runs.state_of(row.uid) or await service.state(row)
+        if not taken_up and row.owner is not None and row.owner != local.id:
             self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
             return
         if not row.seq:
@@ -58,20 +59,20 @@ class Notices:
             due = f"starts at {_moment(row.wake_at)}" if later else "begins now"
             self.say(f"{run_id} was started before and is pending; it {due}")
             return
-        again = engine.loader.performed_again(row.uid)
+        again = local.loader.performed_again(row.uid)
         note = f"; {', '.join(again)} had no result, so it is performed again" if again else ""
         if row.status == "paused":
             note += f"; it is paused: weft resume {run_id}"
         self.say(f"{run_id} goes on: {_steps(state)} recorded, not repeated{note}")
 
-    async def until_over(self, service: RunService, engine: Engine, uid: RunUid) -> None:
+    async def until_over(self, service: RunService, local: LocalHost, uid: RunUid) -> None:
         """Wait for the end; a run that stops for a person is raised, because the person sits here."""
         stopped = asyncio.Event()
-        unwatch = engine.commits.watch(
+        unwatch = local.commits.watch(
             lambda changed, _, status: stopped.set() if changed == uid and status == "held" else None
         )
         try:
-            ended = asyncio.ensure_future(engine.runs.wait_for_end(uid))
+            ended = asyncio.ensure_future(local.runs.wait_for_end(uid))
             held = asyncio.ensure_future(stopped.wait())
             row = await service.store.directory.row(uid)
             if row is not None and row.status == "held" and not await service.store.log.inbox(uid):
@@ -106,13 +107,15 @@ class Notices:
                 self.say(f"{state.run_id} stopped for you. {hint}")
             _raise(state.held)
 
-    async def stop(self, service: RunService, engine: Engine, run_id: str) -> None:
+    async def stop(
+        self, service: RunService, local: LocalHost, run_id: str, stop_host: Callable[[], Awaitable[None]]
+    ) -> None:
         """Ctrl-C: what is being performed may end, nothing new begins; then it is known where the run stands."""
         row = await service.row(RunId(run_id))
         self._last = await self._standing(service, row)
-        if engine.worker.is_busy(row.uid):
+        if local.worker.is_busy(row.uid):
             self.say("stopping as soon as the step under way has ended. Ctrl-C again: at once.")
-        await engine.stop()
+        await stop_host()
         self._last = await self._standing(service, await service.row(RunId(run_id)))
 
     async def _standing(self, service: RunService, row: RunRow) -> str:

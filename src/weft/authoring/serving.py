@@ -65,8 +65,8 @@ class Served:
         try:
             return await self._launch(goal, order)
         except (UnknownStep, BadPlan):
-            engine = self._app.service.engine
-            if engine is None or not await engine.steps.refresh():
+            local = self._app.service.local
+            if local is None or not await local.steps.refresh():
                 raise
         return await self._launch(goal, order)
 
@@ -89,8 +89,8 @@ class Served:
         wrong = check_schema(graph.input, raw) if graph.input is not None else None
         if wrong is not None:
             raise BadValue(f"The input of {stored.name} does not fit: {wrong}.", code="value.wrong_type")
-        if service.engine is not None:
-            service.engine.catalogue.learn(stored)
+        if service.local is not None:
+            service.local.catalogue.learn(stored)
         start = c.StartRun(
             run_id=check_run_id(order.id) if order.id is not None else f"{stored.name}-{service.ids.new()}",
             workflow=stored.name,

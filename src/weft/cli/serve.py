@@ -133,7 +133,7 @@ async def _serve(app: App, bound: socket.socket) -> None:
         shown = f"[{address}]" if ":" in address else address
         notice = OPEN_NOTICE if await api.services.is_open() else CLOSED_NOTICE
         say(f"serving http://{shown}:{port} on {app.service.store.url}", notice)
-        api.services.engine()
+        api.services.local()
         await Listener(api, drain_seconds=DRAIN_SECONDS).run(bound)
         say("stopping: running steps may finish, everything else goes on when you serve again")
 

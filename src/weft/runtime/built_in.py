@@ -13,7 +13,7 @@ from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, 
 from weft.core.goal.machine import GoalMachine
 from weft.core.graph.starting import HTTP, SCRIPT, TYPE
 from weft.ports.clock import Clock
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.steps.base import StepBody
 from weft.steps.catalogued import CataloguedStep, why_planned
 from weft.steps.definition import DEFINED, DefinedStep
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class BuiltIn:
     """The bodies, made when they are first needed."""
 
-    def __init__(self, catalogue: Catalogue, clock: Clock, put: Callable[[bytes], Awaitable[str]]) -> None:
+    def __init__(self, catalogue: HostCatalogue, clock: Clock, put: Callable[[bytes], Awaitable[str]]) -> None:
         """``put`` keeps a large answer as a blob; returns its digest."""
         self._catalogue = catalogue
         self._clock = clock

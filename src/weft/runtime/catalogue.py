@@ -25,7 +25,7 @@ class Callee(msgspec.Struct, frozen=True):
     timeout_ms: int = 0
 
 
-class Catalogue(Protocol):
+class HostCatalogue(Protocol):
     """Read at every hand-out, so that what is registered later is found too."""
 
     def step(self, name: str) -> StepBody | None: ...

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from weft.core import commands as c
 from weft.core.ids import RunUid
+from weft.errors import LimitExceeded
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, RunLog
-from weft.runtime.replies import refusal
+from weft.runtime.replies import refusal, resolve
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import RunTable
 from weft.runtime.worker.flight import Flight
 
 
-class Delivery:
+class CommandDelivery:
     """Delivers commands."""
 
     def __init__(
@@ -28,6 +31,7 @@ class Delivery:
         retry: RetryUntilAvailable,
         answered: Callable[[Flight], None],
         wake: Callable[[], None],
+        mailbox_max: int,
     ) -> None:
         """``answered``: a report was delivered. ``wake``: another host, or this one, has mail to read."""
         self._runs = runs
@@ -37,6 +41,20 @@ class Delivery:
         self._retry_until_available = retry
         self._answered = answered
         self._wake = wake
+        self._mailbox_max = mailbox_max
+
+    async def tell(self, actor: Actor, posted: PendingCommand) -> None:
+        """Give a run in memory a command; returns when what it decided is durable. Raises its refusal."""
+        if len(actor.mailbox) >= self._mailbox_max:
+            raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        posted.reply = resolve(done)
+        actor.post(posted)
+        try:
+            await done
+        except asyncio.CancelledError:
+            posted.abandoned = True
+            raise
 
     async def deliver(self, uid: RunUid, posted: PendingCommand) -> None:
         """Give a command to a run wherever it is: in memory here, or by mail."""

@@ -10,8 +10,8 @@ from weft.core.ids import EntryId, RunUid
 from weft.ports.clock import Clock
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
-from weft.runtime.catalogue import Catalogue
-from weft.runtime.delivery import Delivery
+from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.delivery import CommandDelivery
 from weft.runtime.memo_lookup import MemoLookup
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
@@ -36,7 +36,7 @@ class Dispatcher:
         self,
         runs: RunTable,
         *,
-        catalogue: Catalogue,
+        catalogue: HostCatalogue,
         built_in: BuiltIn,
         clock: Clock,
         timers: Timers,
@@ -44,7 +44,7 @@ class Dispatcher:
         shared: SharedTasks,
         memos: MemoLookup,
         trees: Trees,
-        delivery: Delivery,
+        delivery: CommandDelivery,
         background: BackgroundTasks,
         read_mail: Callable[[Actor], Awaitable[None]],
     ) -> None:

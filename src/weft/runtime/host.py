@@ -1,9 +1,7 @@
-"""The engine of one host: runs in memory, their commits, their tasks and timers, and the service through which commands
-come.
+"""The composition root: builds the parts of a host, starts them and stops them in order.
 
-``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and what a durable
-event asks of the world goes out from here. What another part does is in its own file: ownership loads runs, and the
-duties look after time, mail and memory.
+``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and the dispatcher
+applies what a durable event asks of the world. Nothing in the runtime imports this module.
 """
 
 from __future__ import annotations
@@ -16,24 +14,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from weft.core import commands as c
-from weft.core.decider import Machine
-from weft.core.ids import EntryId, Epoch, HostId, RunId, RunUid, Seq
-from weft.errors import (
-    LimitExceeded,
-    WeftError,
-)
+from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import NewRun, Store, StoredEvent
+from weft.ports.store import Store, StoredEvent
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import GroupWriter
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.complaints import Complaints
-from weft.runtime.delivery import Delivery
+from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.duties.mail import MailDuty
@@ -44,7 +36,9 @@ from weft.runtime.duties.tasks import TasksDuty
 from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher
 from weft.runtime.library import Library
+from weft.runtime.local import LocalHost
 from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
 from weft.runtime.ownership.confirm import TaskGuard
 from weft.runtime.ownership.faults import Faults
@@ -52,13 +46,12 @@ from weft.runtime.ownership.load import Loader
 from weft.runtime.ownership.release import Releaser
 from weft.runtime.ownership.reload import Reloader
 from weft.runtime.pending import resolve_name
-from weft.runtime.programs import new_machine
-from weft.runtime.replies import resolve, taken
+from weft.runtime.programs import Machines
 from weft.runtime.retries import StoreRetries
 from weft.runtime.run.actor import Actor
-from weft.runtime.run.draft import PendingCommand
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.runs import RunTable
+from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
@@ -70,7 +63,7 @@ from weft.runtime.turns import Newborn, Turns
 from weft.runtime.values import OpenedValues, ValueStore, blob_cache
 from weft.runtime.worker.flight import Flight, Report
 from weft.runtime.worker.step_worker import StepWorker
-from weft.steps.base import Executor
+from weft.steps.base import Executor, StepBody
 
 log = logging.getLogger("weft")
 
@@ -78,8 +71,8 @@ T = TypeVar("T")
 WAKE_SECONDS_MIN = 0.05
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
-    """All that an engine takes from outside."""
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a host takes from outside."""
 
     store: Store
     clock: Clock
@@ -88,61 +81,68 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     about: Mapping[str, Any] = {}
     """What people see of this host."""
+    on_failure: Callable[[], None] = lambda: None
+    """Called when this host can no longer work."""
+    wrap_body: Callable[[Flight], StepBody | None] | None = None
+    """Return what performs a task instead of its body. For simulated worlds."""
 
 
-class Engine:
-    """See the module."""
+class Host:
+    """One host: an async context manager. Entering starts it, leaving stops it in order."""
 
-    def __init__(self, world: World, catalogue: Catalogue) -> None:
-        self.store = world.store
-        self.clock = StoreClock(world.clock, world.store)
-        self.ids = world.ids
-        self.settings = world.settings
+    def __init__(self, given: Surroundings, catalogue: HostCatalogue, service: RunService) -> None:
+        """``service`` reaches the runs of this host from now on."""
+        self.store = given.store
+        self.clock = StoreClock(given.clock, given.store)
+        self.ids = given.ids
+        self.settings = given.settings
         self.catalogue = catalogue
-        self._executor = world.executor
-        self.host = HostId(world.ids.new())
-        self.runs = RunTable(world.store.directory, world.settings.resident_max, self._on_removed)
-        self.status = HostStatus()
+        self._executor = given.executor
+        self.id = HostId(given.ids.new())
+        self.runs = RunTable(given.store.directory, given.settings.resident_max, self._on_removed)
+        self.status = HostStatus(given.on_failure)
         self.complaints = Complaints()
         self.retry_until_available = StoreRetries(self.status, self.complaints).retry_until_available
         self.background = BackgroundTasks(self.status, self.runs.is_current)
-        blobs = world.store.blobs
+        blobs = given.store.blobs
         self.values = ValueStore(
             put=lambda raw: self.retry_until_available(partial(blobs.put, raw)),
             get=lambda digest: self.retry_until_available(partial(blobs.get, digest)),
-            cache=blob_cache(world.settings.blob_cache_bytes),
+            cache=blob_cache(given.settings.blob_cache_bytes),
         )
-        self.opened = OpenedValues(world.settings.recent_bytes)
-        self.committer = GroupWriter(world.store.log, blobs, self.host, self.status.fail, self.complaints)
-        self.streams = StreamWriter(world.store.streams, self.background, self.retry_until_available)
-        self.timers = Timers(self.clock, self._on_due, look_seconds=world.settings.look_seconds)
+        self.opened = OpenedValues(given.settings.recent_bytes)
+        self.committer = GroupWriter(given.store.log, blobs, self.id, self.status.fail, self.complaints)
+        self.streams = StreamWriter(given.store.streams, self.background, self.retry_until_available)
+        self.timers = Timers(self.clock, self._on_due, look_seconds=given.settings.look_seconds)
         self.worker = StepWorker(
             catalogue,
-            world.executor,
+            given.executor,
             self.clock,
-            slots=world.settings.slots,
+            slots=given.settings.slots,
             report=self._on_report,
             load=self.values.load,
             keep=self.values.keep,
             streams=self.streams,
         )
         self.worker.failed = self.status.fail
+        self.worker.wrap_body = given.wrap_body
         self.built_in = BuiltIn(catalogue, self.clock, self.values.put)
         self.steps = self._step_keeper()
         self.library = self._library()
-        self.memos = MemoLookup(world.store.memos, self.values, self.clock, self.background, self.runs.is_current)
+        self.memos = MemoLookup(given.store.memos, self.values, self.clock, self.background, self.runs.is_current)
         self.wakeups = Wakeups()
         self.heartbeat = Heartbeat(
-            world.store.hosts, self.host, self.clock, self.worker, settings=world.settings, failed=self.status.fail
+            given.store.hosts, self.id, self.clock, self.worker, settings=given.settings, failed=self.status.fail
         )
         self.shared = self._shared_tasks()
-        self.faults = Faults(self.runs, world.store.log, self.worker, self.retry_until_available)
+        self.faults = Faults(self.runs, given.store.log, self.worker, self.retry_until_available)
         self.trees = Trees(
-            self.runs, world.store.directory, self.background, self.retry_until_available, world.settings
+            self.runs, given.store.directory, self.background, self.retry_until_available, given.settings
         )
         self.turns = Turns(self.clock, self.background)
         self.newborn = self._newborn()
-        self._about = world.about
+        self._new_machine = Machines(catalogue.program).new
+        self._about = given.about
         self.commits = CommitFeed()
         self.delivery = self._delivery()
         self.loader = self._loader()
@@ -152,8 +152,36 @@ class Engine:
         self.releaser = self._releaser()
         self.mail_duty = self._mail_duty()
         self.duties = self._scheduler()
-        self.fetcher = Fetcher(self.values, world.executor, self.background, self.runs, self.faults.set_aside)
+        self.fetcher = Fetcher(self.values, given.executor, self.background, self.runs, self.faults.set_aside)
         self.ports = self._run_ports()
+        self.starter = RunStarter(self.runs, self.ports, self._new_machine)
+        service.local = self._local()
+
+    def _local(self) -> LocalHost:
+        return LocalHost(
+            id=self.id,
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            settings=self.settings,
+            executor=self._executor,
+            status=self.status,
+            catalogue=self.catalogue,
+            library=self.library,
+            steps=self.steps,
+            runs=self.runs,
+            starter=self.starter,
+            delivery=self.delivery,
+            claims=self.claims,
+            loader=self.loader,
+            worker=self.worker,
+            commits=self.commits,
+            committer=self.committer,
+            streams=self.streams,
+            wakeups=self.wakeups,
+            background=self.background,
+            retry_until_available=self.retry_until_available,
+        )
 
     def _library(self) -> Library:
         return Library(
@@ -168,7 +196,7 @@ class Engine:
     def _shared_tasks(self) -> SharedTasks:
         return SharedTasks(
             self.store,
-            self.host,
+            self.id,
             self.clock,
             self.ids,
             catalogue=self.catalogue,
@@ -185,9 +213,9 @@ class Engine:
     def _loader(self) -> Loader:
         return Loader(
             self.store,
-            self.host,
+            self.id,
             self.runs,
-            new_machine=self.machine,
+            new_machine=self._new_machine,
             new_actor=lambda *args: Actor(self.ports, *args),
             resolve=lambda row: resolve_name(self.catalogue, self.library, row),
             values=self.values,
@@ -204,7 +232,7 @@ class Engine:
     def _reloader(self) -> Reloader:
         return Reloader(
             self.store,
-            self.host,
+            self.id,
             self.runs,
             self.loader,
             status=self.status,
@@ -216,15 +244,15 @@ class Engine:
             complaints=self.complaints,
             faults=self.faults,
             retry=self.retry_until_available,
-            adopt=self.adopt,
-            begin=lambda start, uid: self.begin(start, uid=uid),
+            adopt=self.newborn.adopt,
+            begin=lambda start, uid: self.starter.begin(start, uid),  # noqa: PLW0108 - it is built later
             trouble=self.committer.trouble,
         )
 
     def _claims(self) -> Claims:
         return Claims(
             self.store,
-            self.host,
+            self.id,
             self.runs,
             self.loader,
             catalogue=self.catalogue,
@@ -273,7 +301,7 @@ class Engine:
         return MailDuty(
             self.runs,
             self.store.directory,
-            self.host,
+            self.id,
             self.wakeups,
             turns=self.turns,
             newborn=self.newborn,
@@ -284,6 +312,7 @@ class Engine:
 
     def _newborn(self) -> Newborn:
         return Newborn(
+            self.id,
             self.runs,
             self.status,
             self.background,
@@ -293,8 +322,8 @@ class Engine:
             load=lambda uid: self.loader.load(uid),  # noqa: PLW0108 - it is built later
         )
 
-    def _delivery(self) -> Delivery:
-        return Delivery(
+    def _delivery(self) -> CommandDelivery:
+        return CommandDelivery(
             self.runs,
             self.store.log,
             self.clock,
@@ -302,6 +331,7 @@ class Engine:
             retry=self.retry_until_available,
             answered=self.worker.answered,
             wake=partial(self.wakeups.wake, MAIL, RUNS),
+            mailbox_max=self.settings.mailbox_max,
         )
 
     def _step_keeper(self) -> StepKeeper:
@@ -355,7 +385,7 @@ class Engine:
 
     def _run_ports(self) -> RunPorts:
         return RunPorts(
-            host=self.host,
+            host=self.id,
             tolerant=self.settings.tolerant,
             clock=self.clock,
             heartbeat=self.heartbeat,
@@ -373,7 +403,7 @@ class Engine:
             arm_again=self.effects.arm_again,
             remember=self.memos.committed,
             post_local=self.delivery.post_local,
-            adopt=self.adopt,
+            adopt=self.newborn.adopt,
             publish=self.commits.publish,
             answered=self.worker.answered,
             emit=self.streams.emit,
@@ -398,10 +428,24 @@ class Engine:
 
     # --- life -----------------------------------------------------------------------------------------------------
 
+    async def __aenter__(self) -> None:
+        try:
+            await self.start()
+        except BaseException:
+            await self.kill()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        try:
+            await self.stop()
+        except BaseException:
+            await self.kill()
+            raise
+
     async def start(self) -> None:
         """Join the store, take up what nobody works on, and begin to look after it."""
         lease_ms = int(self.settings.lease_seconds * 1000)
-        await self.store.hosts.join(self.host, lease_ms=lease_ms, about=self._about)
+        await self.store.hosts.join(self.id, lease_ms=lease_ms, about=self._about)
         self.background.start()
         self.streams.start()
         self.status.running = True
@@ -411,7 +455,7 @@ class Engine:
                 self.heartbeat,
                 self.runs,
                 self.store.directory,
-                self.host,
+                self.id,
                 worker=self.worker,
                 shared=self.shared,
                 retry=self.retry_until_available,
@@ -441,7 +485,7 @@ class Engine:
         await self.streams.drain(self.settings.drain_seconds)
         await self.releaser.release(list(self.runs.actors.values()))
         await self.kill()
-        await self.store.hosts.leave(self.host)
+        await self.store.hosts.leave(self.id)
 
     async def settle(self) -> None:
         """Wait until everything decided is committed, or cannot be here any more, as long as a drain may take."""
@@ -465,75 +509,3 @@ class Engine:
         await self.built_in.close()
         self.runs.clear()
         await self.worker.finish_stopped()
-
-    # --- the service -------------------------------------------------------------------------------------------------
-
-    async def begin(self, start: c.StartRun, *, uid: RunUid | None = None) -> RunUid:
-        """Make a run and take its first steps; returns when it is durable. Raises IdTaken."""
-        run_id = RunId(start.run_id)
-        if run_id in self.runs.by_id:
-            raise taken(run_id)
-        new = uid or RunUid(self.ids.new())
-        actor = Actor(self.ports, new, run_id, Epoch(1), self.machine(start.style, start.workflow, start.version, new))
-        self.runs.add(actor)
-        actor.ready = True
-        actor.begin_turn()
-        draft = actor.new_draft()
-        draft.create = NewRun(
-            uid=actor.uid,
-            id=run_id,
-            workflow=start.workflow,
-            version=start.version,
-            style=start.style,
-            created_at=actor.now_ms,
-            owner=self.host,
-            attributes=start.attributes,
-        )
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        posted = PendingCommand(start, reply=resolve(done))
-        actor.post(posted)
-        try:
-            await done
-        except asyncio.CancelledError:
-            posted.abandoned = True
-            raise
-        except WeftError:
-            if not actor.machine.state.started:
-                self.runs.remove(actor)
-            raise
-        return actor.uid
-
-    def machine(self, style: str, workflow: str, version: str, uid: RunUid, snapshot: bytes | None = None) -> Machine:
-        """The machine of a run, from nothing or from a snapshot. Raises UnknownWorkflow."""
-        program = None if style == "code" else self.catalogue.program(workflow, version)
-        return new_machine(style, program, uid, snapshot)
-
-    async def in_thread(self, work: Callable[[], T]) -> T:
-        """Do something that would hold up the loop."""
-        return await self._executor.in_thread(work)
-
-    async def tell(self, actor: Actor, command: c.Mailed, *, posted: PendingCommand | None = None) -> None:
-        """Give a run in memory a command; returns when what it decided is durable. Raises its rejection."""
-        if len(actor.mailbox) >= self.settings.mailbox_max:
-            raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        item = posted or PendingCommand(command)
-        item.reply = resolve(done)
-        actor.post(item)
-        try:
-            await done
-        except asyncio.CancelledError:
-            item.abandoned = True
-            raise
-
-    # --- other runs -----------------------------------------------------------------------------------------------
-
-    def adopt(self, child: NewRun) -> None:
-        """A child run that was just committed, with its start in the inbox.
-
-        Ours from birth, or for whoever has its workflow.
-        """
-        if child.owner == self.host:
-            self.newborn.add(child.uid)
-        else:
-            self.wakeups.wake(RUNS)

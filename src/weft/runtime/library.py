@@ -14,7 +14,7 @@ from functools import partial
 from weft.errors import Conflict, WeftError
 from weft.ports.clock import Clock
 from weft.ports.store import Definition, Definitions
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.retries import RetryUntilAvailable
 
 log = logging.getLogger("weft")
@@ -27,7 +27,7 @@ class Library:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: HostCatalogue,
         definitions: Definitions,
         clock: Clock,
         retry: RetryUntilAvailable,

@@ -17,14 +17,14 @@ from weft.core.ids import HostId, Millis, RunUid, Seq
 from weft.core.run import lifecycle, messages
 from weft.core.run.state import FOLD
 from weft.ports.store import Append, KeyRow, Mail, Outcome, RunRow, StoredEvent
-from weft.runtime.catalogue import Callee, Catalogue
+from weft.runtime.catalogue import Callee, HostCatalogue
 from weft.runtime.library import Library
 
 if TYPE_CHECKING:
     from weft.runtime.service import RunService
 
 
-async def resolve_name(catalogue: Catalogue, library: Library, row: RunRow) -> Callee | None:
+async def resolve_name(catalogue: HostCatalogue, library: Library, row: RunRow) -> Callee | None:
     """Return what the name of a workflow means here: what the app registers, or the newest graph of the store."""
     found = catalogue.resolve(row.workflow, row.version)
     if found is not None or row.version:

@@ -13,7 +13,7 @@ from weft.core.goal.definitions import GoalWay, StepDef, WorkflowWay, inner_name
 from weft.core.goal.plan import Plan, refuse_incomplete
 from weft.core.graph.model import GoalWork, StepWork, WorkflowWork
 from weft.errors import UsageError
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.programs import GraphProgram
 
 HEALTHY = Checkup("healthy")
@@ -28,7 +28,7 @@ def runs_others(step: StepDef) -> bool:
 class PlanHealth:
     """Works out the health of such steps from what is known of all others."""
 
-    def __init__(self, catalogue: Catalogue, known: Mapping[str, Checkup]) -> None:
+    def __init__(self, catalogue: HostCatalogue, known: Mapping[str, Checkup]) -> None:
         self._catalogue = catalogue
         self._known = known
         self._found: dict[str, Checkup] = {}

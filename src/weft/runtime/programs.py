@@ -7,7 +7,7 @@ so that a run goes on with the version it began with, whatever the document says
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -195,6 +195,8 @@ def _callee(registry: Registry, workflow: str) -> tuple[str, Style]:
 
 
 AnyProgram = Program | GraphProgram | GoalProgram
+Programs = Callable[[str, str], AnyProgram | None]
+"""By workflow and version."""
 NOT_CODE = (GraphProgram, GoalProgram)
 """Programs that are data. A union of types would be made anew for every look."""
 
@@ -213,6 +215,18 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
         raise UnknownWorkflow(f"The definition of this {style} run is not in the store.")
     state = restore_state(snapshot) if snapshot is not None else GraphState(uid=uid)
     return GraphMachine(program, state)
+
+
+class Machines:
+    """Makes the machines of runs, with the programs of one host."""
+
+    def __init__(self, program: Programs) -> None:
+        self._program = program
+
+    def new(self, style: str, workflow: str, version: str, uid: str, snapshot: bytes | None = None) -> Machine:
+        """Make the machine of a run, from nothing or from a snapshot. Raises UnknownWorkflow."""
+        program = None if style == "code" else self._program(workflow, version)
+        return new_machine(style, program, uid, snapshot)
 
 
 # --- as the store has them ---------------------------------------------------------------------------------------

@@ -50,9 +50,9 @@ async def answer_of(service: RunService, run_id: RunId, request: str, *, timeout
 
 
 async def _awaited(service: RunService, row: RunRow, request: str) -> bytes:
-    engine = service.engine
+    local = service.local
     pause = POLL_SECONDS_FIRST
-    with engine.commits.of(row.uid) if engine is not None else nullcontext(asyncio.Event()) as changed:
+    with local.commits.of(row.uid) if local is not None else nullcontext(asyncio.Event()) as changed:
         while True:
             changed.clear()
             now = await service.store.directory.row(row.uid)

@@ -53,6 +53,7 @@ from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.finished import finished
+from weft.runtime.local import LocalHost
 from weft.runtime.patience import Patience
 from weft.runtime.pending import cancel
 from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
@@ -67,7 +68,6 @@ from weft.steps.failures import text_of
 from weft.steps.signature import other_facts, same_inputs
 
 if TYPE_CHECKING:
-    from weft.runtime.host import Engine
     from weft.runtime.run.actor import Actor
 
 T = TypeVar("T")
@@ -89,11 +89,12 @@ class StartedRun(msgspec.Struct, frozen=True):
 class RunService:
     """See the module."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, engine: Engine | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: Ids, local: LocalHost | None = None) -> None:
         self.store = store
         self.clock = StoreClock(clock, store)
         self.ids = ids
-        self.engine = engine
+        self.local = local
+        """The host of this process, once there is one."""
         self._creator = RunCreator(store.log)
         self.values = ValueStore(put=self._put_blob, get=store.blobs.get)
         self._patience = Patience(self._answered_at)
@@ -130,11 +131,11 @@ class RunService:
             ) from None
 
     def _trouble(self) -> StoreError | None:
-        return self.engine.committer.trouble() if self.engine is not None else None
+        return self.local.committer.trouble() if self.local is not None else None
 
     def _answered_at(self) -> float:
         there = max(self._creator.answered_at, self._told_at)
-        return there if self.engine is None else max(there, self.engine.committer.answered_at)
+        return there if self.local is None else max(there, self.local.committer.answered_at)
 
     async def _put_blob(self, raw: bytes) -> str:
         return await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
@@ -151,8 +152,8 @@ class RunService:
         kept = await self.values.keep(raw)
         if kept is not raw:
             start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
-        if self.engine is not None and start.style != "code":
-            await self.engine.library.publish()
+        if self.local is not None and start.style != "code":
+            await self.local.library.publish()
         if chosen:
             # Looked up first: a run that begins here runs the user's code before the store can refuse its id.
             found = await self._row_or_none(RunId(start.run_id))
@@ -170,8 +171,8 @@ class RunService:
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> StartedRun:
         run_id = RunId(start.run_id)
-        if self.engine is not None and self.engine.status.running and not delay_ms and not self.engine.runs.is_full():
-            return StartedRun(await self.engine.begin(start), run_id, created=True)
+        if self.local is not None and self.local.status.running and not delay_ms and not self.local.runs.is_full():
+            return StartedRun(await self.local.starter.begin(start), run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
         new = NewRun(
@@ -187,9 +188,9 @@ class RunService:
         )
         if await self._creator.create(new) is Outcome.ID_TAKEN:
             raise IdTaken(f"{run_id} exists already.", run_id=run_id)
-        if self.engine is not None and delay_ms < self.engine.settings.scan_seconds * 1000:
+        if self.local is not None and delay_ms < self.local.settings.scan_seconds * 1000:
             # What is due later is seen in time by the next look.
-            self.engine.wakeups.wake(MAIL, RUNS)
+            self.local.wakeups.wake(MAIL, RUNS)
         return StartedRun(uid, run_id, created=True)
 
     async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartedRun:
@@ -257,8 +258,8 @@ class RunService:
         if token is not None and await self._is_known(row, token):
             return
         actor = await self.take_up(row)
-        if actor is not None and self.engine is not None:
-            await self.engine.tell(actor, command, posted=PendingCommand(command, key=token))
+        if actor is not None and self.local is not None:
+            await self.local.delivery.tell(actor, PendingCommand(command, key=token))
             return
         if row.status in OVER:
             raise finished(row, command, self.clock.now_ms())
@@ -282,8 +283,8 @@ class RunService:
             raise finished(await self.row(run_id), command, self.clock.now_ms())
         if sent is Sent.KEY_REUSED:
             raise KeyReused(f'The key "{key}" was used for another command to {run_id}.')
-        if self.engine is not None:
-            self.engine.wakeups.wake(MAIL, RUNS)
+        if self.local is not None:
+            self.local.wakeups.wake(MAIL, RUNS)
 
     async def _is_known(self, row: RunRow, token: KeyRow) -> bool:
         """Whether this very command came under its key before. Raises KeyReused if it was another."""
@@ -294,22 +295,22 @@ class RunService:
 
     async def take_up(self, row: RunRow) -> Actor | None:
         """The run in memory here. One that nobody has, or a host that is dead, is taken up if this host can run it."""
-        engine = self.engine
-        if engine is None or not engine.status.running:
+        local = self.local
+        if local is None or not local.status.running:
             return None
-        actor = engine.runs.actors.get(row.uid)
+        actor = local.runs.actors.get(row.uid)
         asleep = row.status not in OVER and row.fault is None and row.seq > 0
-        if actor is None and asleep and (row.workflow, row.version) in engine.catalogue.programs():
+        if actor is None and asleep and (row.workflow, row.version) in local.catalogue.programs():
             if row.owner is None or await self.is_dead(row.owner):
-                await self._claim(engine, row)
-            actor = engine.runs.actors.get(row.uid)
+                await self._claim(local, row)
+            actor = local.runs.actors.get(row.uid)
         return actor
 
-    async def _claim(self, engine: Engine, row: RunRow) -> None:
+    async def _claim(self, local: LocalHost, row: RunRow) -> None:
         """Take a run up. Who asked for it may give up; a run that is claimed is read to the end all the same."""
         task = self._claiming.get(row.uid)
         if task is None:
-            task = self._claiming[row.uid] = engine.background.spawn(engine.claims.claim([row]), may_fail=True)
+            task = self._claiming[row.uid] = local.background.spawn(local.claims.claim([row]), may_fail=True)
             task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
         await asyncio.shield(task)
 
@@ -345,10 +346,10 @@ class RunService:
         token = _token(row, command, key)
         if token is not None and await self._is_known(row, token):
             return
-        actor = self.engine.runs.actors.get(row.uid) if self.engine is not None else None
-        if actor is not None and self.engine is not None:
+        actor = self.local.runs.actors.get(row.uid) if self.local is not None else None
+        if actor is not None and self.local is not None:
             with contextlib.suppress(RunFinished):  # it is over and left memory just now
-                await self.engine.tell(actor, command, posted=PendingCommand(command, key=token))
+                await self.local.delivery.tell(actor, PendingCommand(command, key=token))
                 return
             row = await self.row(run_id)
         if row.status == PENDING:
@@ -371,8 +372,8 @@ class RunService:
         else:
             await self._reopen(machine, decided, row, now, [token] if token is not None else [])
         self._told_at = asyncio.get_running_loop().time()
-        if self.engine is not None:
-            self.engine.wakeups.wake(MAIL, RUNS)
+        if self.local is not None:
+            self.local.wakeups.wake(MAIL, RUNS)
 
     async def _reopen(
         self, machine: Machine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis, keys: Sequence[KeyRow]
@@ -464,7 +465,7 @@ class RunService:
         """The version of the graph that a run pins; None for code."""
         if row.style != "graph":
             return None
-        known = self.engine.catalogue.program(row.workflow, row.version) if self.engine is not None else None
+        known = self.local.catalogue.program(row.workflow, row.version) if self.local is not None else None
         if isinstance(known, GraphProgram):
             return known
         definition = await self.store.definitions.get(row.workflow, row.version)
@@ -500,9 +501,9 @@ class RunService:
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         """How the run ended, waiting for it; its output as JSON. Raises TimeoutError, NotFound."""
-        actor = self.engine.runs.by_id.get(run_id) if self.engine is not None else None
-        if actor is not None and self.engine is not None:
-            seen = await self.engine.runs.wait_for_end(actor.uid, timeout=timeout)
+        actor = self.local.runs.by_id.get(run_id) if self.local is not None else None
+        if actor is not None and self.local is not None:
+            seen = await self.local.runs.wait_for_end(actor.uid, timeout=timeout)
             if seen is not None:
                 return msgspec.structs.replace(seen, output=await self.values.load(seen.output))
         row = await self.row(run_id)
@@ -533,8 +534,8 @@ class RunService:
             seq = Seq(seq - 1)
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:
-        if self.engine is not None and self.engine.status.running:
-            await self.engine.runs.wait_for_end(row.uid, timeout=timeout)
+        if self.local is not None and self.local.status.running:
+            await self.local.runs.wait_for_end(row.uid, timeout=timeout)
             return
         async with asyncio.timeout(timeout):
             while True:

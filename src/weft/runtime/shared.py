@@ -22,7 +22,7 @@ from weft.errors import StoreError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, QueueLimits, Store, TaskOffer
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Wakeups
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
@@ -58,7 +58,7 @@ class SharedTasks:
         clock: Clock,
         ids: Ids,
         *,
-        catalogue: Catalogue,
+        catalogue: HostCatalogue,
         runs: RunTable,
         worker: StepWorker,
         heartbeat: CountsStalls,

@@ -16,7 +16,7 @@ from weft.core.goal.definitions import HttpWay, StepDef
 from weft.errors import StoreError, WeftError
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.plan_health import PlanHealth, runs_others
@@ -51,7 +51,7 @@ class StepKeeper:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: HostCatalogue,
         stored: StoredCatalogue,
         executor: Executor,
         background: BackgroundTasks,

@@ -63,7 +63,7 @@ class TenantService(RunService):
     def __init__(self, service: RunService, tenant: str) -> None:
         self._service = service
         self.prefix = prefix_of(tenant)
-        super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service.engine)  # type: ignore[arg-type]
+        super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service.local)  # type: ignore[arg-type]
 
     def full(self, run_id: str) -> RunId:
         """The id as the store has it. One that begins so already is left: logs and hints show them like that."""
@@ -73,7 +73,7 @@ class TenantService(RunService):
         """The id as the tenant uses it."""
         return RunId(run_id.removeprefix(self.prefix))
 
-    # --- starting and commands: the engine knows whole ids only ---------------------------------------------------
+    # --- starting and commands: the host knows whole ids only ---------------------------------------------------
 
     async def start(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0

@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from weft.core.ids import RunUid
+from weft.core.ids import HostId, RunUid
 from weft.ports.clock import Clock
+from weft.ports.store import NewRun
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.duties.scheduler import MEMORY, Wakeups
+from weft.runtime.duties.scheduler import MEMORY, RUNS, Wakeups
 from weft.runtime.runs import RunTable
 from weft.runtime.status import HostStatus
 
@@ -57,6 +58,7 @@ class Newborn:
 
     def __init__(
         self,
+        host: HostId,
         runs: RunTable,
         status: HostStatus,
         background: BackgroundTasks,
@@ -67,6 +69,7 @@ class Newborn:
         load: Callable[[RunUid], Awaitable[None]],
     ) -> None:
         """``uncommitted``: how many runs wait for a commit. ``load`` takes a run that is ours into memory."""
+        self._host = host
         self._runs = runs
         self._status = status
         self._background = background
@@ -77,7 +80,15 @@ class Newborn:
         self.waiting: dict[RunUid, None] = {}
         self._at_work = 0
 
+    def adopt(self, child: NewRun) -> None:
+        """Take up a child that was just committed, with its start in its inbox, or leave it to whoever can run it."""
+        if child.owner == self._host:
+            self.add(child.uid)
+        else:
+            self._wakeups.wake(RUNS)
+
     def add(self, uid: RunUid) -> None:
+        """Load a run that is ours, when its turn comes."""
         self.waiting[uid] = None
         self._begin()
 

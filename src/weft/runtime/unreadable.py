@@ -124,8 +124,8 @@ class Readability:
         status = await look_again(self._service, row)
         if status in ("paused", "held"):
             await self._service.tell(row.id, command)
-        elif self._service.engine is not None:
-            self._service.engine.wakeups.wake(MAIL, RUNS)
+        elif self._service.local is not None:
+            self._service.local.wakeups.wake(MAIL, RUNS)
         return True
 
 

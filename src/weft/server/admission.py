@@ -15,7 +15,7 @@ import time
 from collections import deque
 
 from weft.core.ids import RunUid
-from weft.runtime.host import Engine
+from weft.runtime.local import LocalHost
 from weft.runtime.worker.flight import Flight
 from weft.server.limits import busy
 
@@ -44,17 +44,17 @@ class Admission:
 
     # --- the backlog ----------------------------------------------------------------------------------------------
 
-    async def backlog_seconds(self, engine: Engine) -> float:
+    async def backlog_seconds(self, local: LocalHost) -> float:
         """Return the age of the oldest work that waits for a slot or for memory. Measured at most once a second."""
         now = time.monotonic()
         if now - self._looked >= LOOK_SECONDS:
             self._looked = now
-            self._age = max(_slot_wait_ms(engine), await _memory_wait_ms(engine)) / 1000
+            self._age = max(_slot_wait_ms(local), await _memory_wait_ms(local)) / 1000
         return self._age
 
-    async def admit(self, engine: Engine) -> None:
+    async def admit(self, local: LocalHost) -> None:
         """Refuse a new run while the backlog is old. Raises RequestRefused."""
-        age = await self.backlog_seconds(engine)
+        age = await self.backlog_seconds(local)
         if age > self._age_max:
             raise busy(
                 f"Work has waited for {age:.0f} s; new runs are taken again below {self._age_max:g} s.",
@@ -73,7 +73,7 @@ class Admission:
             self._last_burst = time.monotonic()
         self._starts -= 1
 
-    def begin_later(self, engine: Engine, uid: RunUid) -> None:
+    def begin_later(self, local: LocalHost, uid: RunUid) -> None:
         """Begin a delayed run, which is durable, when the burst is over."""
         now = time.monotonic()
         while self._delayed and self._delayed[0][0] <= now:
@@ -81,37 +81,37 @@ class Admission:
         self._delayed.append((now + BURST_DELAY_MS / 1000, uid))
         if not self._waiting:
             self._waiting = True
-            engine.background.spawn(self._begin_delayed(engine), may_fail=True)  # their rows say when they begin
+            local.background.spawn(self._begin_delayed(local), may_fail=True)  # their rows say when they begin
 
-    async def _begin_delayed(self, engine: Engine) -> None:
+    async def _begin_delayed(self, local: LocalHost) -> None:
         try:
-            while self._delayed and not engine.status.closing:
+            while self._delayed and not local.status.closing:
                 if self._starts > STARTS_MAX or time.monotonic() - self._last_burst < CALM_SECONDS:
                     await asyncio.sleep(CALM_SECONDS)
                     continue
                 uids = [self._delayed.popleft()[1] for _ in range(min(RUNS_PER_ROUND, len(self._delayed)))]
-                await engine.claims.claim_new(uids)
+                await local.claims.claim_new(uids)
                 await asyncio.sleep(0)
         finally:
             self._waiting = False
 
 
-def _slot_wait_ms(engine: Engine) -> int:
-    flight = engine.worker.next_queued()
-    return max(0, engine.clock.now_ms() - _since(engine, flight)) if flight is not None else 0
+def _slot_wait_ms(local: LocalHost) -> int:
+    flight = local.worker.next_queued()
+    return max(0, local.clock.now_ms() - _since(local, flight)) if flight is not None else 0
 
 
-def _since(engine: Engine, flight: Flight) -> int:
-    state = engine.runs.state_of(RunUid(flight.uid))
+def _since(local: LocalHost, flight: Flight) -> int:
+    state = local.runs.state_of(RunUid(flight.uid))
     task = state.tasks.get(flight.effect.task) if state is not None else None
-    return max(task.since, task.due) if task is not None else engine.clock.now_ms()
+    return max(task.since, task.due) if task is not None else local.clock.now_ms()
 
 
-async def _memory_wait_ms(engine: Engine) -> int:
-    if not engine.claims.backlog and not engine.runs.is_full():
+async def _memory_wait_ms(local: LocalHost) -> int:
+    if not local.claims.backlog and not local.runs.is_full():
         return 0
-    now = engine.clock.now_ms()
-    rows = await engine.store.directory.claimable(engine.catalogue.programs(), dead=(), now=now, limit=1)
+    now = local.clock.now_ms()
+    rows = await local.store.directory.claimable(local.catalogue.programs(), dead=(), now=now, limit=1)
     if not rows:
         return 0
     since = rows[0].wake_at or (rows[0].updated_at if rows[0].seq else rows[0].created_at)

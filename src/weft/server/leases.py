@@ -21,7 +21,7 @@ from weft.errors import NotFound, Refused, StoreError
 from weft.ports.store import TaskOffer
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.duties.scheduler import RUNS
-from weft.runtime.host import Engine
+from weft.runtime.local import LocalHost
 from weft.tokens import InvalidToken, pack, unpack
 
 log = logging.getLogger("weft")
@@ -89,15 +89,15 @@ class Leases:
     """The claims that were made here."""
 
     def __init__(self) -> None:
-        self._engine: Engine | None = None
+        self._local: LocalHost | None = None
         self._leases: dict[HostId, _Lease] = {}
         self._settled: BoundedCache[str, str] = BoundedCache(SETTLED_MAX)
         self._looking: BackgroundLoop | None = None
         self.waiters = 0
         """How many claims wait for work."""
 
-    def attach(self, engine: Engine) -> None:
-        self._engine = engine
+    def attach(self, local: LocalHost) -> None:
+        self._local = local
         self._leases.clear()
 
     async def close(self) -> None:
@@ -106,16 +106,16 @@ class Leases:
             self._looking = None
 
     @property
-    def engine(self) -> Engine:
-        assert self._engine is not None
-        return self._engine
+    def local(self) -> LocalHost:
+        assert self._local is not None
+        return self._local
 
     async def open(self, host: HostId, seconds: float) -> None:
         """Announce a claim, before it takes anything."""
-        await self.engine.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
-        self._leases[host] = _Lease(seconds, self.engine.clock.monotonic() + seconds)
+        await self.local.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
+        self._leases[host] = _Lease(seconds, self.local.clock.monotonic() + seconds)
         if self._looking is None:
-            self._looking = BackgroundLoop("ending the leases of workers", self._look, self.engine.status.fail)
+            self._looking = BackgroundLoop("ending the leases of workers", self._look, self.local.status.fail)
             self._looking.start()
 
     async def beat(self, host: HostId) -> float:
@@ -125,8 +125,8 @@ class Leases:
             # As long as any worker may be silent: what it had asked for is known to the process that it asked.
             await self.open(host, LEASE_ADOPTED_SECONDS)
             return LEASE_ADOPTED_SECONDS
-        lease.until = self.engine.clock.monotonic() + lease.seconds
-        await self.engine.store.hosts.beat(host)
+        lease.until = self.local.clock.monotonic() + lease.seconds
+        await self.local.store.hosts.beat(host)
         return lease.seconds
 
     @contextlib.contextmanager
@@ -139,13 +139,13 @@ class Leases:
             yield
         finally:
             self.waiters -= 1
-            lease.until = self.engine.clock.monotonic() + lease.seconds
+            lease.until = self.local.clock.monotonic() + lease.seconds
 
     async def leave(self, host: HostId) -> None:
         """The claim is over; what it still holds is lost."""
         self._leases.pop(host, None)
-        await self.engine.store.hosts.leave(host)
-        self.engine.wakeups.wake(RUNS)
+        await self.local.store.hosts.leave(host)
+        self.local.wakeups.wake(RUNS)
 
     async def held(self, ticket: Ticket) -> TaskOffer:
         """The task, if the claim still has it. Raises Refused."""
@@ -156,7 +156,7 @@ class Leases:
 
     async def offers(self, host: HostId) -> list[TaskOffer]:
         """All that a claim holds."""
-        return [offer for _, offer in await self.engine.store.tasks.held([host], limit=HELD_PER_CLAIM)]
+        return [offer for _, offer in await self.local.store.tasks.held([host], limit=HELD_PER_CLAIM)]
 
     # --- what was answered ----------------------------------------------------------------------------------------
 
@@ -172,7 +172,7 @@ class Leases:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            now = self.engine.clock.monotonic()
+            now = self.local.clock.monotonic()
             for host, lease in list(self._leases.items()):
                 if lease.until < now:
                     await self._end(host)

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable
 
 from weft.errors import NotRunning
-from weft.runtime.host import Engine
+from weft.runtime.local import LocalHost
 from weft.runtime.service import RunService
 from weft.server.access.gate import AccessGate, access_gate
 from weft.server.admission import Admission
@@ -44,35 +44,35 @@ class Services:
         self.admission = Admission(self.limits.backlog_seconds)
         self.closing = asyncio.Event()
         """Set when the server stops: what only waits is let go."""
-        self._engine: Engine | None = None
+        self._local: LocalHost | None = None
 
     @property
     def runs(self) -> RunService:
         """The way to the runs. Raises NotRunning."""
         return self.hosted.service
 
-    def engine(self) -> Engine:
+    def local(self) -> LocalHost:
         """The engine that runs here; whoever looks on is attached to it at the first request. Raises NotRunning."""
-        engine = self.runs.engine
-        if engine is None or not engine.status.running or engine.status.failure is not None:
+        local = self.runs.local
+        if local is None or not local.status.running or local.status.failure is not None:
             raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
-        if engine is not self._engine:
-            self._engine = engine
-            self.feed.attach(engine)
-            self.telemetry.attach(engine)
-            self.leases.attach(engine)
+        if local is not self._local:
+            self._local = local
+            self.feed.attach(local)
+            self.telemetry.attach(local)
+            self.leases.attach(local)
             if self.notifier is not None:
-                self.notifier.attach(engine)
+                self.notifier.attach(local)
             self.closing.clear()
-        return engine
+        return local
 
     def engine_failure(self) -> BaseException | None:
         """Why the engine that ran here can no longer work."""
-        engine = self._engine
-        if engine is None:
+        local = self._local
+        if local is None:
             with contextlib.suppress(NotRunning):
-                engine = self.runs.engine
-        return engine.status.failure if engine is not None else None
+                local = self.runs.local
+        return local.status.failure if local is not None else None
 
     async def is_open(self) -> bool:
         """Whether everybody on this machine may do everything."""

@@ -22,7 +22,7 @@ from weft.core.durations import format_ms
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
 
 if TYPE_CHECKING:
-    from weft.runtime.host import Engine
+    from weft.runtime.local import LocalHost
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
 
@@ -125,11 +125,11 @@ class Telemetry:
         self._age = Gauge("weft_queue_age_seconds", "Age of the oldest work that waits for room.", registry=registry)
         self._live = Gauge("weft_live_clients", "Clients that listen or wait for work.", registry=registry)
 
-    def attach(self, engine: Engine) -> None:
+    def attach(self, local: LocalHost) -> None:
         """Count and log what this engine commits from now on."""
-        self._clock = engine.clock
-        engine.commits.observe(self._observed)
-        engine.committer.measured = self._committed
+        self._clock = local.clock
+        local.commits.observe(self._observed)
+        local.committer.measured = self._committed
 
     # --- commits --------------------------------------------------------------------------------------------------
 
@@ -171,13 +171,13 @@ class Telemetry:
         """Count clients that begin or stop to listen."""
         self._live.inc(change)
 
-    async def page(self, engine: Engine, age_seconds: float) -> bytes:
+    async def page(self, local: LocalHost, age_seconds: float) -> bytes:
         """Return all metrics in the format of Prometheus."""
-        counts = await engine.store.directory.counts()
+        counts = await local.store.directory.counts()
         for status in (*OPEN_STATUSES, *OVER_STATUSES):
             self._runs.labels(status).set(counts.get(status, 0))
-        self._resident.set(len(engine.runs.actors))
-        self._flights.set(sum(len(flights) for flights in engine.worker.flights.values()))
+        self._resident.set(len(local.runs.actors))
+        self._flights.set(sum(len(flights) for flights in local.worker.flights.values()))
         self._age.set(age_seconds)
         return generate_latest(self.registry)
 

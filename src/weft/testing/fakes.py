@@ -16,7 +16,6 @@ from weft.authoring.steps import Step
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
 from weft.errors import UsageError
-from weft.runtime.host import Engine, World
 from weft.runtime.worker.flight import Flight
 from weft.steps.base import Executor, StepBody
 from weft.steps.codec import Codec
@@ -135,14 +134,6 @@ async def _value(fake: Any, args: dict[str, Any]) -> Any:
         return fake
     value = fake(**args)
     return await value if inspect.isawaitable(value) else value
-
-
-class WatchedEngine(Engine):
-    """An engine whose steps are watched by a book."""
-
-    def __init__(self, world: World, app: App, book: CallBook) -> None:
-        super().__init__(world, app.catalogue())
-        self.worker.wrap_body = book.watched
 
 
 Fake = Callable[..., Any] | BaseException | Any

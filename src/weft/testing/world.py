@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar, overload
 
 from weft.authoring.app import App
@@ -20,13 +20,14 @@ from weft.authoring.runnable import Runnable
 from weft.core.durations import duration_ms
 from weft.errors import NotRunning, UsageError
 from weft.observe.explanation import Waiting
-from weft.runtime.host import World as Surroundings
+from weft.runtime.host import Host, Surroundings
+from weft.runtime.local import LocalHost
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import InlineExecutor, SeededIds, SimClock
 from weft.testing.crashes import Crashes, When
-from weft.testing.fakes import Call, CallBook, WatchedEngine
+from weft.testing.fakes import Call, CallBook
 from weft.testing.faults import WiredStore
 from weft.testing.loop import Process, SimLoop, make_loop
 
@@ -60,10 +61,11 @@ class World:
         self._store = MemoryStore()
         self._book = CallBook(app)
         self._crashes = Crashes(self._book)
-        self._engines: list[WatchedEngine] = []
+        self._services: list[RunService] = []
+        """Of every process there was, the last one now."""
         self._named = 0
         # Nothing that these hold may hold the world, or it would never be let go.
-        self._finalizer = weakref.finalize(self, _let_go, self._loop, self._engines)
+        self._finalizer = weakref.finalize(self, _let_go, self._loop, self._services)
         with self._bound():
             self._boot()
 
@@ -211,25 +213,30 @@ class World:
 
         What the one before held is claimable at once, as when the system frees a dead one's locks.
         """
-        for engine in self._engines[-1:]:
-            self._store.content.hosts.pop(engine.host, None)
-        self._process = Process(f"process-{len(self._engines) + 1}")
-        self._process.context.copy().run(self._open)
-        engine = self._engines[-1]
-        process = self._process
-        started = process.context.copy().run(self._loop.create_task, engine.start())
+        for local in _hosts_of(self._services[-1:]):
+            self._store.content.hosts.pop(local.id, None)
+        self._process = process = Process(f"process-{len(self._services) + 1}")
+        host = process.context.copy().run(self._open)
+        # Nothing leaves this stack: a simulated process ends by dying.
+        entered = contextlib.AsyncExitStack().enter_async_context(host)
+        started = process.context.copy().run(self._loop.create_task, entered)
         if self._drive(lambda: started.done() or not process.alive):
             started.result()
 
-    def _open(self) -> None:
+    def _open(self) -> Host:
         store = WiredStore(self._store.share(), self._crashes.carry)
-        surroundings = Surroundings(
-            store=store, clock=self._clock, ids=self._ids, executor=InlineExecutor(), settings=_SETTINGS
+        given = Surroundings(
+            store=store,
+            clock=self._clock,
+            ids=self._ids,
+            executor=InlineExecutor(),
+            settings=_SETTINGS,
+            wrap_body=self._book.watched,
         )
-        engine = WatchedEngine(surroundings, self.app, self._book)
-        self._engines.append(engine)
-        self._service = RunService(store, self._clock, self._ids, engine)
+        self._service = RunService(store, self._clock, self._ids)
+        self._services.append(self._service)
         self.app.bind(self._service)
+        return Host(given, self.app.catalogue(), self._service)
 
     @contextlib.contextmanager
     def _bound(self) -> Iterator[None]:
@@ -251,9 +258,13 @@ class World:
         self._finalizer()
 
 
-def _let_go(loop: SimLoop, engines: list[WatchedEngine]) -> None:
-    for engine in engines:
-        for actor in list(engine.runs.actors.values()):
+def _hosts_of(services: Sequence[RunService]) -> list[LocalHost]:
+    return [service.local for service in services if service.local is not None]
+
+
+def _let_go(loop: SimLoop, services: Sequence[RunService]) -> None:
+    for local in _hosts_of(services):
+        for actor in list(local.runs.actors.values()):
             actor.close()
     loop.close()
 

@@ -16,7 +16,7 @@ from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.store import Outcome, RunRow, Store
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.ownership.load import Loader
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
@@ -43,7 +43,7 @@ class Claims:
         runs: RunTable,
         loader: Loader,
         *,
-        catalogue: Catalogue,
+        catalogue: HostCatalogue,
         clock: Clock,
         status: HostStatus,
         shared: SharedTasks,

@@ -21,7 +21,7 @@ from weft.ports.boundary import boundary
 from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, RunRow, Store
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import Callee
-from weft.runtime.delivery import Delivery
+from weft.runtime.delivery import CommandDelivery
 from weft.runtime.ownership.faults import Faults
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
@@ -50,7 +50,7 @@ class Loader:
         worker: StepWorker,
         shared: SharedTasks,
         trees: Trees,
-        delivery: Delivery,
+        delivery: CommandDelivery,
         background: BackgroundTasks,
         faults: Faults,
         retry: RetryUntilAvailable,

@@ -13,7 +13,7 @@ from weft.errors import StoreError
 from weft.ports.boundary import boundary
 from weft.ports.store import Outcome, Release, RunLog, Snapshot
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.delivery import Delivery
+from weft.runtime.delivery import CommandDelivery
 from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
@@ -36,7 +36,7 @@ class Releaser:
         worker: StepWorker,
         shared: SharedTasks,
         timers: Timers,
-        delivery: Delivery,
+        delivery: CommandDelivery,
         background: BackgroundTasks,
         reload: Callable[[Actor, Outcome | None], Coroutine[Any, Any, None]],
         read_mail: Callable[[Actor], Coroutine[Any, Any, None]],

@@ -15,7 +15,7 @@ from weft.errors import KeyReused, StoreError, WeftError
 from weft.ports.store import NewRun, Outcome, Store
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.complaints import Complaints
-from weft.runtime.delivery import Delivery
+from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
 from weft.runtime.ownership.faults import Faults
 from weft.runtime.ownership.load import Loader
@@ -47,7 +47,7 @@ class Reloader:
         status: HostStatus,
         worker: StepWorker,
         timers: Timers,
-        delivery: Delivery,
+        delivery: CommandDelivery,
         background: BackgroundTasks,
         wakeups: Wakeups,
         complaints: Complaints,

@@ -21,7 +21,7 @@ from weft.core.ids import EntryId, RunUid
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.streams import NewChunk
-from weft.runtime.catalogue import Catalogue
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.secrets import strike_json
 from weft.runtime.streams import StreamWriter
 from weft.runtime.worker.arguments import arguments_of
@@ -46,7 +46,7 @@ class StepWorker:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: HostCatalogue,
         executor: Executor,
         clock: Clock,
         *,

@@ -79,19 +79,19 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
 async def list_steps(call: ApiCall) -> StepViews:
     """All steps that goals are planned with here, by id."""
     asked = call.asked(PageQuery)
-    engine = call.services.engine()
-    stored = await engine.steps.stored.catalogue()
-    planned = sorted(engine.catalogue.planned(), key=lambda step: step.id)
+    local = call.services.local()
+    stored = await local.steps.stored.catalogue()
+    planned = sorted(local.catalogue.planned(), key=lambda step: step.id)
     page, cursor = cut(planned, asked.limit, asked.cursor)
     return StepViews([_view(step, stored.health.get(step.id), step.id in stored) for step in page], cursor)
 
 
 async def show_step(call: ApiCall) -> StepView:
     """One step and its health. Raises NotFound."""
-    engine = call.services.engine()
-    stored = await engine.steps.stored.catalogue()
+    local = call.services.local()
+    stored = await local.steps.stored.catalogue()
     name = call.parameters["step"]
-    for step in engine.catalogue.planned():
+    for step in local.catalogue.planned():
         if step.id == name:
             return _view(step, stored.health.get(name), name in stored)
     raise NotFound(f"No step {name[:60]!r} takes part in planning here.")
@@ -106,30 +106,30 @@ def _view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # n
 async def register_steps(call: ApiCall) -> Changed:
     """Add the steps of a document, all or none. Raises NameTaken, BadStep."""
     loaded = await _loaded(call)
-    return await _changed(call, await call.services.engine().steps.stored.register(loaded))
+    return await _changed(call, await call.services.local().steps.stored.register(loaded))
 
 
 async def update_steps(call: ApiCall) -> Changed:
     """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
     loaded = await _loaded(call)
-    return await _changed(call, await call.services.engine().steps.stored.update(loaded))
+    return await _changed(call, await call.services.local().steps.stored.update(loaded))
 
 
 async def unregister_step(call: ApiCall) -> Changed:
     """Take a step out; runs under way keep it. Raises UnknownStep."""
-    return await _changed(call, await call.services.engine().steps.stored.unregister(call.parameters["step"]))
+    return await _changed(call, await call.services.local().steps.stored.unregister(call.parameters["step"]))
 
 
 async def _loaded(call: ApiCall) -> LoadedSteps:
     document = call.given(StepsDocument).document
     values.encode(document, what="the document has")
     # Scripts are compiled, which may take a while.
-    engine = call.services.engine()
-    return await engine.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, engine.catalogue))
+    local = call.services.local()
+    return await local.executor.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, local.catalogue))
 
 
 async def _changed(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Changed:
-    await call.services.engine().steps.refresh()
+    await call.services.local().steps.refresh()
     return Changed([e.step.id if isinstance(e, StepRegistered | StepUpdated) else e.step_id for e in events])
 
 
@@ -137,7 +137,7 @@ async def preview(call: ApiCall) -> PlanView:
     """What a start would take, by the very function that a start uses."""
     wanted = call.given(NewPlan)
     values.encode([*wanted.goals, *wanted.given], what="the plan has")
-    await call.services.engine().steps.refresh()
+    await call.services.local().steps.refresh()
     plan: Plan = call.services.hosted.plan(wanted.goals, wanted.given)
     return PlanView(
         goals=plan.goals,

@@ -25,12 +25,12 @@ async def ready(call: ApiCall) -> Reply:
     if call.services.closing.is_set():
         return Reply(views.Health("stopping"), 503)
     try:
-        engine = call.services.engine()
-        trouble = engine.committer.trouble()
+        local = call.services.local()
+        trouble = local.committer.trouble()
         if trouble is not None:
             raise trouble
         async with asyncio.timeout(ANSWER_SECONDS):
-            await engine.store.hosts.beat(engine.host)
+            await local.store.hosts.beat(local.id)
     except TimeoutError:
         return Reply(views.Health("not ready", "The store does not answer."), 503)
     except WeftError as error:
@@ -40,6 +40,6 @@ async def ready(call: ApiCall) -> Reply:
 
 async def metrics(call: ApiCall) -> Reply:
     """All numbers, for Prometheus."""
-    engine = call.services.engine()
-    age = await call.services.admission.backlog_seconds(engine)
-    return Reply(await call.services.telemetry.page(engine, age))
+    local = call.services.local()
+    age = await call.services.admission.backlog_seconds(local)
+    return Reply(await call.services.telemetry.page(local, age))

@@ -12,7 +12,7 @@ import contextlib
 from weft.core.ids import Seq
 from weft.errors import BadValue
 from weft.ports.store import RunRow
-from weft.runtime.host import Engine
+from weft.runtime.local import LocalHost
 from weft.runtime.tenancy import prefix_of
 from weft.runtime.unreadable import readable
 from weft.server import views
@@ -43,7 +43,7 @@ NOTHING_MORE = Reply(b"", 204)
 
 async def follow_run(call: ApiCall) -> Batches | Reply:
     """Send the log of a run from its beginning, or from the client's position, until it is over."""
-    call.services.engine()
+    call.services.local()
     row = await found(call)
     after = _position(call)
     if row.ended_at is not None and _is_reconnect(call) and after >= row.seq:
@@ -53,7 +53,7 @@ async def follow_run(call: ApiCall) -> Batches | Reply:
 
 async def follow_all(call: ApiCall) -> Batches:
     """Send what this host commits from now on, or from the client's position."""
-    call.services.engine()
+    call.services.local()
     asked = call.asked(views.LiveQuery)
     tenant = call.identity.tenant
     prefix = prefix_of(tenant) if tenant else ""
@@ -63,7 +63,7 @@ async def follow_all(call: ApiCall) -> Batches:
 
 async def follow_stream(call: ApiCall) -> Batches | Reply:
     """Send an output stream as it grows, until the run is over."""
-    call.services.engine()
+    call.services.local()
     row = await found(call)
     stream, after = call.parameters["stream"], _position(call)
     if row.ended_at is not None and _is_reconnect(call):
@@ -136,13 +136,13 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
 
 
 async def _stream_batches(services: Services, row: RunRow, stream: str, after: int) -> Batches:
-    store, engine = services.runs.store, services.engine()
+    store, local = services.runs.store, services.local()
     offset, is_here, settled = after, False, False
     with services.feed.following(row.uid) as changed:
         yield []
         while not services.closing.is_set():
             changed.clear()
-            is_here = is_here or row.uid in engine.runs.actors
+            is_here = is_here or row.uid in local.runs.actors
             now = await store.directory.row(row.uid)
             page = await store.streams.read(row.uid, stream, after=offset, limit=EVENTS_PER_BATCH)
             if page:
@@ -154,19 +154,19 @@ async def _stream_batches(services: Services, row: RunRow, stream: str, after: i
             elif now.ended_at is not None:
                 # Code may emit as its last act, which is written after the event that ends the run.
                 settled = True
-                await _wait_for_output(engine, now, changed, is_here=is_here)
+                await _wait_for_output(local, now, changed, is_here=is_here)
             elif not await _is_set(changed):
                 yield []
 
 
-async def _wait_for_output(engine: Engine, row: RunRow, changed: asyncio.Event, *, is_here: bool) -> None:
+async def _wait_for_output(local: LocalHost, row: RunRow, changed: asyncio.Event, *, is_here: bool) -> None:
     """Wait until the output of a finished run is written, if some may still be on its way."""
     assert row.ended_at is not None
-    recent = engine.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
-    actor = engine.runs.actors.get(row.uid)
+    recent = local.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
+    actor = local.runs.actors.get(row.uid)
     if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
         await _is_set(changed, SETTLE_SECONDS)
-    await engine.streams.flush()
+    await local.streams.flush()
 
 
 async def _is_set(changed: asyncio.Event, seconds: float = BEAT_SECONDS) -> bool:

@@ -54,7 +54,7 @@ async def claim(call: ApiCall) -> views.Claimed:
     """Take tasks of these steps and queues, waiting for some if that is asked for; none is an answer too."""
     wanted = call.given(views.NewClaim)
     leases = call.services.leases
-    call.services.engine()
+    call.services.local()
     values.encode([*wanted.queues, *wanted.steps], what="the claim has")
     host = HostId(f"{PREFIX}{_digest(call.key.encode()) if call.key is not None else call.services.runs.ids.new()}")
     offers = await leases.offers(host) if call.key is not None else []
@@ -73,12 +73,12 @@ async def claim(call: ApiCall) -> views.Claimed:
 
 async def _taken(call: ApiCall, wanted: views.NewClaim, host: HostId) -> list[TaskOffer]:
     services = call.services
-    engine = services.engine()
+    local = services.local()
     until = time.monotonic() + min(wanted.wait, services.limits.wait_seconds)
     with services.leases.waiting(host):
         while True:
-            offers = await engine.store.tasks.take(
-                host, queues=wanted.queues, steps=wanted.steps, now=engine.clock.now_ms(), limit=wanted.limit
+            offers = await local.store.tasks.take(
+                host, queues=wanted.queues, steps=wanted.steps, now=local.clock.now_ms(), limit=wanted.limit
             )
             pause = PAUSE_SECONDS + services.leases.waiters * PAUSE_SECONDS_PER_WAITER
             if offers or time.monotonic() >= until or not await services.waited(pause):
@@ -119,7 +119,7 @@ async def _given(service: RunService, effect: PerformTask) -> bytes:
 async def heartbeat(call: ApiCall) -> views.Beat:
     """The work goes on. Raises Refused if it is in other hands."""
     ticket = read_ticket(call.parameters["id"])
-    call.services.engine()
+    call.services.local()
     await call.services.leases.held(ticket)
     return views.Beat(await call.services.leases.beat(HostId(ticket.host)))
 
@@ -128,7 +128,7 @@ async def emit(call: ApiCall) -> views.Beat:
     """Output while the work goes on, kept in a stream of the run; it counts as a heartbeat."""
     ticket = read_ticket(call.parameters["id"])
     given = call.given(views.TaskChunks)
-    engine = call.services.engine()
+    local = call.services.local()
     offer = await call.services.leases.held(ticket)
     stream = check_name(given.stream)
     effect = _offered(offer.body).effect
@@ -138,13 +138,13 @@ async def emit(call: ApiCall) -> views.Beat:
             stream=stream,
             key=f"{ticket.task}.{ticket.attempt}.{ticket.delivery}.{number}",
             body=chunk_of(stream, chunk),
-            at=engine.clock.now_ms(),
+            at=local.clock.now_ms(),
             by=effect.location,
             attempt=effect.attempt + effect.delivery - 1,
         )
         for number, chunk in enumerate(given.chunks, given.first)
     ]
-    await engine.store.streams.write(chunks)
+    await local.store.streams.write(chunks)
     call.services.feed.emitted(RunUid(ticket.uid), stream)
     return views.Beat(await call.services.leases.beat(HostId(ticket.host)))
 
@@ -176,20 +176,20 @@ async def fail(call: ApiCall) -> views.Settled:
 async def _settle(call: ApiCall, ticket: Ticket, report: Report) -> views.Settled:
     """The answer goes into the inbox of the run, together with the removal of the row."""
     services = call.services
-    engine = services.engine()
+    local = services.local()
     name, body = call.parameters["id"], c.encode(report)
-    row = await engine.store.directory.row(RunUid(ticket.uid))
+    row = await local.store.directory.row(RunUid(ticket.uid))
     if row is None:
         raise not_yours()
     if services.leases.is_echo(name, _digest(body)):
         return views.Settled(row.id)
-    mail = Mail(id=engine.ids.new(), to=RunUid(ticket.uid), body=body, at=engine.clock.now_ms())
-    if not await engine.store.tasks.settle(HostId(ticket.host), ticket.offer(), mail):
+    mail = Mail(id=local.ids.new(), to=RunUid(ticket.uid), body=body, at=local.clock.now_ms())
+    if not await local.store.tasks.settle(HostId(ticket.host), ticket.offer(), mail):
         raise not_yours()
     services.leases.remember(name, _digest(body))
     if not await services.leases.offers(HostId(ticket.host)):
         await services.leases.leave(HostId(ticket.host))
-    engine.wakeups.wake(MAIL, RUNS)
+    local.wakeups.wake(MAIL, RUNS)
     return views.Settled(row.id)
 
 

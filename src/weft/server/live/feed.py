@@ -24,7 +24,7 @@ from weft.server.live.frames import LiveEvent, LiveFrame, encode, split
 from weft.server.views import known_moment
 
 if TYPE_CHECKING:
-    from weft.runtime.host import Engine
+    from weft.runtime.local import LocalHost
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
 
@@ -145,7 +145,7 @@ class Feed:
     """The channels of this process, and the clients that follow single runs."""
 
     def __init__(self) -> None:
-        self._engine: Engine | None = None
+        self._local: LocalHost | None = None
         self._stop_observing: Callable[[], None] | None = None
         self._name = ""
         self._made = 0
@@ -153,12 +153,12 @@ class Feed:
         self._followers: dict[RunUid, dict[asyncio.Event, int]] = {}
         self._looking: asyncio.Task[None] | None = None
 
-    def attach(self, engine: Engine) -> None:
+    def attach(self, local: LocalHost) -> None:
         """Serve the commits of this engine from now on. Positions in the feed of an earlier one are not valid here."""
         self._stop_observing = None
-        engine.streams.watch(self.emitted)
-        self._engine = engine
-        self._name = engine.ids.new()[-12:]
+        local.streams.watch(self.emitted)
+        self._local = local
+        self._name = local.ids.new()[-12:]
         self._channels.clear()
 
     def close(self) -> None:
@@ -214,8 +214,8 @@ class Feed:
         del self._channels[channel.filter]
 
     def _observe(self) -> None:
-        if self._stop_observing is None and self._engine is not None:
-            self._stop_observing = self._engine.commits.observe(self._observed)
+        if self._stop_observing is None and self._local is not None:
+            self._stop_observing = self._local.commits.observe(self._observed)
 
     def _stop_if_unused(self) -> None:
         if self._stop_observing is not None and not self._channels and not self._followers:
@@ -271,7 +271,7 @@ class Feed:
     async def _look(self) -> None:
         """Another process may own a run, or write its output: those that are followed are looked at, all by one."""
         seen: dict[RunUid, tuple[int, int]] = {}
-        while self._followers and self._engine is not None:
+        while self._followers and self._local is not None:
             await asyncio.sleep(LOOK_SECONDS)
             with contextlib.suppress(StoreError):
                 for uid in list(self._followers):
@@ -282,7 +282,7 @@ class Feed:
             seen = {uid: standing for uid, standing in seen.items() if uid in self._followers}
 
     async def _standing(self, uid: RunUid) -> tuple[int, int]:
-        assert self._engine is not None
-        row = await self._engine.store.directory.row(uid)
-        lengths = await self._engine.store.streams.lengths(uid)
+        assert self._local is not None
+        row = await self._local.store.directory.row(uid)
+        lengths = await self._local.store.streams.lengths(uid)
         return (row.seq if row is not None else -1, sum(lengths.values()))

@@ -1,0 +1,63 @@
+"""Begin a run in memory here: it decides its first steps before it is durable, and nobody hears of it until it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from weft.core import commands as c
+from weft.core.decider import Machine
+from weft.core.ids import Epoch, RunId, RunUid
+from weft.errors import WeftError
+from weft.ports.store import NewRun
+from weft.runtime.replies import resolve, taken
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import PendingCommand
+from weft.runtime.run.ports import RunPorts
+from weft.runtime.runs import RunTable
+
+
+class RunStarter:
+    """Begins runs that this host owns from the start."""
+
+    def __init__(self, runs: RunTable, ports: RunPorts, new_machine: Callable[[str, str, str, str], Machine]) -> None:
+        """``new_machine`` takes a style, a workflow, its version and the run's uid."""
+        self._runs = runs
+        self._ports = ports
+        self._new_machine = new_machine
+
+    async def begin(self, start: c.StartRun, uid: RunUid | None = None) -> RunUid:
+        """Make a run and take its first steps; returns when it is durable. Raises IdTaken."""
+        run_id = RunId(start.run_id)
+        if run_id in self._runs.by_id:
+            raise taken(run_id)
+        ports = self._ports
+        new = uid or RunUid(ports.new_id())
+        machine = self._new_machine(start.style, start.workflow, start.version, new)
+        actor = Actor(ports, new, run_id, Epoch(1), machine)
+        self._runs.add(actor)
+        actor.ready = True
+        actor.begin_turn()
+        actor.new_draft().create = NewRun(
+            uid=actor.uid,
+            id=run_id,
+            workflow=start.workflow,
+            version=start.version,
+            style=start.style,
+            created_at=actor.now_ms,
+            owner=ports.host,
+            attributes=start.attributes,
+        )
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        posted = PendingCommand(start, reply=resolve(done))
+        actor.post(posted)
+        try:
+            await done
+        except asyncio.CancelledError:
+            posted.abandoned = True
+            raise
+        except WeftError:
+            if not actor.machine.state.started:
+                self._runs.remove(actor)
+            raise
+        return actor.uid
