@@ -18,12 +18,14 @@ from tests.goal.documents import Program
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, OutgoingMail, PerformTask, StopTask
+from weft.core.goal.binding import bound_inputs
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.naming import seed_names
 from weft.core.goal.plan import Plan, encode_plan
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
 from weft.core.run.env import Env, MissingInputs
+from weft.core.unfold import unfold
 from weft.errors import Failure
 from weft.runtime.schemas import check_schema
 
@@ -68,7 +70,7 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        return [name for event in self.events for name in seed_names(event)]
+        return [name for record in self.events for event in unfold(record) for name in seed_names(event)]
 
     def env(self) -> Env:
         kept = {} if self.keep is None else {"keep": self.keep}
@@ -262,7 +264,9 @@ class Table:
 
     def inputs(self) -> dict[str, Any]:
         return {
-            event.step: msgspec.json.decode(event.inputs) for event in self.events if isinstance(event, e.StepStarted)
+            event.step: msgspec.json.decode(bound_inputs(event.inputs, event.facts, self.state.facts))
+            for event in self.events
+            if isinstance(event, e.StepStarted)
         }
 
     def result(self) -> Any:

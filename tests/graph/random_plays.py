@@ -21,6 +21,7 @@ from weft.core.effects import ArmTimer, DisarmTimer, EndRun, PerformTask, StopTa
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import Graph
 from weft.core.graph.tokens import GraphState, Seg, innermost_branch
+from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId
 from weft.core.run.env import Env
 from weft.errors import Failure
@@ -54,6 +55,7 @@ class Reader:
 class Program:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
+        self.ways = Ways(graph)
         self.reader = Reader()
 
     def policy(self, node: str) -> e.Policy:

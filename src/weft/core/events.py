@@ -18,6 +18,7 @@ from msgspec import Raw
 from weft.core.goal_events import AttributeSet as AttributeSet
 from weft.core.goal_events import DeadlinePassed as DeadlinePassed
 from weft.core.goal_events import DeadlineSet as DeadlineSet
+from weft.core.goal_events import FactRef as FactRef
 from weft.core.goal_events import FactsGiven as FactsGiven
 from weft.core.goal_events import GoalPlanned as GoalPlanned
 from weft.core.goal_events import StepCompleted as StepCompleted
@@ -28,6 +29,10 @@ from weft.core.goal_events import WorkAccepted as WorkAccepted
 from weft.core.goal_events import WorkRecalled as WorkRecalled
 from weft.core.goal_events import WorkResumed as WorkResumed
 from weft.core.goal_events import WorkSkipped as WorkSkipped
+from weft.core.graph_events import FailureRaised as FailureRaised
+from weft.core.graph_events import LetterDiscarded as LetterDiscarded
+from weft.core.graph_events import NodeFailed as NodeFailed
+from weft.core.graph_events import NodeRouted as NodeRouted
 from weft.core.ids import EntryId
 from weft.core.parts import ABSENT as ABSENT
 from weft.core.parts import DEFAULT_POLICY as DEFAULT_POLICY
@@ -42,6 +47,11 @@ from weft.core.parts import Taken as Taken
 from weft.core.parts import UndoPlan as UndoPlan
 from weft.core.parts import Verdict as Verdict
 from weft.core.parts import Write as Write
+from weft.core.task_events import TaskFailed as TaskFailed
+from weft.core.task_events import TaskLost as TaskLost
+from weft.core.task_events import TaskScheduled as TaskScheduled
+from weft.core.task_events import TaskSucceeded as TaskSucceeded
+from weft.core.task_events import UndoScheduled as UndoScheduled
 from weft.errors import Failure, unreadable
 
 FORMAT = 1
@@ -147,61 +157,6 @@ class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
     at: Path
     attributes: dict[str, Any]
     add: list[str] = []
-
-
-# --- tasks -------------------------------------------------------------------------------------------------------
-
-
-class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
-    """Work for outside: of an entry of code (``at``), of a token of a graph at a node, or of an item of a goal's step
-    (``node``).
-    """
-
-    step: str
-    input: Raw
-    at: Path = []
-    node: str = ""
-    token: str = ""
-    item: int = 0
-    digest: str = ""
-    add: list[str] = []
-    policy: Policy = DEFAULT_POLICY
-    undo: UndoPlan | None = None
-    inline: bool = False
-    early: bool = False
-    raises: list[str] = []
-
-
-class TaskSucceeded(Event, frozen=True, kw_only=True, tag="task_succeeded"):
-    task: EntryId
-    output: Raw = NULL
-    attempt: int = 1
-    earlier: int = 0  # the delivery that succeeded, if it had been given up for a later one
-
-
-class TaskFailed(Event, frozen=True, kw_only=True, tag="task_failed"):
-    """An attempt failed. ``retry_at`` 0: for good."""
-
-    task: EntryId
-    failure: Failure
-    attempt: int = 1
-    retry_at: int = 0
-
-
-class TaskLost(Event, frozen=True, kw_only=True, tag="task_lost"):
-    """Whoever performed it is gone without an answer; it is handed out again under this delivery number."""
-
-    task: EntryId
-    delivery: int
-    retry_at: int = 0
-
-
-class UndoScheduled(Event, frozen=True, kw_only=True, tag="undo_scheduled"):
-    """The newest completed task that is not undone yet is taken back. Its own number is the undo's task number."""
-
-    of: EntryId
-    step: str
-    input: Raw
 
 
 # --- waiting -----------------------------------------------------------------------------------------------------
@@ -412,58 +367,6 @@ class EntryCancelled(Event, frozen=True, kw_only=True, tag="entry_cancelled"):
     child: str = ""
 
 
-# --- what graphs record ------------------------------------------------------------------------------------------
-
-
-class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
-    """A token leaves its node by these edges (none: it ends), with what it writes. Token "" is the start of the run.
-
-    ``output`` is given where the node did no work of its own, or adds to what its work gave. ``arrival``: what a fan-in
-    reads of the output, where that lies in a blob. ``skips``: the edges not taken are told. ``caught``: it is a failure
-    that goes this way.
-    """
-
-    node: str = ""
-    token: str = ""
-    taken: list[Taken] = []
-    writes: list[Write] = []
-    verdicts: list[Verdict] = []
-    output: Raw = ABSENT
-    arrival: Raw = ABSENT
-    skips: bool = True
-    caught: bool = False
-
-
-class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
-    """A node fails for a reason of its own, such as no edge that matches, and may have saved something before."""
-
-    node: str = ""
-    token: str
-    failure: Failure
-    writes: list[Write] = []
-    output: Raw = ABSENT
-
-
-class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):
-    """No edge of its node takes a failure: a dead letter. It goes along the path, inside out.
-
-    ``taker``: the frame that goes on without the branch, or whose fan-in has an edge for it; "": nobody, the run fails.
-    ``raised``: the failure that the taker or the run sees, if that is another one.
-    """
-
-    node: str = ""
-    token: str
-    failure: Failure
-    taker: str = ""
-    raised: Failure | None = None
-
-
-class LetterDiscarded(Event, frozen=True, kw_only=True, tag="letter_discarded"):
-    """Somebody has looked at a dead letter and wants no more of it."""
-
-    token: str
-
-
 AnyEvent = (
     RunStarted
     | RunCompleted
@@ -513,7 +416,6 @@ AnyEvent = (
     | WorkResumed
     | WorkAccepted
     | WorkRecalled
-    | AttributeSet
     | StepCompleted
     | StepFailed
     | StepSkipped

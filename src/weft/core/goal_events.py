@@ -7,10 +7,12 @@ events of tasks, children and questions.
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Raw
 
 from weft.core.ids import EntryId
-from weft.core.parts import Event
+from weft.core.parts import ABSENT, Event
+from weft.core.task_events import TaskScheduled
 from weft.errors import Failure
 
 
@@ -30,13 +32,26 @@ class FactsGiven(Event, frozen=True, kw_only=True, tag="facts_given"):
     broken: dict[str, dict[str, str]] = {}
 
 
+class FactRef(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value of a fact, by its place among the values of that fact; a list of places: an array of values."""
+
+    fact: str
+    at: int | list[int] = 0
+
+
 class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
-    """Its inputs are bound, for good. ``fan_out``: it has one work item per element, however many these are."""
+    """Its inputs are bound, for good: the values in ``inputs``, and by name those of ``facts`` that the log has.
+
+    ``fan_out``: it has one work item per element, however many these are. ``task``: its only item, where that begins at
+    once; it is given the inputs, and its number is the record's.
+    """
 
     step: str
-    inputs: Raw
+    inputs: Raw = ABSENT
+    facts: dict[str, FactRef] = {}
     work_items: int = 1
     fan_out: bool = False
+    task: TaskScheduled | None = None
 
 
 class WorkSkipped(Event, frozen=True, kw_only=True, tag="work_skipped"):
@@ -67,19 +82,31 @@ class WorkRecalled(Event, frozen=True, kw_only=True, tag="work_recalled"):
     at: int
 
 
+class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
+    """What a step gives: the values in ``outputs``, and those that ``takes`` finds in the result at number ``of``.
+
+    ``takes``: by fact the part of the result, "" for the whole. Every value is set as a fact, but for ``unread``, which
+    had a value before and is not read again. By fact, ``matched``: steps whose match it passes; ``broken``: steps whose
+    match failed, with the reason.
+    """
+
+    step: str
+    of: int = 0
+    takes: dict[str, str] = {}
+    outputs: dict[str, Raw] = {}
+    unread: list[str] = []
+    matched: dict[str, list[str]] = {}
+    broken: dict[str, dict[str, str]] = {}
+
+
 class AttributeSet(Event, frozen=True, kw_only=True, tag="attribute_set"):
-    """A fact has a value, or one more. ``matched``: steps whose match it passes; ``broken``: whose match failed."""
+    """A fact has a value, or one more. Only in views: the log has it in step_completed."""
 
     name: str
-    value: Raw
+    value: Raw = ABSENT
     provider: str
     matched: list[str] = []
     broken: dict[str, str] = {}
-
-
-class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
-    step: str
-    outputs: dict[str, Raw] = {}
 
 
 class StepFailed(Event, frozen=True, kw_only=True, tag="step_failed"):

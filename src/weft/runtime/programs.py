@@ -30,6 +30,7 @@ from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import Graph, Node, Retry, StepWork
 from weft.core.graph.routing import Reader
 from weft.core.graph.tokens import GraphState
+from weft.core.graph.ways import Ways
 from weft.core.ids import Millis
 from weft.errors import Conflict, Corrupt, UnknownWorkflow
 from weft.ports.store import Definition, Definitions
@@ -86,6 +87,7 @@ class GraphProgram:
         self.name = graph.name
         self.version = version
         self.graph = graph
+        self.ways = Ways(graph)
         self.reader: Reader = LANGUAGE
         self._registry = registry
         self._policies: dict[str, tuple[Policy, Policy]] = {}

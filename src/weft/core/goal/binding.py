@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
+from weft.core.events import ABSENT, FactRef
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
-from weft.core.goal.reading import Reader, Unmapped, contents, decode_json
+from weft.core.goal.reading import Reader, Unmapped, contents, decode_json, encode_json
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
 from weft.core.run.env import Env
+from weft.core.values import INLINE_BYTES_MAX, is_ref, unseal
 from weft.errors import Failure, WeftError
 
 ITEMS_MAX = 10_000
@@ -77,16 +79,16 @@ class Bound:
         return {fact: element for fact, _, element in self.elements(index)}
 
 
-def chosen(need: NeedNode, values: Sequence[Value]) -> list[Value]:
-    """The values that a need is handed, of those its fact has."""
+def chosen(need: NeedNode, values: Sequence[Value]) -> list[int]:
+    """The values that a need is handed, by their places among those that its fact has."""
     collect = need.need.collect
     limit = need.step.run.decided.get(need.fact.name)
     if limit is not None or (need.lazy and need.state == "open"):
         # Decided while it was open: only these two can take what there is.
-        pool = values[:limit] if collect in ("last", "some") else []
+        pool = range(len(values[:limit]) if collect in ("last", "some") else 0)
     else:
-        pool = values if need.state == "met" else []
-    found = [value for value in pool if need.need.match is None or need.step.id in value.matched]
+        pool = range(len(values) if need.state == "met" else 0)
+    found = [place for place in pool if need.need.match is None or need.step.id in values[place].matched]
     match collect:
         case "first":
             return found[:1]
@@ -94,7 +96,58 @@ def chosen(need: NeedNode, values: Sequence[Value]) -> list[Value]:
             return found[-1:]
         case "none":
             return []
-    return sorted(found, key=lambda value: value.provider)
+    return sorted(found, key=lambda place: values[place].provider)
+
+
+def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str, FactRef]] | None:
+    """The inputs of a step as the log has them already: constants and defaults, and by inner name the facts.
+
+    None: someone must look into a value, or it lies in a blob, or all are too large for the log.
+
+    Raises:
+        BadInput: one of them is not of its type.
+    """
+    shape = step.shape
+    if not shape.opaque or shape.meta:
+        return None
+    own: dict[str, Any] = {}
+    refs: dict[str, FactRef] = {}
+    size = 0
+    needs = iter(step.needs)
+    for bound in shape.bound:
+        if bound.need.role == "const":
+            own[bound.name] = bound.need.value
+            continue
+        values = state.facts.get(bound.fact, ())
+        places = chosen(next(needs), values)
+        if not places:
+            if bound.need.default is not msgspec.UNSET:
+                own[bound.name] = bound.need.default
+            continue
+        for place in places:
+            raw = bytes(values[place].value)
+            size += len(raw)
+            if is_ref(raw):
+                return None
+            _looked_at(shape, bound, values[place], unseal(raw), env)
+        refs[bound.name] = FactRef(bound.fact, places if bound.need.is_list else places[0])
+    kept = Raw(encode_json(own)) if own or not refs else ABSENT
+    return (kept, refs) if size + len(kept) < INLINE_BYTES_MAX // 2 else None
+
+
+def bound_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, Sequence[Value]]) -> Raw:
+    """The inputs of a step, put together from its own and from facts."""
+    if not refs:
+        return inputs
+    parts = [bytes(inputs)[1:-1]] if inputs else []
+    for name, ref in refs.items():
+        values = facts[ref.fact]
+        if isinstance(ref.at, int):
+            found = unseal(bytes(values[ref.at].value))
+        else:
+            found = b"[%b]" % b",".join(unseal(bytes(values[place].value)) for place in ref.at)
+        parts.append(b"%b:%b" % (encode_json(name), found))
+    return Raw(b"{%b}" % b",".join(parts))
 
 
 def bind(step: StepNode, state: GoalState, reader: Reader, env: Env) -> Bound:
@@ -104,7 +157,10 @@ def bind(step: StepNode, state: GoalState, reader: Reader, env: Env) -> Bound:
         BadInput: one of them is not of its type, or cannot be mapped.
         MissingInputs: some lie in blobs, or a mapping is asked of the shell.
     """
-    picked = [chosen(need, state.facts.get(need.fact.name, ())) for need in step.needs]
+    picked = []
+    for node in step.needs:
+        values = state.facts.get(node.fact.name, ())
+        picked.append([values[place] for place in chosen(node, values)])
     loaded = iter(contents([value.value for values in picked for value in values], env))
     counts = iter(picked)
     inputs: dict[str, Any] = {}

@@ -117,6 +117,7 @@ class Items:
         assert self.flow is not None
         node = self.flow.steps[place.step]
         node.run.results[place.index] = result
+        node.run.answered = self.state.seq
         if node.run.status == "active" and is_deferred(node.shape, bytes(result)):
             self.flow.unjudged.append((node, place.index))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.goal.definitions import INSIDE, AskWay, Give, Need, StepDef, give_key, inner_name
+from weft.core.goal.definitions import INSIDE, AskWay, Give, GoalWay, Need, StepDef, give_key, inner_name
 from weft.core.goal.plan import PLANS_KEPT, Plan
 from weft.core.goal.types import Type, normal
 
@@ -41,7 +41,7 @@ class GiveShape:
 class StepShape:
     """A step of a plan."""
 
-    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "meta", "needs", "opaque")
+    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "meta", "needs", "opaque", "takes", "whole")
 
     def __init__(self, definition: StepDef) -> None:
         self.id = definition.id
@@ -58,6 +58,10 @@ class StepShape:
             give.mapping is not None and give.mapping.lang not in INSIDE for give in definition.gives.values()
         )
         """Whether its results can only be looked at with what the shell brings."""
+        plain = not isinstance(definition.way, AskWay | GoalWay) and not any(s.give.mapping for s in self.gives)
+        self.takes = {shape.fact: "" if shape.give.whole else shape.key for shape in self.gives} if plain else None
+        """By fact the part of a raw result that it is ("": the whole); None: some are worked out."""
+        self.whole = plain and all(shape.give.whole for shape in self.gives)
 
 
 def _by_name(item: tuple[str, object]) -> str:

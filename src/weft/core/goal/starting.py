@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, metadata, seen_by_predicate
+from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, metadata, referred, seen_by_predicate
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
 from weft.core.goal.flow import Flow
 from weft.core.goal.nodes import StepNode
@@ -19,6 +19,7 @@ from weft.core.goal.reading import GoalProgram, content, decode_json, decoded, e
 from weft.core.goal.state import GoalState
 from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run.env import Env
+from weft.core.values import is_ref
 from weft.errors import Failure, WeftError
 
 PREDICATE_FALSE = "predicate returned false"
@@ -47,11 +48,19 @@ class Turn:
 
 def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     """The step begins, or is skipped or fails on the way."""
-    definition = step.definition
     try:
-        bound = bind(step, turn.state, turn.program.reader, turn.env)
+        known = referred(step, turn.state, turn.env)
+        if known is not None:
+            task = _task(turn, step, 0, e.ABSENT) if _is_task(step) else None
+            return (e.StepStarted(step=step.id, inputs=known[0], facts=known[1], task=task),)
+        return _start_bound(turn, step, bind(step, turn.state, turn.program.reader, turn.env))
     except BadInput as bad:
         return (e.StepFailed(step=step.id, failure=bad.failure(step.id), unsatisfied=[bad.fact]),)
+
+
+def _start_bound(turn: Turn, step: StepNode, bound: Bound) -> Sequence[e.AnyEvent]:
+    """Start a step whose inputs had to be looked into."""
+    definition = step.definition
     if bound.count > ITEMS_MAX:
         why = f"{bound.count:,} work items are more than {ITEMS_MAX:,}"
         return (_failed(step.id, "too_many_items", "too_many_items", why),)
@@ -64,10 +73,14 @@ def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
         turn.bound[step.id] = bound
     told = {} if bound.arrays else metadata(step, turn.state, 0)
     inputs = turn.env.keep(encode_json({**bound.inputs, **told} if told else bound.inputs))
-    started = e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=bool(bound.arrays))
-    if bound.arrays or not isinstance(definition.way, StepWay | HttpWay | ScriptWay):
-        return (started,)
-    return (started, _task(turn, step, 0, inputs))  # what `pump` would do next
+    if bound.arrays:
+        return (e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=True),)
+    task = _task(turn, step, 0, e.ABSENT) if _is_task(step) else None  # what `pump` would do next
+    return (e.StepStarted(step=step.id, inputs=inputs, task=task),)
+
+
+def _is_task(step: StepNode) -> bool:
+    return isinstance(step.definition.way, StepWay | HttpWay | ScriptWay)
 
 
 def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFailed | e.StepSkipped | None:
@@ -189,16 +202,34 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             found = known if known is not None else outputs_of(step.shape, run.results[0], reader, turn.env)
     except BadOutput as bad:
         return (e.StepFailed(step=step.id, failure=bad.failure(step.id)),)
-    outputs = {fact: turn.env.keep(raw) for fact, raw in found.items()}
-    events: list[e.AnyEvent] = []
+    matched: dict[str, list[str]] = {}
+    broken: dict[str, dict[str, str]] = {}
+    unread: list[str] = []
     for fact, raw in found.items():
         node = turn.flow.facts[fact]
-        if node.values == 0 or node.keeps:
-            matched, broken = turn_matches(turn, fact, raw)
-            events.append(
-                e.AttributeSet(name=fact, value=outputs[fact], provider=step.id, matched=matched, broken=broken)
-            )
-    return (*events, e.StepCompleted(step=step.id, outputs=outputs))
+        if node.keeps:
+            passes, breaks = turn_matches(turn, fact, raw)
+            if passes:
+                matched[fact] = passes
+            if breaks:
+                broken[fact] = breaks
+        elif node.values:
+            unread.append(fact)
+    takes, outputs = _given(turn, step, found)
+    of = run.answered if takes else 0
+    done = e.StepCompleted(
+        step=step.id, of=of, takes=takes, outputs=outputs, unread=unread, matched=matched, broken=broken
+    )
+    return (done,)
+
+
+def _given(turn: Turn, step: StepNode, found: dict[str, bytes]) -> tuple[dict[str, str], dict[str, Raw]]:
+    """What a step gives: parts of its recorded result by their keys, and what was made of it as values."""
+    shape, run = step.shape, step.run
+    if shape.takes is None or run.fan_out or (is_ref(bytes(run.results[0])) and not shape.whole):
+        return {}, {fact: turn.env.keep(raw) for fact, raw in found.items()}
+    takes = shape.takes
+    return takes if len(found) == len(takes) else {fact: takes[fact] for fact in found}, {}
 
 
 def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str, str]]:

@@ -54,6 +54,8 @@ class StepRun(msgspec.Struct, omit_defaults=True):
     """Items of a run that is tried again which are to be begun anew, lowest first."""
     results: dict[int, Raw] = {}
     """Raw results by item; those of goals, and of steps that did not complete, are kept to the end."""
+    answered: int = 0
+    """The number of the record that has the last of them."""
     decided: dict[str, int] = {}
     """Optionals whose deadline has passed, and from how many values they may take."""
     windows: dict[str, int] = {}

@@ -14,7 +14,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal import answers
-from weft.core.goal.binding import Bound
+from weft.core.goal.binding import Bound, bound_inputs
 from weft.core.goal.definitions import AskWay, GoalWay
 from weft.core.goal.flow import Flow
 from weft.core.goal.items import Items
@@ -27,13 +27,14 @@ from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events
 from weft.core.goal.start import decide_start
 from weft.core.goal.starting import Turn
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
-from weft.core.run import lifecycle, questions, undo
+from weft.core.run import lifecycle, questions, tasks, undo
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
-from weft.core.run.effects import EFFECTS, armed, perform
+from weft.core.run.effects import EFFECTS, armed, perform, scheduled
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_own
 from weft.core.run.state import Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
+from weft.core.unfold import given_outputs
 from weft.core.values import is_ref, seal, unseal
 
 
@@ -48,6 +49,7 @@ class GoalStyle:
         **EFFECTS,
         e.WorkResumed: lambda run, event: (perform(run, event.task),),
         e.DeadlineSet: armed,
+        e.StepStarted: lambda run, event: scheduled(run, event) if event.task is not None else (),
     }
 
     def __init__(self, program: GoalProgram, state: GoalState) -> None:
@@ -206,27 +208,30 @@ class GoalStyle:
         node = self._node(event.step)
         run = node.run
         run.status = "active"
-        run.inputs = event.inputs
+        run.inputs = bound_inputs(event.inputs, event.facts, self.state.facts)
         run.items = run.left = event.work_items
         run.fan_out = event.fan_out
         for fact in list(run.windows):
             self.items.close_window(run, fact)
         self.items.flow.step_started(node)
         self._close_settled()
-
-    def _attribute_set(self, event: e.AttributeSet) -> None:
-        assert self.items.flow is not None
-        value = Value(event.value, event.provider, event.matched, event.broken)
-        self.state.facts.setdefault(event.name, []).append(value)
-        self.items.flow.value_set(event.name, value)
-        self._close_settled()
+        if event.task is not None:
+            tasks.evolve_scheduled(self.state, event.task, run.inputs)
+            self.items.begin(event.task)
 
     def _step_completed(self, event: e.StepCompleted) -> None:
+        assert self.items.flow is not None
         node = self._node(event.step)
         run = node.run
-        run.gave = sorted(event.outputs)
+        outputs = given_outputs(event, run.results[0] if event.takes else e.NULL)
+        for fact, raw in outputs.items():
+            if fact not in event.unread:
+                value = Value(raw, event.step, event.matched.get(fact, []), event.broken.get(fact, {}))
+                self.state.facts.setdefault(fact, []).append(value)
+                self.items.flow.value_set(fact, value)
+        run.gave = sorted(outputs)
         if node.goal:
-            run.outputs = event.outputs
+            run.outputs = outputs
         self.state.undo.extend(run.undo)
         self._leave(node, "completed")
 
@@ -310,7 +315,6 @@ class GoalStyle:
             e.GoalPlanned: _planned,
             e.FactsGiven: _given,
             e.StepStarted: _step_started,
-            e.AttributeSet: _attribute_set,
             e.StepCompleted: _step_completed,
             e.StepFailed: _step_failed,
             e.StepSkipped: _step_skipped,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
@@ -21,16 +22,12 @@ from weft.core.graph.model import START, AskWork, ReceiveWork
 from weft.core.graph.program import GraphProgram
 from weft.core.graph.routing import route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
-from weft.core.ids import EntryId
+from weft.core.ids import EntryId, derive
 from weft.core.run import lifecycle, messages, undo
 from weft.core.run.composites import is_plain, items, leaf, open_raw
-from weft.core.run.env import Env
+from weft.core.run.env import Env, MissingInputs
 from weft.core.run.state import Undo
 from weft.errors import Failure, WeftError
-
-HOPS_MAX = 100_000
-TOKENS_MAX = 100_000
-FAN_OUT_MAX = 20_000
 
 
 def joining(state: GraphState, key: str) -> str:
@@ -44,6 +41,7 @@ class Follower:
     def __init__(self, program: GraphProgram, state: GraphState) -> None:
         self.program = program
         self.graph = program.graph
+        self.ways = program.ways
         self.state = state
         self._refs: dict[str, tuple[Any, Raw]] = {}
 
@@ -77,7 +75,10 @@ class Follower:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             failure = Failure(type="BadValue", message=message, code="bad_input")
             return lifecycle.end_of_run(self.state, lifecycle.never_began(failure, self.state.run_id))
-        return (e.NodeRouted(taken=[e.Taken(name) for name in self.graph.start], output=filled),)
+        taken = [e.Taken(name) for name in self.graph.start]
+        origin = Token(id=derive(self.state.line, "start"), node=START, path=[])
+        task = self._task_behind(origin, taken, self.view(origin, filled or self.state.input, env))
+        return (e.NodeRouted(taken=taken, output=filled, task=task),)
 
     def _with_defaults(self, env: Env) -> Raw:
         """The input with what it leaves to defaults, if it leaves anything. Raises MissingInputs."""
@@ -111,6 +112,13 @@ class Follower:
         return begun if limit is None else lifecycle.end_of_run(self.state, limit)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+        straight = self.ways.straight.get(token.node)
+        if straight is not None and is_plain(token.output):
+            limit = self._limit(straight.taken)
+            if limit is not None:
+                return lifecycle.end_of_run(self.state, limit)
+            task = self._task_behind(token, straight.taken, self.view(token, token.output, env))
+            return (e.NodeRouted(node=token.node, token=token.id, taken=straight.taken, task=task),)
         work = self.graph.nodes[token.node].work
         if isinstance(work, ReceiveWork) and (wrong := starting.misfit_message(work, token, env)) is not None:
             refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
@@ -134,8 +142,35 @@ class Follower:
             skips=found.skips,
             arrival=found.arrival,
             output=output,
+            task=self._task_behind(token, found.taken, found.view) if found.view is not None else None,
         )
         return (event,)
+
+    def _task_behind(self, token: Token, taken: Sequence[e.Taken], view: View) -> e.TaskScheduled | None:
+        """The task that a token begins behind the only edge that it takes, where nothing else comes before it.
+
+        It is decided ahead, on what the state will be; where that cannot be foreseen, it is decided when it is there.
+        """
+        state = self.state
+        node = self.ways.tasks.get(taken[0].edge) if len(taken) == 1 else None
+        if node is None or len(state.agenda) > 1:
+            return None
+        edge = taken[0].edge
+        child = Token(
+            id=derive(token.id, edge, 0),
+            node=node.id,
+            path=token.path,
+            value=view.output,
+            seen=view.token.seen,
+        )
+        view.token = child
+        try:
+            begun = starting.start(self.program, view)[0]
+        except MissingInputs:
+            return None
+        if not isinstance(begun, e.TaskScheduled):
+            return None
+        return msgspec.structs.replace(begun, input=e.ABSENT) if begun.input is child.value else begun
 
     def _route_failure(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         view = self.view(token, token.value, env, error=token.failure)
@@ -208,18 +243,15 @@ class Follower:
         )
 
     def _limit(self, taken: Sequence[e.Taken]) -> Failure | None:
-        limits = self.graph.limits
+        ways = self.ways
         made = 0
         for one in taken:
             made += len(one.items) if one.items is not None else self.graph.edges[one.edge].copies or 1
-        for name, value, most in (
-            ("hops", self.state.hops + 1, limits.hops or HOPS_MAX),
-            ("tokens", len(self.state.tokens) + made, limits.tokens or TOKENS_MAX),
-            ("fan_out", made, limits.fan_out or FAN_OUT_MAX),
-        ):
-            if value > most:
-                return Failure(type="limit", message=f"the limit of {most} {name} is reached", code="limit")
-        return None
+        if self.state.hops >= ways.hops_max:
+            return _over_limit("hops", ways.hops_max)
+        if len(self.state.tokens) + made > ways.tokens_max:
+            return _over_limit("tokens", ways.tokens_max)
+        return _over_limit("fan_out", ways.fan_out_max) if made > ways.fan_out_max else None
 
     def _complete(self, env: Env) -> Sequence[e.AnyEvent]:
         try:
@@ -248,3 +280,7 @@ class Follower:
                 waiting.append(f"{slot.node} lacks {', '.join(lacks)}")
         waiting += [f"{t.node} has an edge too many" for t in self.state.tokens.values() if t.mode == "joining"][:3]
         return Failure(type="deadlock", message="; ".join(waiting) or "no token can move", code="deadlock")
+
+
+def _over_limit(name: str, most: int) -> Failure:
+    return Failure(type="limit", message=f"the limit of {most} {name} is reached", code="limit")

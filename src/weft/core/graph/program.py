@@ -10,12 +10,14 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.graph.model import Graph
 from weft.core.graph.routing import Reader
+from weft.core.graph.ways import Ways
 
 
 class GraphProgram(Protocol):
     """A compiled graph with all that its document leaves to others."""
 
     graph: Graph
+    ways: Ways
     reader: Reader
 
     def policy(self, node: str) -> e.Policy:

@@ -51,6 +51,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     arrival: Raw = ABSENT
     skips: bool = True
     failure: Failure | None = None
+    view: View | None = None
+    """What the token sees once it has written, where that is known before it is recorded."""
 
 
 def route(graph: Graph, view: View, reader: Reader) -> Route:
@@ -74,7 +76,8 @@ def route(graph: Graph, view: View, reader: Reader) -> Route:
         conditions = "; ".join(_asked(graph.edges[verdict.edge], verdict) for verdict in verdicts)
         failure = _failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}")
         return Route(writes=writes, failure=failure)
-    return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival)
+    foreseen = view if all(is_plain(write.value) for write in writes) else None
+    return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival, view=foreseen)
 
 
 def route_failure(graph: Graph, view: View, reader: Reader) -> Route:
@@ -209,7 +212,8 @@ def _match(
         for name in tier:
             edge = graph.edges[name]
             verdict = _judge(edge, view, reader)
-            verdicts.append(verdict)
+            if edge.when is not None or edge.errors is not None:
+                verdicts.append(verdict)
             if verdict.taken:
                 taken.append(Taken(name, _items(edge, view, reader)))
                 if node.fan_out == "first_match":

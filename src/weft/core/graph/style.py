@@ -27,10 +27,10 @@ from weft.core.ids import derive
 from weft.core.run import lifecycle, questions, tasks, undo
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
-from weft.core.run.effects import EFFECTS
+from weft.core.run.effects import EFFECTS, scheduled
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_own
-from weft.core.run.state import Child, Undo
+from weft.core.run.state import Child, Task, Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
 from weft.errors import Failure, NotFound, Refused
 
@@ -45,7 +45,10 @@ class GraphStyle:
     has_code = False
     repeats_undone = False
     unanswered = "{0.step} was accepted, and no answer came in time"
-    effects: ClassVar[EffectRows] = EFFECTS
+    effects: ClassVar[EffectRows] = {
+        **EFFECTS,
+        e.NodeRouted: lambda run, event: scheduled(run, event) if event.task is not None else (),
+    }
     consequences = None
 
     def __init__(self, program: GraphProgram, state: GraphState) -> None:
@@ -106,26 +109,35 @@ class GraphStyle:
 
     def opened(self, event: Any) -> None:
         """A token works: what it waits for has the number of this event."""
-        state = self.state
         if isinstance(event, e.TimerSet) and event.join:
             self._join_awaited(event.join)
             return
-        token = state.tokens[event.token]
-        token.mode = "working"
-        token.task = state.seq
-        state.by_task[state.seq] = token.id
-        self._leave_agenda(token.id)
+        token = self.state.tokens[event.token]
+        self._works(token)
         match event:
             case e.TaskScheduled():
                 token.input = event.input
-                self._task_opened(event, token)
+                self._task_opened(event, token, self.state.tasks[self.state.seq])
             case e.ChildStarted() | e.AskOpened():
                 token.input = event.input
             case e.MessageAwaited():
                 token.due = event.due
 
-    def _task_opened(self, event: e.TaskScheduled, token: Token) -> None:
-        task = self.state.tasks[self.state.seq]
+    def _works(self, token: Token) -> None:
+        state = self.state
+        token.mode = "working"
+        token.task = state.seq
+        state.by_task[state.seq] = token.id
+        self._leave_agenda(token.id)
+
+    def _begin_task(self, event: e.TaskScheduled) -> None:
+        """The token behind an edge begins its work in the same record."""
+        token = self.state.tokens[event.token]
+        self._works(token)
+        token.input = event.input or token.value
+        self._task_opened(event, token, tasks.evolve_scheduled(self.state, event, token.input))
+
+    def _task_opened(self, event: e.TaskScheduled, token: Token, task: Task) -> None:
         task.place = f"{token.node}/{token.id}"
         if event.undo is None:
             return
@@ -232,6 +244,8 @@ class GraphStyle:
             origin = Token(id=derive(state.line, "start"), node=START, path=[], value=state.input)
             game.emit(origin, None, event.taken, state.input, skips=event.skips)
             game.settle()
+            if event.task is not None:
+                self._begin_task(event.task)
             return
         token = state.tokens[event.token]
         self._leave_agenda(token.id)
@@ -250,6 +264,8 @@ class GraphStyle:
             game.write_here(token.path, write.path, leaf(write.value), anywhere=write.scope == "state")
         game.emit(token, node, event.taken, output, skips=event.skips)
         game.settle()
+        if event.task is not None:
+            self._begin_task(event.task)
 
     def _node_failed(self, event: e.NodeFailed) -> None:
         graph, state = self.graph, self.state

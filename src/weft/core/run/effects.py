@@ -49,7 +49,8 @@ def stopped(state: State) -> list[AnyEffect]:
     return found
 
 
-def _scheduled(run: AnyRun, _: e.TaskScheduled | e.UndoScheduled) -> Sequence[AnyEffect]:
+def scheduled(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
+    """The hand-out of the task that has the number of the last record, with its deadline."""
     number = run.state.seq
     task = run.state.tasks[number]
     effect = tasks.perform(run.state, number, task, run.location(number))
@@ -102,8 +103,8 @@ def _over(_: AnyRun, __: e.AnyEvent) -> Sequence[AnyEffect]:
 
 EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
-    e.TaskScheduled: _scheduled,
-    e.UndoScheduled: _scheduled,
+    e.TaskScheduled: scheduled,
+    e.UndoScheduled: scheduled,
     e.TaskSucceeded: _succeeded,
     e.TaskFailed: _again,
     e.TaskLost: _again,

@@ -10,7 +10,7 @@ from typing import Any
 
 from weft.core import events as e
 from weft.core.run import answers, lifecycle, messages, questions, tasks, undo
-from weft.core.run.state import Child, Held, Task, Wait
+from weft.core.run.state import Child, Held, Wait
 from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 
 # --- life --------------------------------------------------------------------------------------------------------
@@ -82,16 +82,7 @@ def _retried(run: AnyRun, event: e.RunRetried) -> None:
 
 
 def _task_scheduled(run: AnyRun, event: e.TaskScheduled) -> None:
-    state = run.state
-    state.tasks[state.seq] = Task(
-        step=event.step,
-        input=event.input,
-        since=state.at,
-        policy=event.policy,
-        undo=event.undo,
-        inline=event.inline,
-        early=event.early,
-    )
+    tasks.evolve_scheduled(run.state, event, event.input)
     run.style.opened(event)
 
 

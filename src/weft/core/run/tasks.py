@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
 from weft.core.effects import PerformTask
-from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskSucceeded, UndoScheduled
+from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskScheduled, TaskSucceeded, UndoScheduled
 from weft.core.ids import EntryId
 from weft.core.run import undo
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
@@ -90,6 +90,20 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
     pause = loss_ms(task.lost + 1)
     retry_at = max(now + pause if pause else 0, task.due if task.due > now else 0)
     return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=retry_at),)
+
+
+def evolve_scheduled(state: State, event: TaskScheduled, given: Raw) -> Task:
+    """Open a task under the number of the record."""
+    task = state.tasks[state.seq] = Task(
+        step=event.step,
+        input=given,
+        since=state.at,
+        policy=event.policy,
+        undo=event.undo,
+        inline=event.inline,
+        early=event.early,
+    )
+    return task
 
 
 def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> Task:
