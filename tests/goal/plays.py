@@ -18,6 +18,7 @@ from weft.core.goal.plan import Plan
 from weft.core.goal.planner import make_plan
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
+from weft.core.unfold import unfold
 
 
 def plan_of(document: Mapping[str, Any], goals: list[str], given: Mapping[str, Any], *more: StepDef) -> Plan:
@@ -33,7 +34,8 @@ def start(
 def answer(table: Table, step: str, index: int = 0, **kwargs: Any) -> Table:
     handed_out = [
         number
-        for number, event in enumerate(table.events, 1)
+        for number, record in enumerate(table.events, 1)
+        for event in unfold(record)
         if isinstance(event, e.TaskScheduled) and (event.node, event.item) == (step, index)
     ]
     table.tell(c.AnswerWork(task=EntryId(handed_out[-1]), **kwargs))

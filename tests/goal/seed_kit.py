@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft.core import events as e
 from weft.core.goal.naming import seed_names
+from weft.core.unfold import ViewEvent
+from weft.observe.event_parts import Unfolding
 from weft.testing import World
 from weft.testing.world import SimRun
 
@@ -43,9 +44,11 @@ def register(app: weft.App, one: dict[str, Any]) -> None:
     app.step(name=one["id"])(namespace["body"])
 
 
-def log_of(run: SimRun[Any]) -> list[e.AnyEvent]:
+def log_of(run: SimRun[Any]) -> list[ViewEvent]:
     content = run.world._store.content
-    return [e.decode(stored.body) for stored in content.runs[content.ids[run.id]].events]  # type: ignore[index]
+    unfolding = Unfolding()
+    records = content.runs[content.ids[run.id]].events  # type: ignore[index]
+    return [part.event for stored in records for part in unfolding.add(stored)]
 
 
 def told(run: SimRun[Any]) -> list[str]:

@@ -25,7 +25,7 @@ from weft.core.goal.plan import Plan, encode_plan
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
 from weft.core.run.env import Env, MissingInputs
-from weft.core.unfold import unfold
+from weft.core.unfold import ViewEvent, unfold
 from weft.errors import Failure
 from weft.runtime.schemas import check_schema
 
@@ -69,8 +69,13 @@ class Table:
         return [event for event, _ in self.log]
 
     @property
+    def told(self) -> list[ViewEvent]:
+        """The log as views have it."""
+        return [event for record in self.events for event in unfold(record)]
+
+    @property
     def names(self) -> list[str]:
-        return [name for record in self.events for event in unfold(record) for name in seed_names(event)]
+        return [name for event in self.told for name in seed_names(event)]
 
     def env(self) -> Env:
         kept = {} if self.keep is None else {"keep": self.keep}

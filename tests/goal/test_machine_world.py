@@ -303,6 +303,6 @@ def test_a_question_that_nobody_answers_in_time_fails_its_step() -> None:
 def test_an_undo_plan_travels_with_the_definition() -> None:
     step = StepDef(id="g", way=StepWay("charge"), gives={"x": Give()}, undo=UndoPlan("refund", ["result"]))
     table = start({}, ["g"], {}, step)
-    scheduled = next(event for event in table.events if isinstance(event, e.TaskScheduled))
+    scheduled = next(event for event in table.told if isinstance(event, e.TaskScheduled))
     assert scheduled.undo == UndoPlan("refund", ["result"])
     assert (scheduled.node, scheduled.item) == ("g", 0)

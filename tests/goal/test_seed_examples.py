@@ -98,7 +98,8 @@ def test_a_flow_of_two_steps_has_the_seeds_events_in_order() -> None:
     ]  # fmt: skip
     log = log_of(run)
     started = next(event for event in log if isinstance(event, e.StepStarted))
-    assert (started.step, msgspec.json.decode(started.inputs)) == ("fetch-user", {"user_id": "12345"})
+    assert (started.step, started.facts) == ("fetch-user", {"user_id": e.FactRef("user_id")})
+    assert [call.args for call in world.calls("fetch-user")] == [{"user_id": "12345"}]
     facts = [
         (event.name, msgspec.json.decode(event.value), event.provider)
         for event in log

@@ -20,6 +20,7 @@ from weft.core.ids import RunUid
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.retry import LOST_MAX
 from weft.core.run.state import FOLD, OVER
+from weft.core.unfold import unfold
 from weft.errors import Diverged
 from weft.runtime.programs import GoalProgram, GraphProgram, new_machine
 from weft.runtime.schemas import check_schema
@@ -294,7 +295,7 @@ def _undo(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterato
     if run.status not in ("failed", "cancelled") or any(isinstance(event, e.RunRetried) for event in events):
         return
     assert isinstance(_end(events), e.RunFailed | e.RunCancelled)
-    scheduled = {seq: event for seq, event in enumerate(events, 1) if isinstance(event, e.TaskScheduled) and event.undo}
+    scheduled = {seq: task for seq, task in tasks_in(events) if task.undo}
     done = [event.task for event in events if isinstance(event, e.TaskSucceeded) and event.task in scheduled]
     undos = [event.of for event in events if isinstance(event, e.UndoScheduled)]
     dropped = [event.of for event in events[: _ending(events)] if isinstance(event, e.UndoScheduled)]
@@ -315,6 +316,14 @@ def _undo(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterato
             yield f"task {task} was given up while it was performed, and never undone"
 
 
+def tasks_in(events: list[e.AnyEvent]) -> Iterator[tuple[int, e.TaskScheduled]]:
+    """The tasks that a log has scheduled, by their numbers."""
+    for number, record in enumerate(events, 1):
+        for event in unfold(record):
+            if isinstance(event, e.TaskScheduled):
+                yield number, event
+
+
 def _ending(events: list[e.AnyEvent]) -> int:
     """Where the log has the end of what the run wanted to do."""
     for place, event in enumerate(events):
@@ -327,7 +336,7 @@ def _losers(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Itera
     """A run that completed has undone what it dropped, and only that, and has waited for it."""
     if run.status != "completed":
         return
-    scheduled = {seq: event for seq, event in enumerate(events, 1) if isinstance(event, e.TaskScheduled) and event.undo}
+    scheduled = {seq: task for seq, task in tasks_in(events) if task.undo}
     ended = {event.task for event in events if isinstance(event, e.TaskSucceeded | e.TaskFailed)}
     undos = {seq: event.of for seq, event in enumerate(events, 1) if isinstance(event, e.UndoScheduled)}
     for seq, task in undos.items():

@@ -81,7 +81,7 @@ REACHED_BY_GOALS = (
     "body of another host's run", "run_retried",
     "commit stale_epoch", "release accepted", "memory compared with the log",
     "run_completed", "run_failed", "run_cancelled", "run_paused", "goal_planned", "step_started", "step_completed",
-    "step_failed", "step_skipped", "attribute_set", "work_resumed", "task_failed", "task_lost", "undo_scheduled",
+    "step_failed", "step_skipped", "work_resumed", "task_failed", "task_lost", "undo_scheduled",
     "child_started", "child_ended", "boundary blob.put", "boundary recovery.claimed",
 )  # fmt: skip
 REACHED_BY_REQUESTS = (

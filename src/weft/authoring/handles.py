@@ -18,6 +18,7 @@ from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
+from weft.observe.event_parts import follow_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.runtime.requests import answer_of, send_request
@@ -36,12 +37,13 @@ Status = str
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One event of a run's log."""
+    """One event of a run's log. ``part``: its place among several that one record stands for; 0: it is the only one."""
 
     seq: int
     at: datetime
     kind: str
     data: dict[str, Any]
+    part: int = 0
 
 
 class Handle(Generic[R]):
@@ -157,10 +159,10 @@ class Handle(Generic[R]):
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
         """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""
         row = await self._service.row(RunId(self.id))
-        async for stored in self._service.events(row, after=after, follow=follow):
-            data: dict[str, Any] = msgspec.json.decode(stored.body)
-            kind = data.pop("kind")
-            yield Event(stored.seq, datetime.fromtimestamp(stored.at / 1000, UTC), kind, data)
+        async for part in follow_parts(self._service, row, after=after, follow=follow):
+            kind, data = part.split()
+            at = datetime.fromtimestamp(part.at / 1000, UTC)
+            yield Event(part.seq, at, kind, msgspec.json.decode(data), part.part)
 
     async def explain(self) -> Explanation:
         """Explain what the run waits for, since when, and what would help."""

@@ -357,7 +357,7 @@ def lost(url: str, error: Exception) -> Unavailable:
 
 
 def _event(view: views.EventView) -> Event:
-    return Event(view.seq, view.at, view.kind, msgspec.json.decode(view.data))
+    return Event(view.seq, view.at, view.kind, msgspec.json.decode(view.data), view.part)
 
 
 def _read(raw: bytes, of: type[T]) -> T:

@@ -11,8 +11,8 @@ from weft.cli.place import found
 from weft.core import values
 from weft.core.visible import visible_json
 from weft.errors import Failure
+from weft.observe.event_parts import EventPart
 from weft.observe.history import History
-from weft.ports.store import StoredEvent
 
 # What a location already says in words, or only the engine wants to know.
 _SAID = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "uid"})
@@ -27,34 +27,44 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
         history = History()
         async for stored in service.events(row, follow=follow):
             # Also those before ``after`` are read: they say what the places are called.
-            operation = history.add(stored)
-            if stored.seq <= after:
-                continue
-            location = operation.location if operation is not None else ""
-            if json:
-                print(visible_json(msgspec.json.encode(event_document(stored, location)).decode()), flush=True)
-            else:
-                out.print(_line(stored, location))
+            for part, operation in history.add(stored):
+                if stored.seq <= after:
+                    continue
+                location = operation.location if operation is not None else ""
+                if json:
+                    print(visible_json(msgspec.json.encode(event_document(part, location)).decode()), flush=True)
+                else:
+                    out.print(_line(part, location))
 
 
-def event_document(stored: StoredEvent, location: str) -> dict[str, Any]:
+def event_document(shown: EventPart, location: str) -> dict[str, Any]:
     """An event for programs."""
-    data = msgspec.json.decode(stored.body)
-    kind = data.pop("kind")
-    return {"seq": stored.seq, "at": iso(stored.at), "kind": kind, "location": location or None, "data": data}
+    kind, data = shown.split()
+    return {
+        "seq": shown.seq,
+        "part": shown.part,
+        "at": iso(shown.at),
+        "kind": kind,
+        "location": location or None,
+        "data": data,
+    }
 
 
-def _line(stored: StoredEvent, location: str) -> SafeText:
+def _line(stored: EventPart, location: str) -> SafeText:
     data = msgspec.json.decode(stored.body)
     kind = data["kind"]
     colour = COLOURS.get(kind.rpartition("_")[2], "")
     details = [f"{name}={_short(name, part)}" for name, part in data.items() if name not in _SAID]
     return SafeText.assemble(
-        (f"{stored.seq:>5}  {moment(stored.at)}  ", "dim"),
+        (f"{_number(stored):>7}  {moment(stored.at)}  ", "dim"),
         (f"{kind:<17}", colour),
         f"  {location}" if location else "",
         ("  " + " ".join(details) if details else "", "dim"),
     )
+
+
+def _number(shown: EventPart) -> str:
+    return f"{shown.seq}.{shown.part}" if shown.part else f"{shown.seq}"
 
 
 def _short(name: str, part: Any) -> str:

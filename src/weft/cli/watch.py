@@ -15,10 +15,11 @@ from weft.cli.place import found
 from weft.cli.show import print_end, print_header, standing
 from weft.cli.tree import GLYPHS, drawn, waiting
 from weft.observe.activity import Activity, activity_of, forget_idle, note_idle
+from weft.observe.event_parts import EventPart
 from weft.observe.explain import explain
 from weft.observe.history import History, Operation
 from weft.observe.sentences import unhosted_sentence
-from weft.ports.store import RunRow, StoredEvent
+from weft.ports.store import RunRow
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import readable
 
@@ -48,12 +49,12 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
         return 0 if last.status == "completed" else 1
 
 
-async def _catch_up(service: RunService, row: RunRow, history: History) -> list[tuple[StoredEvent, Operation | None]]:
+async def _catch_up(service: RunService, row: RunRow, history: History) -> list[tuple[EventPart, Operation | None]]:
     """Take in what was committed since the last look. An event that cannot be read is the last one."""
-    news: list[tuple[StoredEvent, Operation | None]] = []
+    news: list[tuple[EventPart, Operation | None]] = []
     while True:
         page, _ = await readable(service, row, after=history.seq, limit=PAGE)
-        news += [(stored, history.add(stored)) for stored in page]
+        news += [told for stored in page for told in history.add(stored)]
         if len(page) < PAGE:
             return news
 
@@ -167,7 +168,7 @@ async def _report(out: Console, service: RunService, row: RunRow, history: Histo
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def _changes(stored: StoredEvent, operation: Operation | None, run_id: str, history: History) -> Iterator[SafeText]:
+def _changes(stored: EventPart, operation: Operation | None, run_id: str, history: History) -> Iterator[SafeText]:
     if operation is not None:
         yield _said(operation, stored.at, run_id)
     elif b'"kind":"run_' in stored.body and history.ended is None:

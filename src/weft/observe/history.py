@@ -14,7 +14,9 @@ import msgspec
 
 from weft.core import events as e
 from weft.core.code.locations import readable
+from weft.core.unfold import ViewEvent
 from weft.errors import Failure, RunUnreadable
+from weft.observe.event_parts import EventPart, Unfolding
 from weft.observe.operations import NoOperations, Operation, StyleOperations, end, new_operation
 from weft.observe.styles import views_of
 from weft.ports.store import RunRow, StoredEvent
@@ -59,6 +61,7 @@ class History:
         self._newest: dict[str, int] = {}
         self._messages: dict[str, bytes] = {}
         self._own: StyleOperations = NoOperations()
+        self._unfolding = Unfolding()
 
     def current(self) -> list[Operation]:
         """Return the newest operation of every place, in the order in which they began."""
@@ -68,10 +71,12 @@ class History:
         """Return the operations that have not ended."""
         return [operation for operation in self.current() if operation.status == "open"]
 
-    def add(self, stored: StoredEvent) -> Operation | None:
-        """Take in the next event. Returns the operation that it began or changed."""
-        event = e.decode(stored.body)
+    def add(self, stored: StoredEvent) -> list[tuple[EventPart, Operation | None]]:
+        """Take in the next record. Returns its events, each with the operation that it began or changed."""
         self.seq = stored.seq
+        return [(part, self._add(part.event, stored)) for part in self._unfolding.add(stored)]
+
+    def _add(self, event: ViewEvent, stored: StoredEvent) -> Operation | None:
         if isinstance(event, e.RunStarted):
             self._own = views_of(event.style).operations(self.operations, self._keep)
         own = self._own.take(event, stored)
@@ -121,7 +126,7 @@ class History:
             operation.rounds = event.round
         return operation
 
-    def _operation_of(self, event: e.AnyEvent, stored: StoredEvent) -> Operation | None:
+    def _operation_of(self, event: ViewEvent, stored: StoredEvent) -> Operation | None:
         """Return the operation that an event is about."""
         match event:
             case e.TaskSucceeded(task=number) | e.TaskFailed(task=number) | e.TaskLost(task=number):
@@ -140,7 +145,7 @@ class History:
 
     # --- changes --------------------------------------------------------------------------------------------------
 
-    def _change(self, operation: Operation, event: e.AnyEvent, at: int) -> None:
+    def _change(self, operation: Operation, event: ViewEvent, at: int) -> None:
         match event:
             case e.TaskSucceeded(output=output, attempt=attempt):
                 operation.attempts = attempt
@@ -168,7 +173,7 @@ class History:
             case e.EntryCancelled():
                 end(operation, "cancelled", at)
 
-    def _change_run(self, event: e.AnyEvent, at: int) -> None:
+    def _change_run(self, event: ViewEvent, at: int) -> None:
         """Take in what happens to the run as a whole."""
         match event:
             case e.RunStarted(input=input):

@@ -147,12 +147,13 @@ class EventsQuery(Form, frozen=True, kw_only=True):
 
 
 class EventView(msgspec.Struct, frozen=True):
-    """One fact of a run's log."""
+    """One event of a run's log. ``part``: its place among several that one record stands for; 0: it is the only one."""
 
     seq: int
     at: Moment
     kind: str
     data: Raw
+    part: int = 0
 
 
 class Events(msgspec.Struct, frozen=True):

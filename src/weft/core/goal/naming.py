@@ -7,6 +7,7 @@ reads them here.
 from __future__ import annotations
 
 from weft.core import events as e
+from weft.core.unfold import ViewEvent
 
 _NAMES: dict[type, tuple[str, ...]] = {
     e.RunStarted: ("flow_started",),
@@ -31,7 +32,7 @@ _NAMES: dict[type, tuple[str, ...]] = {
 }
 
 
-def seed_names(event: e.AnyEvent) -> tuple[str, ...]:
+def seed_names(event: ViewEvent) -> tuple[str, ...]:
     """What the seed calls an event: one name, two (a failed attempt that is tried again), or none."""
     match event:
         case e.TaskFailed(retry_at=retry_at):

@@ -25,7 +25,7 @@ from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.ids import EntryId, derive
 from weft.core.run import lifecycle, messages, undo
 from weft.core.run.composites import is_plain, items, leaf, open_raw
-from weft.core.run.env import Env, MissingInputs
+from weft.core.run.env import Env
 from weft.core.run.state import Undo
 from weft.errors import Failure, WeftError
 
@@ -150,6 +150,7 @@ class Follower:
         """The task that a token begins behind the only edge that it takes, where nothing else comes before it.
 
         It is decided ahead, on what the state will be; where that cannot be foreseen, it is decided when it is there.
+        Raises MissingInputs.
         """
         state = self.state
         node = self.ways.tasks.get(taken[0].edge) if len(taken) == 1 else None
@@ -164,10 +165,7 @@ class Follower:
             seen=view.token.seen,
         )
         view.token = child
-        try:
-            begun = starting.start(self.program, view)[0]
-        except MissingInputs:
-            return None
+        begun = starting.start(self.program, view)[0]
         if not isinstance(begun, e.TaskScheduled):
             return None
         return msgspec.structs.replace(begun, input=e.ABSENT) if begun.input is child.value else begun

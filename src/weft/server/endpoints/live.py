@@ -11,6 +11,7 @@ import contextlib
 
 from weft.core.ids import Seq
 from weft.errors import BadValue
+from weft.observe.event_parts import Unfolding, read_parts
 from weft.ports.store import RunRow
 from weft.runtime.local import LocalHost
 from weft.runtime.tenancy import prefix_of
@@ -115,6 +116,7 @@ async def _filter_batches(services: Services, filter: Filter, after: str | None,
 async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
     store = services.runs.store
     seq = Seq(after)
+    unfolding = Unfolding()
     with services.feed.following(row.uid) as changed:
         yield []
         while not services.closing.is_set():
@@ -122,7 +124,7 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
             page, problem = await readable(services.runs, row, after=seq, limit=EVENTS_PER_BATCH)
             if page:
                 seq = page[-1].seq
-                yield [run_frame(stored) for stored in page]
+                yield [run_frame(part) for part in await read_parts(services.runs, row, page, unfolding)]
                 continue
             if problem is not None:
                 yield [problem_frame(problem_of(problem))]

@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from weft.core.ids import Millis, RunId
 from weft.errors import NotFound, RunUnreadable, StoreError
+from weft.observe.event_parts import Unfolding, read_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
@@ -114,7 +115,7 @@ async def list_events(call: ApiCall) -> views.Events:
     stored, problem = await readable(call.service, row, after=asked.after, limit=asked.limit)
     more = len(stored) == asked.limit and stored[-1].seq < row.seq
     return views.Events(
-        [event_view(one) for one in stored],
+        [event_view(part) for part in await read_parts(call.service, row, stored, Unfolding())],
         stored[-1].seq if more else None,
         shown(problem) if problem is not None else None,
     )

@@ -19,8 +19,9 @@ import msgspec
 
 from weft.core.ids import RunUid
 from weft.errors import StoreError
+from weft.observe.event_parts import Unfolding
 from weft.server.limits import busy
-from weft.server.live.frames import LiveEvent, LiveFrame, encode, split
+from weft.server.live.frames import LiveEvent, LiveFrame, encode
 from weft.server.views import known_moment
 
 if TYPE_CHECKING:
@@ -231,13 +232,17 @@ class Feed:
                 asyncio.get_running_loop().call_soon(self._stop_if_unused)
             return
         state = actor.machine.state
-        for stored in draft.events:
-            kind, data = split(stored.body)
-            subject = (actor.id, state.workflow, state.status)
+        unfolding = Unfolding()
+        subject = (actor.id, state.workflow, state.status)
+        for part in [part for stored in draft.events for part in unfolding.add(stored)]:
+            kind, data = part.split()
             wanted = [one for one in self._channels.values() if one.filter.accepts(*subject, kind)]
             if not wanted:
                 continue
-            whole = LiveEvent(stored.seq, known_moment(stored.at), kind, data, *subject)
+            run, workflow, status = subject
+            whole = LiveEvent(
+                part.seq, known_moment(part.at), kind, data, part.part, run=run, workflow=workflow, status=status
+            )
             encoded = {"": encode(whole)}
             for channel in wanted:
                 prefix = channel.filter.prefix

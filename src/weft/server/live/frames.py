@@ -6,11 +6,10 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from weft.ports.store import StoredEvent
+from weft.observe.event_parts import EventPart
 from weft.server import views
 from weft.server.problems import ProblemDetails
 
-_PREFIX = b'{"kind":"'
 _encode = msgspec.json.Encoder().encode
 
 
@@ -38,7 +37,7 @@ Batches = AsyncGenerator[Sequence[LiveFrame], None]
 """What a client gets, batch by batch."""
 
 
-class LiveEvent(views.EventView, frozen=True):
+class LiveEvent(views.EventView, frozen=True, kw_only=True):
     """An event of any run."""
 
     run: str
@@ -52,26 +51,16 @@ class Gap(msgspec.Struct, frozen=True):
     lost: int
 
 
-def split(body: bytes) -> tuple[str, msgspec.Raw]:
-    """The kind of a stored event, and the rest of it as JSON."""
-    if body.startswith(_PREFIX):
-        end = body.index(b'"', len(_PREFIX))
-        rest = body[end + 1 :]
-        return body[len(_PREFIX) : end].decode(), msgspec.Raw(b"{}" if rest == b"}" else b"{" + rest[1:])
-    read = msgspec.json.decode(body)
-    return read.pop("kind"), msgspec.Raw(_encode(read))
-
-
-def event_view(stored: StoredEvent) -> views.EventView:
+def event_view(part: EventPart) -> views.EventView:
     """An event for the API."""
-    kind, data = split(stored.body)
-    return views.EventView(stored.seq, views.known_moment(stored.at), kind, data)
+    kind, data = part.split()
+    return views.EventView(part.seq, views.known_moment(part.at), kind, data, part.part)
 
 
-def run_frame(stored: StoredEvent) -> LiveFrame:
-    """An event of the one run that a client follows."""
-    view = event_view(stored)
-    return LiveFrame(str(stored.seq), view.kind, _encode(view))
+def run_frame(part: EventPart) -> LiveFrame:
+    """An event of the one run that a client follows. A client that comes back has seen whole records only."""
+    view = event_view(part)
+    return LiveFrame(str(part.seq) if part.is_last else "", view.kind, _encode(view))
 
 
 def end_frame(status: str) -> LiveFrame:

@@ -1,0 +1,105 @@
+"""The log of a run as people read it: every record as the events that it stands for.
+
+The number of a record is the number of all its parts. The number of a part tells them apart in views; nothing takes it
+as input. Rules: docs/internals/events.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import events as e
+from weft.core.unfold import ViewEvent, unfold
+from weft.ports.store import RunRow, StoredEvent
+from weft.runtime.service import RunService
+from weft.runtime.unreadable import readable
+
+_PREFIX = b'{"kind":"'
+_encode = msgspec.json.Encoder().encode
+
+
+class EventPart(msgspec.Struct, frozen=True):
+    """One event of a view. ``part``: its place in its record, from 1 on; 0: it is the whole record."""
+
+    seq: int
+    part: int
+    at: int
+    event: ViewEvent
+    body: bytes
+    is_last: bool = True
+    """No other part of the record comes after it."""
+
+    def split(self) -> tuple[str, Raw]:
+        """Return the kind of the event, and the rest of it as JSON."""
+        return split(self.body)
+
+
+class Unfolding:
+    """Unfolds the records of one log in order. It remembers the results that later records refer to."""
+
+    def __init__(self) -> None:
+        self._results: dict[int, Raw] = {}
+        self._remembers = True
+
+    def add(self, stored: StoredEvent) -> list[EventPart]:
+        """Take in the next record. Returns its events."""
+        record = e.decode(stored.body)
+        if isinstance(record, e.RunStarted):
+            self._remembers = record.style == "goal"
+        elif self._remembers and isinstance(record, e.TaskSucceeded | e.ChildEnded):
+            self._results[stored.seq] = record.output
+        events = unfold(record, self._result_of)
+        if len(events) == 1:
+            body = stored.body if events[0] is record else _encode(events[0])
+            return [EventPart(stored.seq, 0, stored.at, events[0], body)]
+        return [
+            EventPart(stored.seq, place, stored.at, event, _encode(event), place == len(events))
+            for place, event in enumerate(events, 1)
+        ]
+
+    def lacks(self, stored: StoredEvent) -> int:
+        """Return the number of the record that has a value which the next one refers to; 0: nothing is missing."""
+        if not stored.body.startswith(b'{"kind":"step_completed"'):
+            return 0
+        record = e.decode(stored.body)
+        assert isinstance(record, e.StepCompleted)
+        return 0 if record.of in self._results else record.of
+
+    def _result_of(self, number: int) -> Raw | None:
+        return self._results.pop(number, None)
+
+
+async def read_parts(
+    service: RunService, row: RunRow, page: Sequence[StoredEvent], unfolding: Unfolding
+) -> list[EventPart]:
+    """Unfold a page of a log. What it refers to and does not hold is read too."""
+    parts: list[EventPart] = []
+    for stored in page:
+        missing = unfolding.lacks(stored)
+        for before in (await readable(service, row, after=missing - 1, limit=1))[0] if missing else ():
+            unfolding.add(before)
+        parts += unfolding.add(stored)
+    return parts
+
+
+async def follow_parts(
+    service: RunService, row: RunRow, *, after: int = 0, follow: bool = False
+) -> AsyncIterator[EventPart]:
+    """Iterate over the events of a run. With ``follow``, also over those to come. Raises RunUnreadable."""
+    unfolding = Unfolding()
+    async for stored in service.events(row, after=after, follow=follow):
+        for part in await read_parts(service, row, [stored], unfolding):
+            yield part
+
+
+def split(body: bytes) -> tuple[str, Raw]:
+    """Return the kind of an event, and the rest of it as JSON."""
+    if body.startswith(_PREFIX):
+        end = body.index(b'"', len(_PREFIX))
+        rest = body[end + 1 :]
+        return body[len(_PREFIX) : end].decode(), Raw(b"{}" if rest == b"}" else b"{" + rest[1:])
+    read = msgspec.json.decode(body)
+    return read.pop("kind"), Raw(_encode(read))
