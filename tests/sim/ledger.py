@@ -14,6 +14,7 @@ from typing import Any
 from tests.sim.shadow import Shadow
 from weft.core import events as e
 from weft.core.ids import Epoch, HostId, RunUid
+from weft.core.unfold import ViewEvent, unfold
 from weft.ports.store import Append, Mail, NewRun, Outcome, Release, RunRow, Sent
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.host import Host
@@ -94,7 +95,8 @@ class Ledger:
         shadow = self._shadow(append.uid)
         for stored in append.events:
             event = e.decode(stored.body)
-            self._event(append.uid, stored.seq, event)
+            for part in unfold(event):
+                self._event(append.uid, stored.seq, part)
             self._wrong(append.uid, shadow.take(event, stored.at))
         self._wrong(append.uid, shadow.unbalanced())
 
@@ -127,7 +129,7 @@ class Ledger:
             self.breach(f"epoch {epoch} of {uid} has two owners: {before} and {host}")
         self.last_owner[uid] = host
 
-    def _event(self, uid: RunUid, seq: int, event: e.AnyEvent) -> None:
+    def _event(self, uid: RunUid, seq: int, event: ViewEvent) -> None:
         match event:
             case e.TaskScheduled(early=early):
                 self.scheduled[uid, seq] = (1, 1, early)

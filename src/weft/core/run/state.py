@@ -14,7 +14,7 @@ from msgspec import Raw
 from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Policy, UndoPlan
 from weft.errors import Failure
 
-FOLD = 4
+FOLD = 5
 """The number of the fold. Raise it when ``evolve`` or a state's shape changes: older snapshots are then ignored."""
 
 Status = Literal[
