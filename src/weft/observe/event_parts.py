@@ -11,12 +11,15 @@ from collections.abc import AsyncIterator, Sequence
 import msgspec
 from msgspec import Raw
 
+from weft.cache import BoundedCache
 from weft.core import events as e
 from weft.core.unfold import ViewEvent, unfold
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import readable
 
+RESULTS_MAX = 1_000
+"""So many results are remembered; others are read again."""
 _PREFIX = b'{"kind":"'
 _encode = msgspec.json.Encoder().encode
 
@@ -41,17 +44,14 @@ class Unfolding:
     """Unfolds the records of one log in order. It remembers the results that later records refer to."""
 
     def __init__(self) -> None:
-        self._results: dict[int, Raw] = {}
-        self._remembers = True
+        self._results: BoundedCache[int, Raw] = BoundedCache(RESULTS_MAX)
 
     def add(self, stored: StoredEvent) -> list[EventPart]:
         """Take in the next record. Returns its events."""
         record = e.decode(stored.body)
-        if isinstance(record, e.RunStarted):
-            self._remembers = record.style == "goal"
-        elif self._remembers and isinstance(record, e.TaskSucceeded | e.ChildEnded):
-            self._results[stored.seq] = record.output
-        events = unfold(record, self._result_of)
+        if isinstance(record, e.TaskSucceeded | e.ChildEnded):
+            self._results.put(stored.seq, record.output)
+        events = unfold(record, self._results.get)
         if len(events) == 1:
             body = stored.body if events[0] is record else _encode(events[0])
             return [EventPart(stored.seq, 0, stored.at, events[0], body)]
@@ -66,10 +66,7 @@ class Unfolding:
             return 0
         record = e.decode(stored.body)
         assert isinstance(record, e.StepCompleted)
-        return 0 if record.of in self._results else record.of
-
-    def _result_of(self, number: int) -> Raw | None:
-        return self._results.pop(number, None)
+        return 0 if self._results.get(record.of) is not None else record.of
 
 
 async def read_parts(
