@@ -43,6 +43,15 @@ def test_a_host_that_beats_lives_on(store: Store, peer: Store) -> None:
     assert dead(peer, 119.0) == [HERE]
 
 
+def test_another_process_may_beat_for_a_host(store: Store, peer: Store) -> None:
+    """A worker's heartbeat may reach another process than its claim did."""
+    join(store)
+    dead(store, 100.0)
+    go(peer.hosts.beat(HERE))
+
+    assert dead(store, 110.0) == []
+
+
 def test_a_host_that_beats_again_is_alive_again(store: Store, peer: Store) -> None:
     join(store)
     dead(peer, 0.0)

@@ -172,6 +172,21 @@ def test_other_hosts_see_that_a_worker_is_alive_by_its_heartbeats(tmp_path: Path
         assert asyncio.run(look()) == (False, False, True)
 
 
+def test_heartbeats_may_reach_another_process_than_the_claim_did(tmp_path: Path) -> None:
+    """Several processes may answer at one address: whoever made a claim looks into the store before it ends it."""
+    url = f"sqlite:///{tmp_path / 'weft.db'}"
+    limits = RequestLimits(wait_seconds=10)
+    with serving(shop(url), limits=limits) as here, serving(shop(url), limits=limits) as there:
+        here.start("picture", "p", file="a.png")
+        task = one(here, lease=1.0)
+        for _ in range(6):
+            assert claim(there, wait=0.4) == []
+            beat = there.post(f"{API}/tasks/{task['id']}/heartbeat")
+            assert (beat.status, beat.json) == (200, {"lease": 1.0})
+        assert there.post(f"{API}/tasks/{task['id']}/complete", {"output": {"size": 3}}).status == 200
+        assert here.result("p")["output"] == {"size": 3}
+
+
 def test_the_same_answer_twice_is_one_and_another_is_refused(server: Server) -> None:
     server.start("picture", "p", file="a.png")
     path = f"{API}/tasks/{one(server)['id']}/complete"

@@ -42,7 +42,7 @@ class Hosts(Protocol):
         ...
 
     async def beat(self, host: HostId) -> None:
-        """Raise the host's counter by one."""
+        """Raise the host's counter by one. Any process may do it; a host that is not listed stays so."""
         ...
 
     def heart(self) -> Heart:

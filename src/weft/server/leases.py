@@ -1,8 +1,11 @@
-"""Workers in other processes and languages, as the store knows them: every claim is a host with a heartbeat.
+"""Claims of workers in other processes and languages. For the store every claim is a host with a heartbeat.
 
-A claim that is silent for longer than its lease is over: its host leaves, and the tasks that it still holds are lost,
-which their runs hear of, and are handed out again under another number. If this process dies, the store sees that its
-claims are gone. So a lease only says when to hand out again; what fences a late answer is the number.
+A claim that is silent for longer than its lease is over: its host leaves, and the tasks that it still holds are lost
+and offered again under another delivery number. If this process dies, the store sees that its claims are gone. So a
+lease only says when to offer tasks again; the delivery number is what refuses a late answer.
+
+Several processes may answer at one address, so a heartbeat may reach another process than the claim did. It renews the
+claim in the store, and the process that made the claim looks there before it ends it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import msgspec
 from weft.cache import BoundedCache
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.errors import NotFound, Refused, StoreError
+from weft.ports.hosts import HostRow
 from weft.ports.store import TaskOffer
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.duties.scheduler import RUNS
@@ -30,7 +34,7 @@ PREFIX = "http-"
 SETTLED_MAX = 10_000
 HELD_PER_CLAIM = 100
 GRACE = 3
-"""Others judge a claim by a longer lease than the process that made it: it is the one to end it."""
+"""Other processes wait for this many leases: the process that made a claim is the one to end it."""
 LOOK_SECONDS = 0.2
 
 
@@ -92,7 +96,7 @@ class Leases:
         self._local: LocalHost | None = None
         self._leases: dict[HostId, _Lease] = {}
         self._settled: BoundedCache[str, str] = BoundedCache(SETTLED_MAX)
-        self._looking: BackgroundLoop | None = None
+        self._ending: BackgroundLoop | None = None
         self.waiters = 0
         """How many claims wait for work."""
 
@@ -101,9 +105,9 @@ class Leases:
         self._leases.clear()
 
     async def close(self) -> None:
-        if self._looking is not None:
-            await self._looking.stop()
-            self._looking = None
+        if self._ending is not None:
+            await self._ending.stop()
+            self._ending = None
 
     @property
     def local(self) -> LocalHost:
@@ -114,20 +118,31 @@ class Leases:
         """Announce a claim, before it takes anything."""
         await self.local.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
         self._leases[host] = _Lease(seconds, self.local.clock.monotonic() + seconds)
-        if self._looking is None:
-            self._looking = BackgroundLoop("ending the leases of workers", self._look, self.local.status.fail)
-            self._looking.start()
+        if self._ending is None:
+            self._ending = BackgroundLoop("ending the leases of workers", self._end_silent, self.local.status.fail)
+            self._ending.start()
 
     async def beat(self, host: HostId) -> float:
-        """The claim goes on; its lease. One that another process made is this one's from now on."""
+        """Renew a claim. Returns its lease in seconds."""
         lease = self._leases.get(host)
         if lease is None:
-            # As long as any worker may be silent: what it had asked for is known to the process that it asked.
-            await self.open(host, LEASE_ADOPTED_SECONDS)
-            return LEASE_ADOPTED_SECONDS
+            return await self._beat_foreign(host)
         lease.until = self.local.clock.monotonic() + lease.seconds
         await self.local.store.hosts.beat(host)
         return lease.seconds
+
+    async def _beat_foreign(self, host: HostId) -> float:
+        """Renew the claim of another process, or take it over if that process is gone."""
+        row = await self._row(host)
+        if row is None or row.gone:
+            # The lease that the worker asked for is not known here: give it as long as any worker may be silent.
+            await self.open(host, LEASE_ADOPTED_SECONDS)
+            return LEASE_ADOPTED_SECONDS
+        await self.local.store.hosts.beat(host)
+        return row.lease_ms / 1000 / GRACE
+
+    async def _row(self, host: HostId) -> HostRow | None:
+        return next((row for row in await self.local.store.hosts.listed() if row.host == host), None)
 
     @contextlib.contextmanager
     def waiting(self, host: HostId) -> Iterator[None]:
@@ -169,19 +184,25 @@ class Leases:
 
     # --- time -----------------------------------------------------------------------------------------------------
 
-    async def _look(self) -> None:
+    async def _end_silent(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             now = self.local.clock.monotonic()
             for host, lease in list(self._leases.items()):
                 if lease.until < now:
-                    await self._end(host)
+                    await self._end(host, lease)
 
-    async def _end(self, host: HostId) -> None:
+    async def _end(self, host: HostId, lease: _Lease) -> None:
+        """End a claim, unless another process renewed it."""
         try:
-            await self.leave(host)
+            row = await self._row(host)
+            left = lease.seconds - row.silent_ms / 1000 if row is not None else 0
+            if left > 0:
+                lease.until = self.local.clock.monotonic() + left
+            else:
+                await self.leave(host)
         except StoreError as error:
-            # Whoever looks on sees a counter that stands still, and ends it.
+            # Other hosts see that its counter stands still, and end it.
             log.warning("weft: the claim %s could not be ended: %s", host, error)
 
 

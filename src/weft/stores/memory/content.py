@@ -5,6 +5,7 @@ It survives the death of an engine, as a file would: the simulator drops the eng
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,6 +92,8 @@ class JoinedHost(msgspec.Struct):
     lease_ms: int
     beats: int = 0
     about: dict[str, Any] = {}
+    beat_at: float = msgspec.field(default_factory=time.monotonic)
+    """When it beat last, in real time: nothing decides by it who is dead."""
 
 
 class OfferedTask(msgspec.Struct):

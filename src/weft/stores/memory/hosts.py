@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ class MemoryHosts:
         known = self._content.hosts.get(host)
         if known is not None:
             known.beats += 1
+            known.beat_at = time.monotonic()
 
     def heart(self) -> Heart:
         return SameHeart(self.beat)
@@ -46,7 +48,6 @@ class MemoryHosts:
         return self._living
 
     async def listed(self) -> Sequence[HostRow]:
-        """List the hosts. This store has no clock, so none of them is silent."""
         owners = [run.owner for run in self._content.open.values()]
         workers = [task.host for task in self._content.tasks.values()]
         return [
@@ -54,7 +55,7 @@ class MemoryHosts:
                 host=host,
                 about=row.about,
                 lease_ms=row.lease_ms,
-                silent_ms=0,
+                silent_ms=int((time.monotonic() - row.beat_at) * 1000),
                 gone=False,
                 runs=owners.count(host),
                 tasks=workers.count(host),

@@ -42,6 +42,7 @@ _BEAT = """
         session = coalesce(excluded.session, h.session)
     RETURNING extract(epoch FROM clock_timestamp()) * 1000
 """
+_BEAT_FOREIGN = "UPDATE hosts SET beats = beats + 1, beat_at = clock_timestamp(), stood_ms = 0 WHERE host = $1"
 # silent_ms is measured by the clock of the server. It decides when to tell others, never who is dead.
 _COUNTERS = """
     SELECT host, beats, lease_ms, stood_ms, extract(epoch FROM clock_timestamp() - beat_at) * 1000 AS silent_ms
@@ -117,6 +118,7 @@ class PostgresHosts:
         """
         joined = self._leases.get(host)
         if joined is None:
+            await fetch(connection, _BEAT_FOREIGN, host)
             return
         before = time.time()
         there_ms = await fetch_value(connection, _BEAT, host, *joined, lasting)

@@ -19,6 +19,7 @@ from weft.stores.sqlite.writer import Writer
 from weft.stores.suspicion import Suspicion
 
 _BEAT = "UPDATE hosts SET beats = beats + 1, lease_ms = ?, beat_at = ? WHERE host = ?"
+_BEAT_FOREIGN = "UPDATE hosts SET beats = beats + 1, beat_at = ? WHERE host = ?"
 _LIST = "INSERT INTO hosts (host, beats, lease_ms, about, beat_at) VALUES (?, 0, ?, ?, ?)"
 _LISTED = (
     "SELECT host, about, lease_ms, beat_at, (SELECT count(*) FROM runs WHERE owner = hosts.host), "
@@ -56,11 +57,12 @@ class SqliteHosts:
 
     async def beat(self, host: HostId) -> None:
         """Record a heartbeat. Lists a host again that joined here and was taken for dead."""
+        now = time.time_ns() // 1_000_000
         joined = self._leases.get(host)
         if joined is None:
+            await self._writer.small(lambda connection: connection.execute(_BEAT_FOREIGN, (now, host)))
             return
         lease_ms, about = joined
-        now = time.time_ns() // 1_000_000
 
         def work(connection: apsw.Connection) -> None:
             connection.execute(_BEAT, (lease_ms, now, host))
