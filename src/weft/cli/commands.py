@@ -55,6 +55,9 @@ def declare(panel: str, name: str | None = None) -> Callable[[F], F]:
 
 
 Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The store, such as sqlite:///shop/weft.db.")]
+Processes = Annotated[
+    str, typer.Option(metavar="N", help="How many processes share the work, on one store: one for each core.")
+]
 AppFile = Annotated[
     str | None,
     typer.Option("--app", metavar="FILE[:NAME]", help="The file with the weft.App, also [tool.weft] app."),
@@ -149,12 +152,16 @@ def serve(
         list[str] | None,
         typer.Option(metavar="Q", help="Perform only steps of this queue, leave others to workers; may be repeated."),
     ] = None,
+    processes: Processes = "1",
     url: Url = None,
 ) -> None:
-    """Host apps and answer requests: engine, HTTP API and status page in one process."""
+    """Host apps and answer requests: engine, HTTP API and status page."""
+    from weft.cli.serve import ServeOptions
     from weft.cli.serve import serve as serve_apps
 
-    serve_apps(files or [], host=host, port=_count(port, "--port", 0), queues=queue or [], url=url)
+    count = _count(processes, "--processes", 1)
+    options = ServeOptions(files=files or [], queues=queue or [], url=url, processes=count)
+    serve_apps(options, host=host, port=_count(port, "--port", 0))
 
 
 @declare(RUNNING)
@@ -162,12 +169,14 @@ def worker(
     files: Files = None,
     *,
     queue: Annotated[list[str] | None, typer.Option(metavar="Q", help="Its steps; may be repeated.")] = None,
+    processes: Processes = "1",
     url: Url = None,
 ) -> None:
     """Perform steps of a queue for runs that other processes host."""
-    from weft.cli.serve import work
+    from weft.cli.serve import ServeOptions, work
 
-    work(files or [], queues=queue or ["default"], url=url)
+    count = _count(processes, "--processes", 1)
+    work(ServeOptions(files=files or [], queues=queue or ["default"], url=url, processes=count))
 
 
 # --- look ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""``weft serve``: the engine, the API and a status page in one process. ``weft worker``: steps only, of others' runs.
+"""``weft serve`` hosts the engine, the API and a status page; ``weft worker`` performs steps of runs that others host.
 
-Without keys the server binds to loopback addresses and to nothing else.
+Both run in one process or in several on one store. Without keys the server binds to loopback addresses only.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from weft.authoring.app import App, cancelled_by_others
 from weft.authoring.serving import QueueCatalogue, WorkerCatalogue
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
 from weft.cli.place import project_settings
+from weft.cli.processes import ChildCommand, ChildReport, Parent, Supervisor, check_processes
 from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
 from weft.server.identity import is_loopback
@@ -35,28 +38,110 @@ BACKLOG = 2_048
 SWITCH_SECONDS = 0.001
 """How long the store's thread may have to wait for its turn in Python, which it does twice for every commit."""
 OPEN_NOTICE = "open to every program on this machine, and to nobody else: there are no keys yet"
+SERVER_STOPS = "stopping: running steps may finish, everything else goes on when you serve again"
+WORKER_STOPS = "stopping: running steps may finish"
 CLOSED_NOTICE = "every request needs a key: weft keys"
 
 
-def serve(files: Sequence[str], *, host: str, port: int, queues: Sequence[str], url: str | None) -> None:
+class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``weft serve`` and ``weft worker`` were asked for."""
+
+    files: Sequence[str]
+    queues: Sequence[str] = ()
+    url: str | None = None
+    processes: int = 1
+
+
+def serve(options: ServeOptions, *, host: str, port: int) -> None:
     """Host the apps and answer requests until a signal comes."""
     require("server", "weft serve")
-    app = hosted_app(files, url, "weft serve")
-    if queues:
-        app.host_only(partial(QueueCatalogue, queues=list(queues)))
+    app = _served_app(options)
+    check_processes(options.processes, app.url)
     if not is_loopback(host):
         _run(_refuse_open(app.url, host))
     bound = _bind(host, port)
     log_to(sys.stderr)
-    _run(_serve(app, bound))
+    if options.processes == 1:
+        _run(_serve(app, lambda: bound, say, lambda: say(SERVER_STOPS)))
+        return
+    host, port = bound.getsockname()[:2]
+    if sys.platform == "linux":
+        # It was taken without sharing, which fails if another server has the port, sharing it or not.
+        bound.close()
+        with _reserve(host, port):
+            _supervise(_child_command("serve", options, host, port), options.processes, SERVER_STOPS)
+    else:
+        _supervise(_child_command("serve", options, host, port), options.processes, SERVER_STOPS, bound)
 
 
-def work(files: Sequence[str], *, queues: Sequence[str], url: str | None) -> None:
+def work(options: ServeOptions) -> None:
     """Perform steps of these queues until a signal comes."""
-    app = hosted_app(files, url, "weft worker")
-    app.host_only(partial(WorkerCatalogue, queues=list(queues)))
+    app = _worker_app(options)
+    check_processes(options.processes, app.url)
     log_to(sys.stderr)
-    _run(_work(app, queues))
+    if options.processes == 1:
+        _run(_work(app, options.queues, say, lambda: say(WORKER_STOPS)))
+    else:
+        _supervise(_child_command("worker", options), options.processes, WORKER_STOPS)
+
+
+def run_child(command: ChildCommand, parent: Parent) -> None:
+    """Run one of several processes, which the parent tells to stop."""
+    options = ServeOptions(files=command.files, queues=command.queues, url=command.url)
+
+    def ready(*lines: str) -> None:
+        parent.stop_with()
+        parent.tell(ChildReport(lines=lines))
+
+    if command.command == "serve":
+        app = _served_app(options)
+        log_to(sys.stderr)
+        app.router.services.telemetry.process = str(command.number)
+        _run(_serve(app, lambda: _listener_of(command), ready, _say_nothing))
+    else:
+        app = _worker_app(options)
+        log_to(sys.stderr)
+        _run(_work(app, options.queues, ready, _say_nothing))
+
+
+def _say_nothing() -> None:
+    """Leave it to the parent to say that the command stops."""
+
+
+def _served_app(options: ServeOptions) -> App:
+    app = hosted_app(options.files, options.url, "weft serve")
+    if options.queues:
+        app.host_only(partial(QueueCatalogue, queues=list(options.queues)))
+    return app
+
+
+def _worker_app(options: ServeOptions) -> App:
+    app = hosted_app(options.files, options.url, "weft worker")
+    app.host_only(partial(WorkerCatalogue, queues=list(options.queues)))
+    return app
+
+
+def _child_command(
+    name: Literal["serve", "worker"], options: ServeOptions, host: str = "", port: int = 0
+) -> ChildCommand:
+    return ChildCommand(
+        command=name,
+        files=options.files,
+        queues=options.queues,
+        url=options.url,
+        number=0,
+        path=sys.path,
+        host=host,
+        port=port,
+    )
+
+
+def _supervise(command: ChildCommand, count: int, stopping: str, listener: socket.socket | None = None) -> None:
+    def ready(lines: Sequence[str]) -> None:
+        first, *more = lines
+        say(f"{first} in {count} processes", *more)
+
+    asyncio.run(Supervisor(command, count, listener).run(ready=ready, stopping=lambda: say(stopping)))
 
 
 def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
@@ -76,14 +161,16 @@ def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
     return app
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    """Taken before anything is hosted: who cannot be reached should not begin to work."""
+def _bind(host: str, port: int, *options: int, backlog: int = BACKLOG) -> socket.socket:
+    """Listen on a port, before anything is hosted: a server that cannot be reached should not begin to work."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    for option in (socket.SO_REUSEADDR, *options):
+        bound.setsockopt(socket.SOL_SOCKET, option, 1)
     try:
         bound.bind((host.strip("[]"), port))
-        bound.listen(BACKLOG)
+        if backlog:
+            bound.listen(backlog)
     except OSError as error:
         bound.close()
         raise Unavailable(
@@ -91,6 +178,22 @@ def _bind(host: str, port: int) -> socket.socket:
         ) from error
     bound.set_inheritable(False)
     return bound
+
+
+def _reserve(host: str, port: int) -> socket.socket:
+    """Keep the port for the child processes. A socket that does not listen gets no connections."""
+    return _bind(host, port, socket.SO_REUSEPORT, backlog=0)
+
+
+def _listener_of(command: ChildCommand) -> socket.socket:
+    """Open the listening socket of a child process.
+
+    On Linux each has one of its own on the same port, and the kernel spreads connections over those that live. On other
+    systems they share one.
+    """
+    if command.listener_fd >= 0:
+        return socket.socket(fileno=command.listener_fd)
+    return _bind(command.host, command.port, socket.SO_REUSEPORT)
 
 
 def _run(main: Any) -> None:
@@ -122,20 +225,23 @@ async def _refuse_open(url: str, host: str) -> None:
         await store.close()
 
 
-async def _serve(app: App, bound: socket.socket) -> None:
+async def _serve(
+    app: App, listen: Callable[[], socket.socket], ready: Callable[..., None], stopping: Callable[[], None]
+) -> None:
     from weft.server.buffered_http import allow_many_files
     from weft.server.listener import Listener
 
     allow_many_files()
     api = app.router
     async with app, _closing(api):
+        bound = listen()
         address, port = bound.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         notice = OPEN_NOTICE if await api.services.is_open() else CLOSED_NOTICE
-        say(f"serving http://{shown}:{port} on {app.service.store.url}", notice)
         api.services.local()
+        ready(f"serving http://{shown}:{port} on {app.service.store.url}", notice)
         await Listener(api, drain_seconds=DRAIN_SECONDS).run(bound)
-        say("stopping: running steps may finish, everything else goes on when you serve again")
+        stopping()
 
 
 @contextlib.asynccontextmanager
@@ -146,12 +252,12 @@ async def _closing(api: Api) -> AsyncGenerator[None]:
         await api.services.close()
 
 
-async def _work(app: App, queues: Sequence[str]) -> None:
+async def _work(app: App, queues: Sequence[str], ready: Callable[..., None], stopping: Callable[[], None]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with app:
-        say(f"performing steps of {', '.join(queues)} on {app.service.store.url}")
+        ready(f"performing steps of {', '.join(queues)} on {app.service.store.url}")
         await stop.wait()
-        say("stopping: running steps may finish")
+        stopping()

@@ -90,10 +90,28 @@ class CounterCollector(Collector):
         return [part.metric() for part in self._parts]
 
 
+class _ProcessRegistry(CollectorRegistry):
+    """A registry whose metrics have the number of this process as a label: others answer at the same address."""
+
+    def __init__(self, registry: CollectorRegistry, process: str) -> None:
+        super().__init__()
+        self._registry = registry
+        self._process = process
+
+    def collect(self) -> Iterable[Metric]:
+        for family in self._registry.collect():
+            family.samples = [
+                sample._replace(labels={**sample.labels, "process": self._process}) for sample in family.samples
+            ]
+            yield family
+
+
 class Telemetry:
     """The metrics of one API, in a registry of its own, and its log lines about runs."""
 
     def __init__(self) -> None:
+        self.process = ""
+        """The number of this process, if several answer at one address. It becomes a label of every metric."""
         registry = self.registry = CollectorRegistry()
         self._transitions = Counter("weft_transitions", "Events committed here.", ["kind"])
         self._tasks = Counter("weft_tasks", "Attempts that ended, by how.", ["outcome"])
@@ -179,7 +197,7 @@ class Telemetry:
         self._resident.set(len(local.runs.actors))
         self._flights.set(sum(len(flights) for flights in local.worker.flights.values()))
         self._age.set(age_seconds)
-        return generate_latest(self.registry)
+        return generate_latest(_ProcessRegistry(self.registry, self.process) if self.process else self.registry)
 
 
 def _log_event(run: str, event: e.AnyEvent, at: int) -> None:
