@@ -52,14 +52,15 @@ def serving(directory: Path, app: str = "bench/workloads/weft_served.py") -> Ite
         process = subprocess.Popen([*command, "--port", str(port)], cwd=ROOT, env=env, stdout=log, stderr=log)
     try:
         url = f"http://127.0.0.1:{port}"
-        _wait_until_answered(f"{url}/healthz", began + START_SECONDS_MAX)
+        wait_until_answered(f"{url}/healthz", began + START_SECONDS_MAX)
         yield Server(url, process.pid, time.perf_counter() - began)
     finally:
         process.terminate()
         process.wait()
 
 
-def _wait_until_answered(url: str, deadline: float) -> None:
+def wait_until_answered(url: str, deadline: float) -> None:
+    """Ask until a server answers."""
     while True:
         try:
             with _opener.open(url, timeout=5):
@@ -75,13 +76,14 @@ def ingress(n: int, directory: Path) -> Iterable[Sample]:
         pour(server.runs, RUN, WARM_UP)
         before, began = cpu_seconds_of(server.pid), time.perf_counter()
         load = pour(server.runs, RUN, n)
-        while _runs_open(server):
+        while runs_open(server):
             time.sleep(0.02)
         seconds = time.perf_counter() - began
         return accepted_of(load, finished_seconds=seconds, cpu_seconds=cpu_seconds_of(server.pid) - before)
 
 
-def _runs_open(server: Server) -> bool:
+def runs_open(server: Server) -> bool:
+    """Whether a run has not ended yet."""
     with _opener.open(f"{server.runs}?status=running&limit=1", timeout=30) as answer:
         return bool(json.load(answer)["runs"])
 
