@@ -135,7 +135,7 @@ class Remote:
         }
         # Who does not want the run that is there must not take the one that was just made for another's.
         pauses = PAUSES_SECONDS if order.existing == "attach" else ()
-        started = await self.tell("runs", body, views.StartedRun, pauses=pauses)
+        started = await self.tell("runs", body, views.StartedView, pauses=pauses)
         return self.get(started.id)
 
     def get(self, id: str) -> Handle[Any]:

@@ -8,7 +8,7 @@ import msgspec
 
 from weft.cli.entry import INTERRUPTED, REFUSED
 from weft.cli.messages import print_error
-from weft.cli.processes import ChildCommand, ChildReport, Parent
+from weft.cli.processes import ChildCommand, ChildReport, ParentProcess
 from weft.cli.serve import run_child
 from weft.errors import UsageError, WeftError
 
@@ -17,7 +17,7 @@ def main(text: str) -> int:
     """Run the command until SIGTERM comes or the parent is gone. Returns the exit code."""
     command = msgspec.json.decode(text, type=ChildCommand)
     sys.path[:] = command.path
-    parent = Parent(command.parent_fd)
+    parent = ParentProcess(command.parent_fd)
     try:
         run_child(command, parent)
     except WeftError as error:

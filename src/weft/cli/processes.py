@@ -82,7 +82,7 @@ def check_processes(count: int, url: str) -> None:
 # --- the parent ---------------------------------------------------------------------------------------------------
 
 
-class Child:
+class ChildProcess:
     """One process of the command, and its socket to the parent."""
 
     def __init__(self, process: asyncio.subprocess.Process, number: int, channel: socket.socket) -> None:
@@ -91,7 +91,7 @@ class Child:
         self._channel = channel
 
     @classmethod
-    async def start(cls, command: ChildCommand, listener: socket.socket | None) -> Child:
+    async def start(cls, command: ChildCommand, listener: socket.socket | None) -> ChildProcess:
         """Start a process. It inherits its end of the channel and the listening socket, if that is shared."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
@@ -137,7 +137,7 @@ class Supervisor:
         self._command = command
         self._count = count
         self._listener = listener
-        self._children: dict[int, Child] = {}
+        self._children: dict[int, ChildProcess] = {}
         self._stopping = asyncio.Event()
         self._killed = False
 
@@ -192,7 +192,7 @@ class Supervisor:
         if self._stopping.is_set():
             return ChildReport()
         command = msgspec.structs.replace(self._command, number=number)
-        child = self._children[number] = await Child.start(command, self._listener)
+        child = self._children[number] = await ChildProcess.start(command, self._listener)
         if self._stopping.is_set():
             child.send_signal(signal.SIGTERM)
         report = await child.report()
@@ -243,7 +243,7 @@ class Supervisor:
 # --- a child ------------------------------------------------------------------------------------------------------
 
 
-class Parent:
+class ParentProcess:
     """The parent, as a child process reaches it."""
 
     def __init__(self, fd: int) -> None:

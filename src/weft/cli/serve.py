@@ -22,7 +22,7 @@ from weft.authoring.serving import QueueCatalogue, WorkerCatalogue
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
 from weft.cli.place import project_settings
-from weft.cli.processes import ChildCommand, ChildReport, Parent, Supervisor, check_processes
+from weft.cli.processes import ChildCommand, ChildReport, ParentProcess, Supervisor, check_processes
 from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
 from weft.server.identity import is_loopback
@@ -85,7 +85,7 @@ def work(options: ServeOptions) -> None:
         _supervise(_child_command("worker", options), options.processes, WORKER_STOPS)
 
 
-def run_child(command: ChildCommand, parent: Parent) -> None:
+def run_child(command: ChildCommand, parent: ParentProcess) -> None:
     """Run one of several processes, which the parent tells to stop."""
     options = ServeOptions(files=command.files, queues=command.queues, url=command.url)
 

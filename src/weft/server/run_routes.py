@@ -18,7 +18,7 @@ RUNS = (
         endpoint=start.start,
         scope=AccessScope.START,
         body=views.StartBody,
-        answer=views.StartedRun,
+        answer=views.StartedView,
         statuses=(201, 200),
         errors=(UnknownWorkflow, IdTaken, UsageError),
     ),

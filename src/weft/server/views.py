@@ -119,7 +119,7 @@ class StartBody(Form, frozen=True, kw_only=True):
     existing: Literal["attach", "refuse"] = "attach"
 
 
-class StartedRun(msgspec.Struct, frozen=True):
+class StartedView(msgspec.Struct, frozen=True):
     """``created`` false: the run was there."""
 
     id: str

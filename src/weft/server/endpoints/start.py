@@ -49,7 +49,7 @@ async def start(call: ApiCall) -> Reply:
         services.admission.begin_later(local, started.uid)
     name = started.id if _PLAIN.fullmatch(started.id) else quote(started.id, safe="")
     where = f"{call.root}{API}/runs/{name}"
-    return Reply(views.StartedRun(started.id, started.created), 201 if started.created else 200, {"location": where})
+    return Reply(views.StartedView(started.id, started.created), 201 if started.created else 200, {"location": where})
 
 
 def _wanted(new: views.StartBody) -> str:
