@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,7 @@ def drawn(seed: int) -> Picture:
     return Picture(f"drawn {seed}", boxes, tuple(arrows))
 
 
+@cache
 def many() -> dict[str, Picture]:
     """Pictures of all kinds."""
     found = {path.stem: picture_of_graph(example(path.stem)) for path in EXAMPLES}

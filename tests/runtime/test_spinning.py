@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests import scale
 from tests.code.desk import Desk
 from weft.runtime.run import private_loop
 from weft.runtime.run.driver import CodeDriver
@@ -146,7 +147,7 @@ async def beside(ctx: weft.Context) -> None:
 AT_ONCE = [times, numbers, attributes, chunks, beside]
 
 
-@pytest.mark.parametrize("body", AT_ONCE)
+@pytest.mark.parametrize("body", scale.first(2, AT_ONCE))
 def test_others_go_on_beside_asks_that_are_answered_at_once(body: Body) -> None:
     app, neighbour = app_with_neighbour()
 

@@ -293,7 +293,7 @@ def other_key() -> Any:
         {"sub": 7},
         {"scope": {"read": True}},
         {"roles": "x" * 10_000},
-        {"key": other_key()},
+        {"key": other_key},
         {"kid": "one", "key": "s" * 64, "alg": "HS256"},
         {"kid": "one", "key": ec.generate_private_key(ec.SECP256R1()), "alg": "ES256"},
     ],
@@ -301,7 +301,8 @@ def other_key() -> Any:
 def test_a_token_that_is_not_for_us_or_not_good_is_refused(
     guarded: Server, provider: Provider, claims: dict[str, Any]
 ) -> None:
-    assert refused(Caller(guarded, provider.token(**claims)).get(f"{API}/runs"))
+    made = {name: value() if callable(value) else value for name, value in claims.items()}
+    assert refused(Caller(guarded, provider.token(**made)).get(f"{API}/runs"))
 
 
 def test_a_token_without_a_signature_or_of_garbage_is_refused(guarded: Server, provider: Provider) -> None:

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 import weft
+from tests import scale
 from tests.server.kit import API, SECONDS_MAX, Server, covers, serving, used
 from tests.server.shop import shop
 from weft.server.limits import RequestLimits
@@ -122,20 +123,21 @@ def test_a_place_that_is_none_is_refused(server: Server, last: str) -> None:
     assert server.get(f"{API}/runs/live-3/live", Last_Event_ID=last).status == 422
 
 
-def test_a_long_log_is_sent_whole_to_a_client_that_reads_slowly() -> None:
+@pytest.mark.parametrize("count", scale.first(1, [200, 700]))
+def test_a_long_log_is_sent_whole_to_a_client_that_reads_slowly(count: int) -> None:
     """Who follows one run misses nothing: its log is read at the client's own pace."""
     with serving(shop()) as server:
         run = server.start("order", "long", order_id="o")
         server.post(f"{API}/runs/long/pause")
-        for n in range(700):
+        for n in range(count):
             server.post(f"{API}/runs/long/messages", {"name": "other", "body": "x" * 2_000 + str(n)})
 
         async def main() -> list[str]:
             async with Listener(server, f"{API}/runs/{run}/live") as client:
                 await asyncio.sleep(0.2)
-                return [(await client.next()).id for _ in range(703)]
+                return [(await client.next()).id for _ in range(count + 3)]
 
-        assert listening(main()) == [str(n) for n in range(1, 704)]
+        assert listening(main()) == [str(n) for n in range(1, count + 4)]
 
 
 # --- a filter ----------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import jsonschema_rs
 import msgspec
@@ -11,9 +12,16 @@ import pytest
 
 import weft
 from weft.server.openapi import document
+from weft.server.router import ApiRoute
 from weft.server.table import ROUTES
 
 HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def document_of_all() -> dict[str, Any]:
+    """The document, made once for the tests of all routes."""
+    return document(ROUTES)
 
 
 def claimed_by_tests() -> set[str]:
@@ -53,11 +61,10 @@ def test_every_schema_of_the_document_is_one() -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
-def test_every_write_takes_a_key_and_says_what_it_takes_and_every_list_pages(route: object) -> None:
-    from weft.server.router import ApiRoute
-
-    assert isinstance(route, ApiRoute)
-    operation = document(ROUTES)["paths"][route.path][route.method.lower()]
+def test_every_write_takes_a_key_and_says_what_it_takes_and_every_list_pages(
+    document_of_all: dict[str, Any], route: ApiRoute
+) -> None:
+    operation = document_of_all["paths"][route.path][route.method.lower()]
     names = {(parameter["in"], parameter["name"]) for parameter in operation.get("parameters", [])}
     if route.is_write:
         assert ("header", "Idempotency-Key") in names

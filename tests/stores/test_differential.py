@@ -38,7 +38,7 @@ from weft.stores.sqlite import SqliteStore
 
 pytestmark = MARKS
 
-EXAMPLES = int(os.environ.get("WEFT_DIFFERENTIAL_EXAMPLES", str(scaled(10, 40))))
+EXAMPLES = int(os.environ.get("WEFT_DIFFERENTIAL_EXAMPLES", str(scaled(5, 40))))
 STEPS = 50
 
 UIDS = [f"{name}{'0' * 9}" for name in "abcdefgh"]
