@@ -98,10 +98,15 @@ class Flow:
             self.unjudged.extend((step, index) for index in sorted(step.run.results) if step.is_late(index))
 
     def _count_needs(self, step: StepNode) -> None:
+        facts, decided = self.state.facts, step.run.decided
         for need in step.needs:
-            for value in self.state.facts.get(need.fact.name, ()):
-                need.count(value)
-            need.frozen = need.fact.name in step.run.decided
+            values = facts.get(need.fact.name)
+            if values and need.need.match is None:
+                need.candidates = len(values)
+            elif values:
+                for value in values:
+                    need.count(value)
+            need.frozen = need.fact.name in decided
             need.state = need.assess()
             step.count(need, 1)
 
@@ -238,7 +243,7 @@ class Flow:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def first_fallen(self) -> StepNode | None:
-        return self._first(self.fallen, "is_fallen") if self.fallen else None
+        return self._first(self.fallen, "is_fallen")
 
     def first_working(self) -> StepNode | None:
         heap = self.pumping
@@ -250,15 +255,21 @@ class Flow:
         return None
 
     def first_ready(self) -> StepNode | None:
-        return self._first(self.ready, "is_ready") if self.ready else None
+        heap = self.ready
+        while heap:
+            step = self.by_index[heap[0]]
+            if step.is_ready:
+                return step
+            heappop(heap)
+        return None
 
     def all_idle(self) -> list[StepNode]:
         """Every step that nobody needs, by id."""
-        return self._all(self.idle, "is_idle") if self.idle else []
+        return self._all(self.idle, "is_idle")
 
     def all_waiting(self) -> list[StepNode]:
         """Every step that begins to wait for optionals for a while, by id."""
-        return self._all(self.waiting, "lacks_window") if self.waiting else []
+        return self._all(self.waiting, "lacks_window")
 
     def _first(self, heap: Agenda, condition: str) -> StepNode | None:
         while heap:

@@ -35,25 +35,22 @@ def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
     late = _judge(turn) if flow.unjudged else None
     if late is not None:
         return (late,)
-    working = flow.first_working()
-    if working is not None:
+    if flow.pumping and (working := flow.first_working()) is not None:
         return complete(turn, working) if working.run.left == 0 else pump(turn, working)
-    fallen = flow.first_fallen()
-    if fallen is not None:  # 1
+    if flow.fallen and (fallen := flow.first_fallen()) is not None:  # 1
         return (_consequence(fallen),)
     if flow.goals_failed:
         return (e.RunEnding(failure=failure_of_run(turn)),)
-    idle = flow.all_idle()
-    if idle:  # 2
+    if flow.idle and (idle := flow.all_idle()):  # 2
         return [e.StepSkipped(step=step.id, reason=NOT_NEEDED) for step in idle]
-    waiting = flow.all_waiting()
-    if waiting:  # 3
+    if flow.waiting and (waiting := flow.all_waiting()):  # 3
         return [
             _deadline(turn, step, need.fact.name, need.need.deadline) for step in waiting for need in step.windows()
         ]
-    ready = flow.first_ready()
-    if ready is not None:  # 4
+    if flow.ready and (ready := flow.first_ready()) is not None:  # 4
         return start(turn, ready)
+    if turn.state.tasks and not turn.state.reversals:
+        return ()  # its work goes on
     return _end(turn)
 
 

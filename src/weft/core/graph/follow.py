@@ -114,10 +114,14 @@ class Follower:
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         straight = self.ways.straight.get(token.node)
         if straight is not None and is_plain(token.output):
-            limit = self._limit(straight.taken)
-            if limit is not None:
-                return lifecycle.end_of_run(self.state, limit)
-            task = self._task_behind(token, straight.taken, self.view(token, token.output, env))
+            state, ways = self.state, self.ways
+            if state.hops >= ways.hops_max or len(state.tokens) >= ways.tokens_max:
+                limit = self._limit(straight.taken)
+                if limit is not None:
+                    return lifecycle.end_of_run(state, limit)
+            task = None
+            if straight.edge is not None:
+                task = self._task_behind(token, straight.taken, self.view(token, token.output, env))
             return (e.NodeRouted(node=token.node, token=token.id, taken=straight.taken, task=task),)
         work = self.graph.nodes[token.node].work
         if isinstance(work, ReceiveWork) and (wrong := starting.misfit_message(work, token, env)) is not None:

@@ -32,6 +32,7 @@ from weft.core.run import messages
 from weft.core.run.composites import open_raw
 from weft.core.run.env import Env, MissingInputs
 from weft.core.values import encode_known as encode
+from weft.core.values import is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 HTTP = "weft.http"
@@ -50,7 +51,7 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
     try:
         _check_merged(node, view)
         _check_visits(node, view)
-        given = arriving(view, node.input, program.reader)
+        given = _given(program, node, view)
         match node.work:
             case PassWork():
                 return _passed(program, view, given)
@@ -83,6 +84,18 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
     kind = type(node.work).__name__.removesuffix("Work").lower()
     wrong = _failure(node, "unknown_work", f"nothing here can perform {kind}")
     return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=wrong),)
+
+
+def _given(program: GraphProgram, node: Node, view: View) -> Raw:
+    """What a node is given. An input that names nothing is the same in every run: it is worked out once."""
+    if node.input is None or node.input.names:
+        return arriving(view, node.input, program.reader)
+    known = program.ways.fixed.get(node.id)
+    if known is None:
+        known = arriving(view, node.input, program.reader)
+        if not is_ref(bytes(known)):
+            program.ways.fixed[node.id] = known
+    return known
 
 
 def _check_merged(node: Node, view: View) -> None:

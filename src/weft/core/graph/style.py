@@ -55,7 +55,9 @@ class GraphStyle:
         self.program = program
         self.graph = program.graph
         self.state = state
+        self.ways = program.ways
         self.follower = Follower(program, state)
+        self.follow = self.follower.follow
 
     # --- what the kernel asks -------------------------------------------------------------------------------------
 
@@ -63,9 +65,6 @@ class GraphStyle:
         if not command.timeout_ms and self.graph.limits.time_ms:
             command = msgspec.structs.replace(command, timeout_ms=self.graph.limits.time_ms)
         return lifecycle.decide_start(self.state, command, env.now)
-
-    def follow(self, env: Env) -> Sequence[e.AnyEvent]:
-        return self.follower.follow(env)
 
     def locate(self, number: int) -> str:
         token = self._token(number)
@@ -158,6 +157,12 @@ class GraphStyle:
     def settled(self, ended: Ended) -> None:
         """What a token waited for has ended: it is routed next, fails, or begins anew."""
         state, number = self.state, ended.number
+        if ended.how == "task" and ended.failure is None:
+            token = state.tokens.get(state.by_task.pop(number, ""))
+            if token is not None:
+                token.task = 0
+                self._done(token, ended.output)
+            return
         if ended.how == "timer" and number in state.deadlines:
             game = Game(self.graph, state)
             game.time_out(state.deadlines.pop(number))
@@ -170,7 +175,7 @@ class GraphStyle:
             return
         token.task = 0
         match ended.how:
-            case "task" | "answer" if ended.failure is None:
+            case "answer" if ended.failure is None:
                 self._done(token, ended.output)
             case "timer":
                 self._done(token, token.value)
@@ -235,6 +240,8 @@ class GraphStyle:
             self.state.data[name] = None
 
     def _routed(self, event: e.NodeRouted) -> None:
+        if event.token and self._hopped(event):
+            return
         graph, state = self.graph, self.state
         game = Game(graph, state, event.arrival)
         state.hops += 1
@@ -266,6 +273,40 @@ class GraphStyle:
         game.settle()
         if event.task is not None:
             self._begin_task(event.task)
+
+    def _hopped(self, event: e.NodeRouted) -> bool:
+        """Take a token over the only way on from its node, where no scope, join or other token has a part in it.
+
+        Does what the token game would do; false: the game must be played.
+        """
+        state = self.state
+        token = state.tokens[event.token]
+        straight = self.ways.straight.get(token.node)
+        if straight is None or token.path or token.mode != "routing" or event.output or event.caught:
+            return False
+        if len(state.agenda) != 1 or straight.taken != event.taken or (event.taken and event.task is None):
+            return False
+        state.hops += 1
+        state.agenda.clear()
+        del state.tokens[token.id]
+        edge, task = straight.edge, event.task
+        if edge is None or task is None:
+            return True
+        child = state.tokens[task.token] = Token(
+            id=task.token,
+            node=edge.to,
+            path=[],
+            value=token.output,
+            sender=edge.source,
+            edge=edge.name,
+            mode="working",
+            seen=token.seen,
+            task=state.seq,
+            input=task.input or token.output,
+        )
+        state.by_task[state.seq] = child.id
+        self._task_opened(task, child, tasks.evolve_scheduled(state, task, child.input))
+        return True
 
     def _node_failed(self, event: e.NodeFailed) -> None:
         graph, state = self.graph, self.state

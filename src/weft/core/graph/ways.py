@@ -6,6 +6,8 @@ depends on a run are expressions evaluated.
 
 from __future__ import annotations
 
+from msgspec import Raw
+
 from weft.core.events import Taken
 from weft.core.graph.model import (
     AskWork,
@@ -37,7 +39,7 @@ class Straight:
 class Ways:
     """The ways of one graph."""
 
-    __slots__ = ("fan_out_max", "hops_max", "straight", "tasks", "tokens_max")
+    __slots__ = ("fan_out_max", "fixed", "hops_max", "straight", "tasks", "tokens_max")
 
     def __init__(self, graph: Graph) -> None:
         limits = graph.limits
@@ -50,6 +52,8 @@ class Ways:
             node.id: Straight(_only(graph, node)) for node in graph.nodes.values() if _is_straight(node, graph)
         }
         """By node: the way on, where nothing has to be evaluated to know it."""
+        self.fixed: dict[str, Raw] = {}
+        """By node: the input that is the same in every run, once it has been worked out."""
 
 
 def _leads_to_task(graph: Graph, edge: Edge) -> bool:
