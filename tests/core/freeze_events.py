@@ -1,6 +1,6 @@
-"""Write down, for every kind of event, what it does to a state: ``python -m tests.core.freeze_events``.
+"""Write down, for every kind of record, what it does to a state: ``python -m tests.core.freeze_events``.
 
-It may add a file for a kind that has none, and never changes one: a released event does for ever what it did.
+It may add a file for a kind that has none, and never changes one: a released record does for ever what it did.
 """
 
 from __future__ import annotations
@@ -8,42 +8,66 @@ from __future__ import annotations
 import hashlib
 import random
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tests.core.histories import History, Tape, play
+from tests.goal.documents import Program as GoalProgram
+from tests.goal.table import Table as GoalTable
+from tests.goal.worlds import ALL, planned, random_behaviour, random_steps
+from tests.graph.documents import compiled, nodes
+from tests.graph.random_graphs import timed, well_nested
+from tests.graph.random_plays import Play, Program, drawn_answers
+from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.machine import CodeMachine
 from weft.core.code.style import EVENTS
+from weft.core.goal.machine import GoalMachine
+from weft.core.goal.state import GoalState
+from weft.core.graph.machine import GraphMachine, restore_state
+from weft.core.graph.model import Graph
+from weft.core.graph.tokens import GraphState
+from weft.core.run.kernel import Kernel
+from weft.graphs.load import load_graph
 
 FOLDER = Path(__file__).parents[1] / "golden" / "events"
 HASHES = FOLDER / "HASHES"
 CASES_PER_KIND = 3
+UID = "0" * 32
+UNMATCHED = compiled(nodes(a={"step": "s", "next": [{"to": "b", "when": "output.never"}]}, b={"step": "s"}))
 
-
-class Recording(History):
-    """Remembers the state around every event."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cases: dict[str, list[dict[str, Any]]] = {}
-        self._before = self.machine.snapshot()
-
-    def after(self, event: e.AnyEvent) -> None:
-        after = self.machine.snapshot()
-        case = {"before": self._before, "at": self.now, "event": e.encode(event), "after": after}
-        self.cases.setdefault(kind_of(type(event)), []).append(case)
-        self._before = after
+Case = dict[str, Any]
+"""The state before and after, the record, and the time; of a graph run also the graph."""
 
 
 def kind_of(event: type) -> str:
     return str(event.__struct_config__.tag)  # type: ignore[attr-defined]
 
 
+GRAPH = (e.NodeRouted, e.NodeFailed, e.FailureRaised, e.RunEnding, e.TaskScheduled, e.TaskSucceeded)
+GOAL = (
+    e.StepStarted,
+    e.StepCompleted,
+    e.StepFailed,
+    e.StepSkipped,
+    e.WorkSkipped,
+    e.WorkResumed,
+    e.DeadlineSet,
+    e.DeadlinePassed,
+    e.RunEnding,
+    e.TaskScheduled,
+    e.TaskSucceeded,
+)
+
+
 def kinds() -> list[str]:
-    return sorted(kind_of(event) for event in EVENTS)
+    """What must be frozen: every kind of a code run, and what graphs and goals make of theirs."""
+    code = [kind_of(event) for event in EVENTS]
+    graph = [f"graph.{kind_of(event)}" for event in GRAPH]
+    return sorted([*code, *graph, *(f"goal.{kind_of(event)}" for event in GOAL)])
 
 
 def hash_of(path: Path) -> str:
@@ -58,26 +82,82 @@ def hashes() -> dict[str, str]:
     return {name: digest for digest, name in pairs}
 
 
-def applied(case: dict[str, Any]) -> Any:
+def applied(kind: str, case: Case) -> Any:
     """What the code of today makes of a frozen case."""
-    machine = CodeMachine.restore(msgspec.json.encode(case["before"]))
+    before = msgspec.json.encode(case["before"])
+    machine: Kernel
+    if kind.startswith("graph."):
+        machine = GraphMachine(Program(msgspec.convert(case["graph"], Graph)), restore_state(before))
+    elif kind.startswith("goal."):
+        machine = GoalMachine.restore(GoalProgram(), before)
+    else:
+        machine = CodeMachine.restore(before)
     machine.evolve(e.decode(msgspec.json.encode(case["event"])), at=case["at"])
-    return msgspec.json.decode(machine.snapshot())
+    return msgspec.json.decode(machine.snapshot())  # type: ignore[attr-defined]
 
 
-def found_cases(missing: set[str]) -> dict[str, list[dict[str, Any]]]:
+# --- finding cases ------------------------------------------------------------------------------------------------
+
+
+Cases = Iterator[tuple[str, Case]]
+
+
+def _around(machine: Any, log: Iterable[tuple[e.AnyEvent, int]], prefix: str = "", **more: Any) -> Cases:
+    """The states around every record of a log."""
+    before = machine.snapshot()
+    for event, at in log:
+        machine.evolve(event, at=at)
+        after = machine.snapshot()
+        case = {"before": before, "at": at, "event": e.encode(event), "after": after}
+        yield prefix + kind_of(type(event)), case | more
+        before = after
+
+
+def _code(seed: int) -> Cases:
+    chance = random.Random(f"freeze {seed}")
+    history = play(History(), Tape([chance.randrange(2**16) for _ in range(chance.randrange(30, 250))]))
+    return _around(CodeMachine.fresh(history.state.uid), history.log)
+
+
+def _graph(seed: int) -> Cases:
+    """A run to its end; every third is cancelled on the way, and some end where no edge matches."""
+    graph = load_graph(timed(well_nested(seed), seed)).graph if seed % 5 else UNMATCHED
+    run = Play(graph, drawn_answers(seed, failing=0.1), watched=False)
+    if seed % 3:
+        run.to_the_end(seed)
+    else:
+        run.tell(c.CancelRun())
+    machine = GraphMachine(Program(graph), GraphState(uid=UID))
+    return _around(machine, [(event, 0) for event in run.log], "graph.", graph=msgspec.json.encode(graph))
+
+
+def _goal(seed: int) -> Cases:
+    rng = random.Random(seed)
+    found = planned(rng, random_steps(rng, ALL, steps=rng.randint(2, 5)))
+    if found is None:
+        return iter(())
+    table = GoalTable(*found)
+    table.play(random_behaviour(rng, ALL, found[0]), seed=seed)
+    return _around(GoalMachine(GoalProgram(), GoalState(uid=UID)), table.log, "goal.")
+
+
+def found_cases(missing: set[str]) -> dict[str, list[Case]]:
     """The smallest cases of each missing kind among many random histories."""
-    found: dict[str, list[dict[str, Any]]] = {kind: [] for kind in missing}
-    for seed in range(600):
-        chance = random.Random(f"freeze {seed}")
-        recording = Recording()
-        play(recording, Tape([chance.randrange(2**16) for _ in range(chance.randrange(30, 250))]))
-        for kind in missing & recording.cases.keys():
-            found[kind].extend(recording.cases[kind])
+    found: dict[str, list[Case]] = {kind: [] for kind in missing}
+    styles: list[tuple[Callable[[int], Cases], int]] = [(_code, 600), (_graph, 60), (_goal, 300)]
+    for draw, seeds in styles:
+        for seed in range(seeds):
+            for kind, case in draw(seed):
+                if kind in missing:
+                    found[kind].append(case)
     for kind, cases in found.items():
-        unlike = {len(case["event"]): case for case in sorted(cases, key=lambda case: -len(case["before"]))}
-        found[kind] = sorted(unlike.values(), key=lambda case: len(case["before"]))[:CASES_PER_KIND]
+        unlike = {len(case["event"]): case for case in sorted(cases, key=_size, reverse=True)}
+        found[kind] = sorted(unlike.values(), key=_size)[:CASES_PER_KIND]
     return found
+
+
+def _size(case: Case) -> int:
+    return len(case["before"]) + len(case.get("graph", b""))
 
 
 def freeze() -> list[str]:

@@ -377,3 +377,25 @@ def test_nobody_is_started_for_an_optional_that_nobody_waits_for() -> None:
     assert table.state.steps["late"].status == "skipped"
     table.run(["work", "slow", 0], {"slow": {"output": {"w": 2}}})
     assert table.inputs()["g"] == {"x": "d", "w": 2}
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def test_a_chain_writes_four_records_per_step_and_a_value_once() -> None:
+    table = start({"a": {"gives": {"x": "any"}}, "b": {"needs": {"x": "any"}, "gives": {"y": "any"}}}, ["b"])
+    table.play({"a": {"output": {"x": "only-once"}}, "b": {"output": {"y": 1}}})
+
+    assert kinds(table) == [
+        e.RunStarted, e.GoalPlanned,
+        e.StepStarted, e.TaskSucceeded, e.StepCompleted,
+        e.StepStarted, e.TaskSucceeded, e.StepCompleted,
+        e.RunCompleted,
+    ]  # fmt: skip
+    assert sum(e.encode(event).count(b"only-once") for event in table.events[:-1]) == 1
+    assert table.names == [
+        "flow_started",
+        "step_started", "work_started", "work_succeeded", "attribute_set", "step_completed",
+        "step_started", "work_started", "work_succeeded", "attribute_set", "step_completed",
+        "flow_completed",
+    ]  # fmt: skip
