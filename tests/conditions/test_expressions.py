@@ -170,12 +170,12 @@ def test_a_missing_field_is_an_error_that_names_the_path_and_what_there_is() -> 
         ("1e308 * 10.0", "", "not a finite number"),
         ("!output.score", "output.score", "`!` takes a bool"),
         ("output.score && true", "", "`&&` takes bools"),
-        ("output.score ? 1 : 2", "", "asks for a bool"),
-        ("[1].all(x, x)", "", "`all` asks for a bool, not int"),
-        ("[1].filter(x, x)", "", "`filter` asks for a bool, not int"),
+        ("output.score ? 1 : 2", "", "takes a bool"),
+        ("[1].all(x, x)", "", "`all` takes a bool, not int"),
+        ("[1].filter(x, x)", "", "`filter` takes a bool, not int"),
         ("output.name.all(x, true)", "", "a loop takes a list or a map"),
-        ("int(output.name)", "output.name", '"Ann" is no int'),
-        ("timestamp(output.name)", "output.name", '"Ann" is no timestamp'),
+        ("int(output.name)", "output.name", '"Ann" is not an int'),
+        ("timestamp(output.name)", "output.name", '"Ann" is not a timestamp'),
         ("output.?name", "", "optional"),
         ("type(output)", "", "the type `map`"),
         ("{1: 2}", "", "keys of a map are strings"),
@@ -242,5 +242,5 @@ def test_the_same_text_is_compiled_once() -> None:
 
 def test_nan_cannot_come_in_through_text() -> None:
     for text in ("double('nan')", "double('inf')", "double('1e999')"):
-        assert "is no double" in str(failure(text))
+        assert "is not a double" in str(failure(text))
     assert not math.isnan(value("double('1.5')"))

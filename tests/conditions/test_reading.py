@@ -76,7 +76,12 @@ def errors(spec: Any) -> tuple[ExpressionError, ...]:
             "left",
             "path: output.x",
         ),
-        ({"type": "cross_node_comparison", "expression": "true", "operator": "=="}, "field", "", "stands alone"),
+        (
+            {"type": "cross_node_comparison", "expression": "true", "operator": "=="},
+            "field",
+            "",
+            "excludes other fields",
+        ),
         ({"python": "def evaluate(output, context): return True"}, "python_off", "python", "are off"),
     ],
 )

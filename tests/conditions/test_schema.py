@@ -168,7 +168,7 @@ def test_a_reference_to_a_blob_is_resolved_when_it_is_compiled() -> None:
     ("resolve", "said"),
     [
         (None, "cannot be looked up"),
-        (lambda _ref: None, "is not there"),
+        (lambda _ref: None, "does not exist"),
         (lambda _ref: b"{", "not JSON"),
         (lambda _ref: b'{"type": "strin"}', "not a schema"),
         (lambda ref: {}[ref], "cas://"),

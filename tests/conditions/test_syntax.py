@@ -30,7 +30,7 @@ def errors(text: str) -> tuple[ExpressionError, ...]:
         ("'''abc'", "syntax", 0, "a string is not closed"),
         ("r'abc", "syntax", 1, "a string is not closed"),
         ("a == 'C:\\dir'", "syntax", 8, "no escape `\\d`"),
-        ("'\\ud800'", "syntax", 1, "is no character"),
+        ("'\\ud800'", "syntax", 1, "is not a character"),
         ("size(a", "syntax", 6, "`(` is not closed"),
         ("[1, 2", "syntax", 5, "`[` is not closed"),
         ("{'a' 1}", "syntax", 5, "`1` is unexpected"),

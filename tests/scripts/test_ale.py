@@ -433,11 +433,11 @@ def test_a_failure_says_what_and_where(source: str, said: str, line: int | None)
         ("(let 5 a)", "bindings are expected"),
         ("(if 1 2 3 4)", "(if test then else)"),
         ("(cond 1)", "a clause is a test and a value"),
-        ("(map if [1])", "`if` is no value"),
-        ("'a", "the symbol `a` is no value"),
+        ("(map if [1])", "`if` is not a value"),
+        ("'a", "the symbol `a` is not a value"),
         ("(let* ([f (lambda (n) (f n))]) (f 1))", "`f` is not known"),
         ("(try 1 (catch e 2))", "binds a name"),
-        ("1/0", "is no number"),
+        ("1/0", "is not a number"),
     ],
 )
 def test_a_text_that_means_nothing_is_refused(source: str, said: str) -> None:

@@ -146,8 +146,8 @@ def test_what_is_not_json_is_refused_by_name(language: str, value: Any) -> None:
         ("ale", "{:a}", 1, "an object needs a value for every key"),
         ("ale", "(mod 1)", 1, "`mod` takes 2 arguments, not 1"),
         ("ale", "(if)", 1, "a part is missing"),
-        ("ale", "; nothing", None, "nothing but comments"),
-        ("ale", "12abc", 1, "'12abc' is no number"),
+        ("ale", "; nothing", None, "only comments"),
+        ("ale", "12abc", 1, "'12abc' is not a number"),
     ],
 )
 def test_a_bad_text_is_refused_with_its_line(language: str, source: str, line: int | None, reason: str) -> None:

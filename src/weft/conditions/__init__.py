@@ -2,9 +2,9 @@
 
     compile_expression("output.score >= 80")        .names .paths .evaluate(bindings) -> JSON
     compile_template({"to": "${input.email}"})      the same, for JSON with `${CEL}` in its strings
-    compile_condition({"schema": {…}})              .evaluate(bindings) -> Verdict(value, seen); every kind of condition
+    compile_condition({"schema": {…}})              .evaluate(bindings) -> ConditionResult(value, seen)
 
-All are immutable and safe in threads. Evaluation is pure and bounded: no input, however hostile, hangs or crashes it.
+All are immutable and thread-safe. Evaluation is pure and bounded: no input, however hostile, hangs or crashes it.
 Only conditions in Python (`needs_shell`) leave the process; they are off unless `enable_python_sandbox()` was called.
 """
 

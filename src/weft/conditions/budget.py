@@ -1,4 +1,4 @@
-"""The budget of one evaluation, and the two ways in which it stops early.
+"""The budget of one evaluation, and the two errors that stop it.
 
 An `Evaluation` has the bound names, the local variables, and the steps that are left. Loops charge for each round, and
 functions for the text and lists that they read or make. So no expression and no data can block the engine for long: a

@@ -1,7 +1,7 @@
-"""The operator table of JSONPath and cross-node conditions, and its aggregates.
+"""The operators of JSONPath and cross-node conditions, and their aggregates.
 
-Several matches are a list. A value that is missing equals nothing, compares false and is empty; comparing a string
-with a number is an error, not a guess.
+Several matches are a list. A missing value is equal to nothing, every comparison with it is false, and it is empty.
+Comparing a string with a number is an error.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _in(frame: Evaluation, a: Any, b: Any) -> bool:
 
 
 def _contains(frame: Evaluation, a: Any, b: Any) -> bool:
-    """A list an element, a text a part, an object a field."""
+    """Return whether a list has an element, a text a part, or an object a field."""
     if a is MISSING:
         return False
     if type(a) is list:
@@ -85,7 +85,7 @@ OPERATORS: Final[dict[str, Compare]] = {
 
 
 def split_operator(word: str) -> tuple[str, str] | None:
-    """The aggregate (or "") and operator of `>`, `sum_gt`, `count`, …; None if there is no such."""
+    """Return the aggregate (or "") and the operator of `>`, `sum_gt`, `count`, …; None for an unknown word."""
     if word in OPERATORS:
         return "", word
     aggregate, _, suffix = word.partition("_")
@@ -95,12 +95,12 @@ def split_operator(word: str) -> tuple[str, str] | None:
 
 
 def words() -> list[str]:
-    """Every word that `split_operator` knows, for hints."""
+    """Return every word that `split_operator` knows, for hints."""
     return [*OPERATORS, *AGGREGATES, *(f"{a}_{s}" for a in AGGREGATES for s in _SUFFIXES)]
 
 
 def aggregate(frame: Evaluation, name: str, found: Any) -> Any:
-    """One number from a list of matches, or from the list that a path leads to."""
+    """Compute one number from a list of matches, or from the list at the end of a path."""
     values = [] if found is MISSING else found if type(found) is list else [found]
     frame.charge(len(values))
     if name == "count":
@@ -111,7 +111,7 @@ def aggregate(frame: Evaluation, name: str, found: Any) -> Any:
     if name == "sum":
         return _total(values)
     if not values:
-        raise EvaluationFault(f"there is nothing to take the {name} of")
+        raise EvaluationFault(f"the {name} of an empty list")
     return _total(values) / len(values) if name == "avg" else (min if name == "min" else max)(values)
 
 
@@ -119,11 +119,11 @@ def _total(values: list[Any]) -> Any:
     try:
         return sum(values) if all(type(value) is int for value in values) else math.fsum(values)
     except OverflowError:
-        raise EvaluationFault("the sum is beyond every number") from None
+        raise EvaluationFault("the sum is too large") from None
 
 
 def only(found: Any, operator: str) -> Any:
-    """The one match of a query that may find several, for operators that take one value."""
+    """Return the only match of a query, for operators that take one value."""
     if len(found) == 1:
         return found[0]
     if not found:

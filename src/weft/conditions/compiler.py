@@ -1,4 +1,4 @@
-"""Documents to conditions: every spelling of every kind, with all errors found at once.
+"""Compile conditions of every kind, in every spelling, and report all errors at once.
 
 "output.score >= 80"                            {type: cel, expression}
 {schema: …}  {not_schema: …}                    {type: schema_validation, schema or schema_ref, invert}
@@ -49,7 +49,7 @@ def compile_condition(spec: Any, *, resolve: Resolve | None = None, python: bool
         raw = _encode(spec)
     except (TypeError, ValueError, RecursionError):
         raise _bad("kind", "a condition is text or JSON.") from None
-    # The content behind a reference is not part of the key.
+    # The content of a blob is not part of the key.
     if resolve is not None and REFERENCE.encode() in raw:
         return _ConditionReader(resolve, python=allowed).read(spec, 0)
     return _from_json(raw, python=allowed)
@@ -66,7 +66,7 @@ def _from_json(raw: bytes, *, python: bool) -> Condition:
 
 
 class _ConditionReader:
-    """Reads one condition with all its parts."""
+    """Compiles one condition with all its parts."""
 
     def __init__(self, resolve: Resolve | None, *, python: bool) -> None:
         self.resolve = resolve
@@ -113,7 +113,7 @@ class _ConditionReader:
         }
 
     def _typed(self) -> dict[str, Callable[[Mapping[str, Any], int], Condition]]:
-        """The kinds as the seeds spell them."""
+        """Compile a condition in the older spelling, with `type`."""
         return {
             "cel": lambda spec, _depth: _cel(_fields(spec, "type", "expression")),
             "schema_validation": lambda spec, _depth: self._schema_validation(spec),
@@ -147,7 +147,7 @@ class _ConditionReader:
         def read(at: int) -> Callable[[], Condition]:
             return lambda: _within(f"{name}[{at}]", lambda: self.read(given[at], depth + 1))
 
-        # One more than is allowed, for the error; not a million.
+        # One more than is allowed, for the error.
         return _all_errors(*(read(at) for at in range(min(len(given), PARTS_MAX + 1))))
 
     def _schema_validation(self, spec: Mapping[str, Any]) -> Condition:
@@ -187,7 +187,7 @@ class _ConditionReader:
         return conditions.from_code(code, limits)
 
     def _content(self, reference: str) -> Any:
-        """What a blob reference stands for."""
+        """Return the content of a blob."""
         if not reference.startswith(REFERENCE):
             raise _bad("reference", f"a reference looks like `{REFERENCE}sha256:…`.")
         if self.resolve is None:
@@ -197,7 +197,7 @@ class _ConditionReader:
         except Exception as error:  # noqa: BLE001  # whatever a store raises, the document is refused
             raise _bad("reference", f"`{cut(reference)}`: {cut(str(error))}.") from None
         if content is None:
-            raise _bad("reference", f"`{cut(reference)}` is not there.")
+            raise _bad("reference", f"`{cut(reference)}` does not exist.")
         return content
 
 
@@ -224,7 +224,7 @@ def _jsonpath(fields: Mapping[str, Any], path_name: str, operator_name: str) -> 
 def _cross_node(fields: Mapping[str, Any]) -> Condition:
     if "expression" in fields:
         if len(fields) > 2:
-            raise _bad("field", "`expression` stands alone.")
+            raise _bad("field", "`expression` excludes other fields.")
         text = _text(fields, "expression")
         return conditions.from_comparison_text(_within("expression", lambda: compile_comparison(text)))
     missing = {"value": True} if fields.get("operator") in UNARY else None
@@ -313,7 +313,7 @@ def _decoded(content: Any) -> Any:
 
 
 def _within(path: str, attempt: Callable[[], T]) -> T:
-    """What the attempt gives; its errors are told from outside."""
+    """Return the result of an attempt. Adds the outer path to its errors."""
     try:
         return attempt()
     except BadExpression as error:
@@ -321,7 +321,7 @@ def _within(path: str, attempt: Callable[[], T]) -> T:
 
 
 def _all_errors(*attempts: Callable[[], Any]) -> list[Any]:
-    """What all attempts give, or the errors of all of them."""
+    """Return the results of all attempts, or raise the errors of all of them."""
     given: list[Any] = []
     errors: list[ExpressionError] = []
     for attempt in attempts:

@@ -1,7 +1,7 @@
-"""Conditions of every kind, as one thing: names and paths it reads, and a verdict for given bindings.
+"""Compiled conditions of every kind: the names and paths they read, and their result for given bindings.
 
-A condition yields true or false; anything else is an evaluation error that says what came. A composite asks its parts
-in order and stops as soon as the answer is settled; an error in a part it reached is an error of the whole.
+A condition yields true or false; anything else is an error. A composite evaluates its parts in order and stops as soon
+as the result is known. An error in a part that it evaluates is an error of the whole.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LAST_ERROR = ("state", "_last_error")
 
 
 class ConditionResult(NamedTuple):
-    """The answer, and the values it rests on by their paths, cut to a size that a log can keep."""
+    """The result of a condition, and the values that it depends on, by path, cut to a size for logs."""
 
     value: bool
     seen: dict[str, Any]
@@ -51,10 +51,10 @@ class Condition:
         self.mentions_error = "error" in self.names or any(path[:2] == _LAST_ERROR for path in self.paths)
 
     def evaluate(self, bindings: Mapping[str, Any]) -> ConditionResult:
-        """The verdict.
+        """Evaluate the condition.
 
         Raises:
-            EvaluationFailed: a field is missing, types do not fit, it yields no bool, or it is too much work.
+            EvaluationFailed: a field is missing, types do not fit, the result is no bool, or the budget is exceeded.
         """
         seen: dict[str, Any] = {}
         return ConditionResult(self.judge(Evaluation(bindings), seen), seen)
@@ -64,12 +64,12 @@ class Condition:
 
 
 def constant(value: bool) -> Condition:  # noqa: FBT001  # the value is the condition
-    """`when: true`."""
+    """Make the condition `when: true` or `when: false`."""
     return Condition("true" if value else "false", lambda _frame, _seen: value, ())
 
 
 def from_expression(expression: Expression) -> Condition:
-    """CEL, which must yield a bool."""
+    """Make a condition from CEL, which must yield a bool."""
 
     def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         value = expression.evaluate_in(frame)
@@ -82,7 +82,7 @@ def from_expression(expression: Expression) -> Condition:
 
 
 def from_comparison_text(expression: Expression) -> Condition:
-    """The free expression of a cross-node comparison: `current.output` is the node's own output."""
+    """Make a condition from the expression of a cross-node comparison: `current.output` is the node's own output."""
     inner = from_expression(expression)
     paths = [path[1:] or ("output",) if path[0] == "current" else path for path in expression.paths]
 
@@ -99,7 +99,7 @@ def from_comparison_text(expression: Expression) -> Condition:
 
 
 def from_schema(schema: Schema, *, fits: bool) -> Condition:
-    """Whether the output fits a schema, or does not."""
+    """Make a condition that checks whether the output fits a schema, or does not."""
     text = f"{'schema' if fits else 'not_schema'}: {schema.text}"
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
@@ -111,7 +111,7 @@ def from_schema(schema: Schema, *, fits: bool) -> Condition:
 
 
 class Comparison(NamedTuple):
-    """An operator of the table, with its aggregate if it has one, and the value it compares with."""
+    """An operator, its aggregate if it has one, and the value to compare with."""
 
     aggregate: str
     operator: str
@@ -128,7 +128,7 @@ class Comparison(NamedTuple):
 
 
 def from_query(query: Query, comparison: Comparison) -> Condition:
-    """What a JSONPath finds in the output, compared."""
+    """Make a condition that compares what a JSONPath finds in the output."""
     takes_list = comparison.aggregate or query.single or query.length or comparison.operator == "contains"
     takes_list = takes_list or (comparison.operator in ("==", "!=") and type(comparison.value) is list)
 
@@ -137,7 +137,7 @@ def from_query(query: Query, comparison: Comparison) -> Condition:
         if found is not MISSING:
             _note(seen, {query.text: bounded(found)})
         if not takes_list:
-            # To exist or to be empty is a matter of all matches; other operators take one value.
+            # `exists` and `empty` look at all matches; other operators take one value.
             several = comparison.operator in UNARY and len(found) > 1
             found = found if several else only(found, comparison.operator)
         return comparison.holds(frame, found)
@@ -171,7 +171,7 @@ class Side(NamedTuple):
 
 
 def from_sides(left: Side, operator: str, right: Side) -> Condition:
-    """Two values, each from somewhere; a missing one is an error, except for `exists` and `empty`."""
+    """Make a condition that compares two values. A missing one is an error, except for `exists` and `empty`."""
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         a, b = left.read(frame, seen), right.read(frame, seen)
@@ -185,7 +185,7 @@ def from_sides(left: Side, operator: str, right: Side) -> Condition:
 
 
 def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
-    """Sandboxed Python; `context` has the outputs of other nodes by name."""
+    """Make a condition from sandboxed Python. `context` has the outputs of other nodes by name."""
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         output = _output(frame)
@@ -200,7 +200,7 @@ def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
 
 
 def all_of(parts: list[Condition]) -> Condition:
-    """True if all are, asked in order up to the first that is not."""
+    """Make a condition that is true if all are. It evaluates them in order, up to the first that is false."""
 
     def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         return all(part.judge(frame, seen) for part in parts)
@@ -209,7 +209,7 @@ def all_of(parts: list[Condition]) -> Condition:
 
 
 def any_of(parts: list[Condition]) -> Condition:
-    """True if one is, asked in order up to the first that is."""
+    """Make a condition that is true if one is. It evaluates them in order, up to the first that is true."""
 
     def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         return any(part.judge(frame, seen) for part in parts)
@@ -218,7 +218,7 @@ def any_of(parts: list[Condition]) -> Condition:
 
 
 def inverse(part: Condition) -> Condition:
-    """True if the other is false."""
+    """Make a condition that is true if the other is false."""
     return _composite("not", [part], lambda frame, seen: not part.judge(frame, seen))
 
 
@@ -229,7 +229,7 @@ def _composite(word: str, parts: list[Condition], judge: Judge) -> Condition:
 
 
 def _guarded(text: str, test: Judge, paths: Iterable[Path], *, needs_shell: bool = False) -> Condition:
-    """A condition whose faults are told with its text and the values it saw."""
+    """Wrap an evaluation, so that its faults are reported with the text and the values read."""
     reads = frozenset(paths)
 
     def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Expressions: CEL text, compiled once, evaluated on JSON.
 
-Results share their parts with what was bound; neither is changed in place by anyone.
+Results share their parts with the bound values. Nobody may change either in place.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Expression:
         self.names = frozenset(path[0] for path in self.paths)
         self._run: Run = emitter.emit(tree, {})
         self._slots = emitter.slots
-        # A path gives a value that is JSON already.
+        # The value of a path is JSON already.
         self._copies = plain_path(tree, {}) is None
 
     def evaluate(self, bindings: Mapping[str, Any]) -> Any:
-        """The value as JSON.
+        """Return the value as JSON.
 
         Raises:
-            EvaluationFailed: a field is missing, types do not fit, or it is too much work.
+            EvaluationFailed: a field is missing, types do not fit, or the budget is exceeded.
         """
         return self.evaluate_in(Evaluation(bindings))
 
     def evaluate_in(self, frame: Evaluation) -> Any:
-        """The same, within the steps that a frame has left."""
+        """Return the value as JSON, within the steps that an evaluation has left."""
         frame.slots = [None] * self._slots
         try:
             value = self._run(frame)
@@ -84,7 +84,7 @@ def _compiled(text: str, *, exact_division: bool) -> Expression:
 
 
 def nodes_read(paths: Iterable[Path]) -> frozenset[str] | None:
-    """The nodes whose outputs some paths read by name, or None if they could read any."""
+    """Return the nodes whose outputs these paths read, or None if they may read any."""
     names: set[str] = set()
     for path in paths:
         if path[0] in NODE_ROOTS:
@@ -95,14 +95,14 @@ def nodes_read(paths: Iterable[Path]) -> frozenset[str] | None:
 
 
 def failure(fault: EvaluationFault, text: str, bindings: Mapping[str, Any], paths: Iterable[Path]) -> EvaluationFailed:
-    """A fault, told with the expression and the values it saw."""
+    """Make the error for a fault, with the expression and the values that it read."""
     message = f"`{cut(text)}` failed: {fault.message}."
     seen = look(bindings, paths)
     return EvaluationFailed(message, expression=text, path=fault.path, seen=seen, hint=fault.hint)
 
 
 def too_much(text: str, bindings: Mapping[str, Any], paths: Iterable[Path]) -> EvaluationFailed:
-    """The steps are used up."""
+    """Make the error for an exceeded budget."""
     return EvaluationFailed(
         f"`{cut(text)}` failed: it takes more than {STEPS_MAX:,} steps.",
         expression=text,

@@ -1,10 +1,10 @@
-"""What is wrong with an expression or condition: all its errors at compile time, the values at run time.
+"""The errors of expressions and conditions, when they are compiled and when they are evaluated.
 
     ExpressionError     one error as a value: code, message, position; a document loader collects many
-    BadExpression       raised by `compile_*`, with every error of what was given in `.errors`
-    EvaluationFailed    raised by `evaluate`: the expression, the path that failed, and the values it saw
+    BadExpression       raised by `compile_*`, with all errors in `.errors`
+    EvaluationFailed    raised by `evaluate`: the expression, the path that failed, and the values that it read
 
-A failure is told in the words of the document (`output.score`), with values cut to a size that a log can keep.
+Messages use the paths of the document (`output.score`). Values are cut to a size for logs.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class ExpressionError(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> int:
-        """Counted from 1, as editors do."""
+        """Return the position in the text, counted from 1."""
         return self.text.count("\n", 0, self.position or 0) + 1
 
     @property
     def column(self) -> int:
-        """Counted from 1, as editors do."""
+        """Return the position in the text, counted from 1."""
         at = self.position or 0
         return at - (self.text.rfind("\n", 0, at) + 1) + 1
 
     def inside(self, path: str) -> ExpressionError:
-        """The same error, seen from a document that holds the condition at `path`."""
+        """Return the error with its path prefixed by `path`, the place of the condition in a document."""
         return msgspec.structs.replace(self, path=join_path(path, self.path))
 
     def __str__(self) -> str:
@@ -79,12 +79,12 @@ class BadExpression(BadValue):
 
 
 def refusal(errors: Sequence[ExpressionError]) -> BadExpression:
-    """All the errors as one exception."""
+    """Make one exception of all errors."""
     return BadExpression("\n".join(str(error) for error in errors), errors=errors)
 
 
 class EvaluationFailed(WeftError):
-    """A well-formed expression that these values do not fit, or that was too much work (`expression.limit`)."""
+    """An expression that these values do not fit, or that exceeded its budget (`expression.limit`)."""
 
     code = "expression.failed"
 
@@ -106,20 +106,20 @@ class EvaluationFailed(WeftError):
 
 
 def cut(text: str, chars_max: int = 80) -> str:
-    """The text on one line, never longer than that."""
+    """Return the text on one line, cut to a length."""
     line = " ".join(text.split())
     return line if len(line) <= chars_max else f"{line[: chars_max - 3]}..."
 
 
 def did_you_mean(word: str, words: Sequence[str]) -> str:
-    """A hint for a misspelt word, or nothing."""
+    """Return a hint for a misspelt word, or an empty text."""
     lowered = {known.lower(): known for known in words}
     close = get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
     return f"Did you mean `{lowered[close[0]]}`?" if close else ""
 
 
 def join_path(outer: str, inner: str) -> str:
-    """Two pieces of a document path as one: `all[1]`, `when.schema`."""
+    """Join two pieces of a document path: `all[1]`, `when.schema`."""
     if not outer or not inner:
         return outer or inner
     return f"{outer}{inner}" if inner.startswith("[") else f"{outer}.{inner}"

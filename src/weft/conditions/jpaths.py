@@ -1,4 +1,4 @@
-"""jpath, the query language of the seeds: JSONPath (RFC 9535), or a bare filter over what the document holds.
+"""jpath: JSONPath (RFC 9535), or a bare filter over the children of a document.
 
 $.order.total        selects by a path
 @.kind == "mail"     selects the children of the document for which it holds
@@ -26,10 +26,10 @@ class Jpath:
         self._query = query
 
     def select(self, document: Any) -> list[Any]:
-        """All that it finds.
+        """Return everything that the query finds.
 
         Raises:
-            EvaluationFailed: it is too much work.
+            EvaluationFailed: the budget is exceeded.
         """
         try:
             found = self._query.find(Evaluation({}), document)

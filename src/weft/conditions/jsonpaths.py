@@ -1,8 +1,8 @@
 """JSONPath (RFC 9535), compiled once: parsed by python-jsonpath, walked here within a budget of steps.
 
 The library's own walk has no budget, and its regular expressions can hang. A plain path (`$.a.b[0]`) needs neither.
-`.length()` at the end, which RFC 9535 does not have, is how many a query found, or the length of the one value that a
-path leads to.
+`.length()` at the end, which RFC 9535 does not have, is the number of matches of a query, or the length of the value at
+the end of a path.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Query:
             self._walks = [_segment(segment, text) for segment in parsed.segments]
 
     def find(self, frame: Evaluation, value: Any) -> Any:
-        """The value of a single path (MISSING if there is none), else the list of matches."""
+        """Return the value of a single path (MISSING if there is none), else the list of matches."""
         if self.plain is not None:
             found: Any = follow(value, self.plain)
         else:
@@ -80,7 +80,7 @@ def compile_jsonpath(text: str) -> Query:
 
 
 def plain_path(text: str) -> tuple[str | int, ...] | None:
-    """The fields and indexes of `$.a.b[0]['c d']`, or None if it is more than that."""
+    """Return the fields and indexes of a path such as `$.a.b[0]['c d']`, or None if it is not so simple."""
     if not text.startswith("$"):
         return None
     pieces: list[str | int] = []
@@ -96,7 +96,7 @@ def plain_path(text: str) -> tuple[str | int, ...] | None:
 
 
 def follow(value: Any, pieces: Iterable[str | int]) -> Any:
-    """What stands there, or MISSING."""
+    """Return the value at a path, or MISSING."""
     for piece in pieces:
         if type(piece) is str:
             if not isinstance(value, Mapping) or piece not in value:
@@ -159,7 +159,7 @@ def _segment(segment: Any, text: str) -> Walk:
 
 
 def _descendants(frame: Evaluation, nodes: Nodes) -> Iterable[Any]:
-    """The containers at and below the nodes, parents first, in document order."""
+    """Return the containers at and below the nodes, parents first, in document order."""
     stack = [(node, 0) for node in reversed(nodes)]
     while stack:
         node, depth = stack.pop()
@@ -208,7 +208,7 @@ def _filter(test: Test) -> Walk:
 
 
 def _truth(expression: Any, text: str) -> Test:
-    """A filter: comparisons, `&&`, `||`, `!`, functions, and queries, which are true if they find something."""
+    """Compile a filter: comparisons, `&&`, `||`, `!`, functions, and queries, which are true if they match."""
     match type(expression).__name__:
         case "PrefixExpression":
             inner = _truth(expression.right, text)
@@ -226,7 +226,7 @@ def _truth(expression: Any, text: str) -> Test:
             find = _nodes(expression, text)
             return lambda frame, root, node: bool(find(frame, root, node))
         case other:
-            raise _bad(f"a {other} is no filter.", text)
+            raise _bad(f"a {other} is not a filter.", text)
 
 
 def _value(expression: Any, text: str) -> Test:
@@ -305,7 +305,7 @@ def _same(frame: Evaluation, a: Any, b: Any) -> bool:
 
 
 def _less(_frame: Evaluation, a: Any, b: Any) -> bool:
-    """Within numbers and within strings; of anything else false, as RFC 9535 has it."""
+    """Compare two numbers or two strings. Anything else is false, as in RFC 9535."""
     numbers = type(a) in (int, float) and type(b) in (int, float)
     return bool(a < b) if numbers or (type(a) is str and type(b) is str) else False
 

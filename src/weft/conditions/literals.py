@@ -1,4 +1,4 @@
-"""The words and literals of comparisons, checked when a document is read."""
+"""Check the operators and literals of comparisons when a condition is compiled."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ORDERED = (">", ">=", "<", "<=")
 
 
 def read_operator(word: Any) -> tuple[str, str]:
-    """The aggregate (or "") and operator that a word stands for.
+    """Return the aggregate (or "") and the operator for a word.
 
     Raises:
-        BadExpression: none.
+        BadExpression: there is no such operator.
     """
     found = split_operator(word) if isinstance(word, str) else None
     if found is not None:
@@ -28,10 +28,10 @@ def read_operator(word: Any) -> tuple[str, str]:
 
 
 def read_aggregate(word: Any, already: str) -> str:
-    """The aggregate that `agg` names.
+    """Return the aggregate that `agg` names.
 
     Raises:
-        BadExpression: it is none, or the operator names one too.
+        BadExpression: there is no such aggregate, or the operator has one, too.
     """
     if isinstance(word, str) and word in AGGREGATES and not already:
         return word

@@ -1,7 +1,7 @@
-"""Regular expressions that cannot run away: linear in the text, without look-around and back-references.
+"""Regular expressions in linear time, without look-around and back-references.
 
-Python's own `re` backtracks and would hang on `(a+)+$`; the engine behind JSON Schema does not. What is left is the
-size of the compiled pattern: each character of the text may cost as much as the pattern has states.
+Python's own `re` backtracks and would hang on `(a+)+$`; the engine behind JSON Schema does not. The remaining
+cost is the size of the compiled pattern: each character may cost one step per state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Pattern(NamedTuple):
 
 
 def pattern_options() -> Any:
-    """The options that make JSON Schema's `pattern` linear and small too."""
+    """Return the options that make `pattern` in JSON Schema linear and small, too."""
     import jsonschema_rs  # noqa: PLC0415  # heavy, and only some conditions need it
 
     return jsonschema_rs.RegexOptions(size_limit=_PROGRAM_BYTES_MAX)
@@ -51,7 +51,7 @@ def compile_pattern(pattern: str) -> Pattern:
     try:
         validator: Any = jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=pattern_options())
     except ValueError as error:
-        raise BadPattern(f"`{pattern}` is no regular expression, is too big, or uses look-around") from error
+        raise BadPattern(f"`{pattern}` is not a regular expression, is too big, or uses look-around") from error
     return Pattern(validator.is_valid, steps_per_char(pattern))
 
 
@@ -73,8 +73,8 @@ def matches(frame: Evaluation, text: str, pattern: str) -> bool:
 
 
 def steps_per_char(pattern: str) -> int:
-    """Half the number of states the pattern compiles to, roughly: `(a|b){100}` has some hundreds."""
-    sizes = [0]  # of the groups that are open, outermost first
+    """Estimate half the number of states of the compiled pattern: `(a|b){100}` has some hundreds."""
+    sizes = [0]  # of the open groups, outermost first
     last = 1
     at = 0
     while at < len(pattern):

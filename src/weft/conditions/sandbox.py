@@ -1,8 +1,8 @@
-"""Conditions in Python: `def evaluate(output, context)`, in a process of their own, off unless enabled.
+"""Conditions in Python: `def evaluate(output, context)`, run in another process. Off unless enabled.
 
-The code runs in pydantic-monty's interpreter, in a worker without files, network and modules other than a few pure
-ones, within time and memory; a worker that dies is replaced. Each evaluation starts from nothing. It blocks the
-calling thread, so the shell calls it, never a decision.
+The code runs in the interpreter of pydantic-monty, in a worker without files, network and modules (except a few pure
+ones), with limits on time and memory. A worker that dies is replaced. Evaluations share no state. A call blocks its
+thread, so only the shell makes it, never a decision.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Switch:
 
 
 class SandboxLimits(NamedTuple):
-    """What one evaluation may take."""
+    """The limits of one evaluation."""
 
     time_ms: int = TIME_MS_MAX
     memory_mb: int = MEMORY_MB_MAX
@@ -58,7 +58,7 @@ def enable_python_sandbox() -> None:
 
 
 def is_enabled() -> bool:
-    """Whether somebody enabled it."""
+    """Return whether the sandbox is enabled."""
     return _Switch.enabled
 
 
@@ -87,7 +87,7 @@ def check_code(text: str) -> Code:
 
 
 def _nodes_read(function: ast.FunctionDef, context: str) -> set[Path]:
-    """The nodes that `context["name"]` and `context.get("name", …)` name; all of them if it is used otherwise."""
+    """Return the nodes that `context["name"]` and `context.get("name", …)` read; all if it is used otherwise."""
     named: set[Path] = set()
     uses = sum(isinstance(node, ast.Name) and node.id == context for node in ast.walk(function))
     for node in ast.walk(function):
@@ -106,10 +106,10 @@ def _nodes_read(function: ast.FunctionDef, context: str) -> set[Path]:
 
 
 def run_code(code: str, output: Any, context: Any, limits: SandboxLimits) -> Any:
-    """What `evaluate(output, context)` returns.
+    """Run `evaluate(output, context)` and return its result.
 
     Raises:
-        Fault: it raised, took too long or too much, or tried what it may not.
+        EvaluationFault: it raised, exceeded its limits, or tried what is not allowed.
     """
     import pydantic_monty as monty  # noqa: PLC0415  # an extra
 
@@ -144,14 +144,14 @@ def _fault(error: Exception, limits: SandboxLimits) -> EvaluationFault:
 
 
 def _discard(_stream: str, _text: str) -> None:
-    """What a condition prints is of no interest."""
+    """Ignore what a condition prints."""
 
 
 def _pool() -> Any:
-    """The workers of this process.
+    """Return the workers of this process.
 
     Raises:
-        Fault: the process was forked from one that had started them; in there they would never answer.
+        EvaluationFault: this process was forked after they were started; they would never answer here.
     """
     if _Switch.pid not in (0, os.getpid()):
         raise EvaluationFault("the sandbox does not survive a fork", hint="Start processes with spawn.")

@@ -1,4 +1,4 @@
-"""JSON Schema as a condition: compiled once by jsonschema-rs, nothing fetched, nothing that can run away.
+"""JSON Schema as a condition: compiled once by jsonschema-rs. Nothing is fetched, and the work is bounded.
 
 A schema refers only to itself. Chains of references that multiply are refused (each level of
 `anyOf: [{$ref: x}, {$ref: x}]` doubles the work), and so are patterns that need backtracking.
@@ -37,7 +37,7 @@ class Schema:
         self.text = cut(raw.decode(errors="replace"))
         self._parts = _Measure(schema).expanded(schema, 0)
         self._pattern_steps = sum(steps_per_char(pattern) for pattern in _patterns(schema))
-        # Without these a schema looks no deeper into a value than it is deep itself; and the validator has no limit.
+        # Without these, a schema looks no deeper into a value than its own depth. The validator has no limit.
         recursive = any(word in part for part in _dicts(schema) for word in _DEEP)
         self._looks_first = recursive or self._pattern_steps > 0 or self._parts > _FREE_PARTS
         try:
@@ -48,7 +48,7 @@ class Schema:
             raise _bad(f"not a schema: {_first_line(error)}.") from None
 
     def fits(self, frame: Evaluation, value: Any) -> bool:
-        """Whether the value fits."""
+        """Return whether the value fits."""
         if self._looks_first:
             nodes, chars = _measure(frame, value)
             frame.charge(nodes * self._parts // 4 + chars * self._pattern_steps)
@@ -62,7 +62,7 @@ def compile_schema(schema: Any) -> Schema:
     """Compile a schema; an equal one is compiled once.
 
     Raises:
-        BadExpression: it is no schema, refers elsewhere, or is too big.
+        BadExpression: it is not a schema, refers elsewhere, or is too big.
     """
     if not isinstance(schema, Mapping | bool):
         raise _bad(f"a schema is an object, not a {type(schema).__name__}.")
@@ -79,7 +79,7 @@ def _compiled(raw: bytes) -> Schema:
 
 
 class _Measure:
-    """Counts what a schema amounts to when each reference is replaced by what it names."""
+    """Counts the parts of a schema with each reference replaced by its target."""
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
@@ -96,7 +96,7 @@ class _Measure:
             return 0
         if id(part) in self.known:
             return self.known[id(part)]
-        if id(part) in self.open:  # it contains itself: validated once per value, by the validator's own memory
+        if id(part) in self.open:  # it contains itself: the validator remembers what it has checked
             return 1
         self.open.add(id(part))
         total = 1 + sum(self._entry(name, value, depth) for name, value in part.items())
@@ -165,7 +165,7 @@ def _patterns(schema: Any) -> list[str]:
 
 
 def _measure(frame: Evaluation, value: Any) -> tuple[int, int]:
-    """How many values and how many characters there are, within the frame's steps; level by level."""
+    """Count the values and characters, level by level, within the steps that are left."""
     nodes = chars = 0
     level = [value]
     for _ in range(VALUE_DEPTH_MAX):

@@ -1,4 +1,4 @@
-"""Values for people: cut to a size that an event or a message can hold, however big, deep or cyclic they are."""
+"""Cut values to a size for events and messages, however big, deep or cyclic they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIGITS_MAX = 10**100
 
 
 def bounded(value: Any, depth: int = 0) -> Any:
-    """The value as JSON, or the beginning of it: long text and lists end in "…", big parts are only counted."""
+    """Return the value as JSON, or its beginning: long texts and lists end in "…", big parts are only counted."""
     kind = type(value)
     if kind is str:
         return value if len(value) <= CHARS_MAX else f"{value[:CHARS_MAX]}…"
@@ -40,7 +40,7 @@ def bounded(value: Any, depth: int = 0) -> Any:
 
 
 def look(bindings: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
-    """What stands at each path, by its text; where one leads nowhere, what stands at its last good place."""
+    """Return the value at each path, by its text. For a path that leads nowhere, return the last value on the way."""
     found: dict[str, Any] = {}
     for path in islice(paths, SEEN_MAX):
         value: Any = bindings
@@ -57,7 +57,7 @@ def look(bindings: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[
 
 
 def path_text(path: Iterable[str]) -> str:
-    """A path as CEL writes it: `nodes["a-b"].output`."""
+    """Return a path as CEL writes it: `nodes["a-b"].output`."""
     text = ""
     for name in path:
         text += field_text(name) if text else name
@@ -65,5 +65,5 @@ def path_text(path: Iterable[str]) -> str:
 
 
 def field_text(name: str) -> str:
-    """A field behind something: `.output`, `["a-b"]`."""
+    """Return a field as CEL writes it after a value: `.output`, `["a-b"]`."""
     return f".{name}" if name.isidentifier() else f'["{name}"]'

@@ -33,7 +33,7 @@ class Template:
         self.names = frozenset(path[0] for path in self.paths)
 
     def evaluate(self, bindings: Mapping[str, Any]) -> Any:
-        """The filled template; all its expressions share one budget.
+        """Fill the template. All its expressions share one budget.
 
         Raises:
             EvaluationFailed: one of its expressions failed.
@@ -88,7 +88,7 @@ class _Compiler:
 
 @lru_cache(maxsize=CACHED_MAX)
 def _pieces(text: str) -> tuple[str | Expression, ...]:
-    """The literal and computed pieces of a text, in order."""
+    """Split a text into literal and computed pieces."""
     if len(text) > CHARS_MAX and "${" in text:
         said = f"the text has {len(text):,} characters; with `${{…}}` in it the limit is {CHARS_MAX:,}."
         raise refusal([ExpressionError("expression.too_long", said, None, cut(text))])
@@ -121,7 +121,7 @@ _ESCAPE = "Write `$${` for a literal `${`."
 
 
 def _closing(text: str, at: int) -> int:
-    """Where the `}` of a `${` stands: not one of a map, nor one inside a string of CEL. -1: nowhere."""
+    """Return the position of the `}` of a `${`, skipping those of maps and in strings; -1 if there is none."""
     depth = 0
     while at < len(text):
         char = text[at]
@@ -139,7 +139,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _string_end(text: str, start: int) -> int:
-    """Where a string of CEL ends, which may be raw (no escapes) or have three quotes."""
+    """Return the end of a string of CEL, which may be raw (no escapes) or have three quotes."""
     quote = text[start] * 3 if text.startswith(text[start] * 3, start) else text[start]
     raw = start > 0 and text[start - 1] in "rR"
     at = start + len(quote)

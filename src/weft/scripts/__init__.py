@@ -1,13 +1,13 @@
-"""Scripts of users, in Lua and Ale: one protocol, compiled and cached, limited in steps, memory and time.
+"""User scripts in Lua and Ale: one protocol, compiled and cached, with limits on steps, memory and time.
 
     script = compile_script("lua", "return {total = qty * price}", ["qty", "price"])
     script.call({"qty": 2, "price": 20})                     {"total": 40}; a single value is {"result": …}
     script.evaluate(…)  script.holds(…)                      the value itself; as a predicate
-    await script.acall(…)                                    each beside an event loop
+    await script.acall(…)                                    each in a thread
     evaluate_predicate("ale", "(> total 10)", {"total": 40})
 
-Nothing a script does outlives its call or reaches anything but its inputs. It ends in a typed error whatever it tries:
-`BadScript` when compiled, `ScriptFailed` or `LimitExceeded` when called.
+A script keeps no state between calls and reaches nothing but its inputs. Whatever it tries, the only errors are
+`BadScript` when it is compiled, and `ScriptFailed` or `LimitExceeded` when it is called.
 """
 
 from weft.scripts.compiler import compile_script, evaluate_predicate

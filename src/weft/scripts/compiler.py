@@ -1,4 +1,4 @@
-"""From text to a script that can be called: checked, compiled and cached, the same for every language."""
+"""Check, compile and cache scripts of every language."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.scripts.limits import CACHE_MAX, INPUTS_MAX, SOURCE_CHARS_MAX
 from weft.scripts.script import CompiledScript
 
 
-# Failures are not kept: whoever corrects a script compiles it again anyway. A language is loaded with its first script.
+# Errors are not cached. A language is imported with its first script.
 @lru_cache(CACHE_MAX)
 def _ale(source: str, inputs: tuple[str, ...]) -> CompiledScript:
     from weft.scripts.ale import compile_ale  # noqa: PLC0415
@@ -47,7 +47,7 @@ def compile_script(language: str, source: str, inputs: Sequence[str]) -> Compile
     try:
         source.encode()
     except UnicodeEncodeError:
-        raise bad_script(language, "it holds half of a surrogate pair, which is no character") from None
+        raise bad_script(language, "it has half of a surrogate pair, which is not a character") from None
     names = tuple(sorted(set(inputs)))
     if len(names) > INPUTS_MAX:
         raise bad_script(language, f"it has {len(names)} inputs; the limit is {INPUTS_MAX}")
@@ -55,9 +55,9 @@ def compile_script(language: str, source: str, inputs: Sequence[str]) -> Compile
 
 
 def evaluate_predicate(language: str, source: str, values: Mapping[str, Any]) -> bool:
-    """Whether the predicate holds for these values, which are all the names it may use.
+    """Return whether a predicate holds for these values, which are all the names that it may use.
 
     Raises:
-        BadScript, ScriptFailed, LimitExceeded, BadValue, UsageError: as `compile_script` and `Script.holds` do.
+        BadScript, ScriptFailed, LimitExceeded, BadValue, UsageError: as `compile_script` and `CompiledScript.holds` do.
     """
     return compile_script(language, source, tuple(values)).holds(values)

@@ -1,7 +1,7 @@
-"""What can be wrong with a script: its text when it is compiled, its values or its appetite when it runs.
+"""The errors of scripts, when they are compiled and when they run.
 
     BadScript        `compile_script`: language, line, reason; nothing was stored
-    ScriptFailed     a call: the script raised, or gave what JSON cannot hold
+    ScriptFailed     a call: the script raised an error, or returned what JSON cannot hold
     LimitExceeded    a call: steps, time, memory or size ran out (`script.limit`)
 
 None of them depends on the machine, except time.
@@ -27,7 +27,7 @@ _LIMITS: Final = {
 
 
 class BadScript(BadValue):
-    """A script that cannot be compiled. `line` counts from 1; it is None where no line is to blame."""
+    """A script that cannot be compiled. `line` counts from 1; None if no particular line is wrong."""
 
     code = "script.invalid"
 
@@ -49,7 +49,7 @@ class BadScript(BadValue):
 
 
 class ScriptFailed(WeftError):
-    """A script raised, or these values do not fit it; the same values will fail again."""
+    """A script raised an error, or the values do not fit it. The same values will fail again."""
 
     code = "script.failed"
 
@@ -71,19 +71,19 @@ class ScriptFailed(WeftError):
 
 
 def bad_script(language: str, reason: str, *, line: int | None = None, hint: str = "") -> BadScript:
-    """The refusal of a text, told with its line."""
+    """Make the error for a text that does not compile, with its line."""
     said = cut(reason)
     return BadScript(_told(language, said, line), language=language, line=line, reason=said, hint=hint)
 
 
 def failed(language: str, reason: str, *, line: int | None = None, hint: str = "") -> ScriptFailed:
-    """The failure of a call, told with its line."""
+    """Make the error for a failed call, with its line."""
     said = cut(reason)
     return ScriptFailed(_told(language, said, line), language=language, line=line, reason=said, hint=hint)
 
 
 def too_much(language: str, limit: str, *, line: int | None = None) -> LimitExceeded:
-    """The end of a call that wanted more than it may have: steps, time, memory, size or depth."""
+    """Make the error for a call that reached a limit: steps, time, memory, size or depth."""
     reason, hint = _LIMITS[limit]
     return LimitExceeded(
         _told(language, reason, line), hint=hint, code="script.limit", language=language, limit=limit, line=line
@@ -91,13 +91,13 @@ def too_much(language: str, limit: str, *, line: int | None = None) -> LimitExce
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint for a misspelt word, or nothing."""
+    """Return a hint for a misspelt word, or an empty text."""
     close = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"Did you mean `{close[0]}`?" if close else ""
 
 
 def cut(text: str) -> str:
-    """A reason on one line that a log can keep, without its full stop."""
+    """Return a reason on one line, cut to a size for logs, without its full stop."""
     line = " ".join(text[: 2 * REASON_CHARS_MAX].split())
     return (line if len(line) <= REASON_CHARS_MAX else f"{line[: REASON_CHARS_MAX - 3]}...").rstrip(".")
 

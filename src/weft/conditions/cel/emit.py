@@ -1,7 +1,7 @@
-"""Syntax tree to closures: each node becomes a function of the frame.
+"""Compile a syntax tree to closures: each node becomes a function of the evaluation.
 
-Built once per expression; what can be settled from the text is: where a path leads, which function is meant, which
-local variable has which slot, what a round of a loop costs.
+Done once per expression. Whatever the text decides is resolved here: paths, functions, the slots of local variables,
+and the cost of a round of a loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROUND_STEPS = 2
 
 
 class Emitter:
-    """Emits one expression; `slots` says how many local variables its frame needs."""
+    """Compiles one expression. `slots` is the number of local variables that it needs."""
 
     def __init__(self, *, exact_division: bool = False) -> None:
         self.exact_division = exact_division
@@ -55,7 +55,7 @@ class Emitter:
                 return self._loop(node, scope)
             case BindNode():
                 return self._bind(node, scope)
-        raise AssertionError(f"the survey let {type(node).__name__} pass")
+        raise AssertionError(f"unexpected node {type(node).__name__} after the survey")
 
     def _call(self, node: CallNode, scope: Mapping[str, Run]) -> Run:
         names = frozenset(scope)
@@ -108,7 +108,7 @@ class Emitter:
 
 
 def plain_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
-    """A path of fields and nothing else: no `has`, no `.?`; types and local variables are none."""
+    """Return the path that a node reads if it is fields only: no `has`, no `.?`, no type, no local variable."""
     path = fixed_path(node, frozenset(scope))
     if path is None or (len(path) == 1 and path[0] in TYPES):
         return None
@@ -124,7 +124,7 @@ def plain_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
 
 
 def _text_of(node: Any) -> str:
-    """How a path is written, also one that begins with a local variable; for messages."""
+    """Return the text of a path for messages. It may begin with a local variable."""
     path = fixed_path(node, frozenset())
     return path_text(path) if path and path[0] not in TYPES else ""
 
@@ -179,7 +179,7 @@ def _fields(value: Mapping[str, Any]) -> str:
 
 
 def _type_or_name(name: str) -> Run:
-    """`string` or `map`: a type, unless somebody bound a value to that name."""
+    """Return the value bound to a name such as `string` or `map`, else the type with this name."""
     return lambda frame: frame.bindings.get(name, TYPES[name])
 
 
@@ -194,7 +194,7 @@ def _bound(slot: int) -> Run:
     def run(frame: Evaluation) -> Any:
         value = frame.slots[slot]
         if type(value) is EvaluationFault:
-            raise value.with_traceback(None)  # it would grow with every round of a loop
+            raise value.with_traceback(None)  # a traceback would grow with every round of a loop
         return value
 
     return run
@@ -257,7 +257,7 @@ def _apply(run: Callable[..., Any], args: list[Run], where: str) -> Run:
 
 
 def _logic(terms: list[Run], *, settles: bool) -> Run:
-    """`||` (true settles it) and `&&` (false does): a fault does not matter if another term settles the answer."""
+    """Compile `||` and `&&`. A fault in one term is ignored if another term decides the result."""
     sign = "||" if settles else "&&"
 
     def run(frame: Evaluation) -> bool:
@@ -283,14 +283,14 @@ def _choice(condition: Run, taken: Run, other: Run) -> Run:
     def run(frame: Evaluation) -> Any:
         value = condition(frame)
         if type(value) is not bool:
-            raise EvaluationFault(f"`? :` asks for a bool, not {kind(value)}")
+            raise EvaluationFault(f"`? :` takes a bool, not {kind(value)}")
         return taken(frame) if value else other(frame)
 
     return run
 
 
 def _otherwise(held: Run, other: Run, run: Callable[..., Any]) -> Run:
-    """`or` and `orValue` look at the other value only if there is none."""
+    """Compile `or` and `orValue`: the other value is evaluated only if the first is missing."""
 
     def choose(frame: Evaluation) -> Any:
         value = held(frame)
@@ -362,18 +362,18 @@ def _elements(frame: Evaluation, source: Run) -> list[Any]:
 
 
 def _asking(name: str, test: Run) -> Run:
-    """The test of a loop, which gives a bool."""
+    """Compile the test of a loop, which must be a bool."""
 
     def run(frame: Evaluation) -> Any:
         value = test(frame)
         if type(value) is not bool:
-            raise EvaluationFault(f"`{name}` asks for a bool, not {kind(value)}")
+            raise EvaluationFault(f"`{name}` takes a bool, not {kind(value)}")
         return value
 
     return run
 
 
-# A loop takes the slot of its variable, and what each round is charged.
+# These take the slot of the variable of a loop, and the cost of each round.
 _Place = tuple[int, int]
 
 
@@ -394,7 +394,7 @@ def _map_all(source: Run, place: _Place, value: Run) -> Run:
 
 
 def _map_some(source: Run, place: _Place, test: Run, value: Run) -> Run:
-    """`filter`, and `map` with a test."""
+    """Compile `filter`, and `map` with a test."""
     slot, steps = place
 
     def run(frame: Evaluation) -> list[Any]:
@@ -428,7 +428,7 @@ def _exists_one(source: Run, place: _Place, test: Run) -> Run:
 
 
 def _quantify(source: Run, place: _Place, test: Run, *, settles: bool) -> Run:
-    """`exists` (true settles it) and `all` (false does): a fault is kept, as a later element may settle the answer."""
+    """Compile `exists` and `all`. A fault is kept, because a later element may decide the result."""
     slot, steps = place
 
     def run(frame: Evaluation) -> bool:

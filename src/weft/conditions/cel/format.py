@@ -1,4 +1,4 @@
-"""Numbers as text, and `format` of CEL's string extension."""
+"""Convert numbers to text, and `format` of CEL's string extension."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RADIX = {"x": "x", "X": "X", "o": "o", "b": "b"}
 
 
 def number_text(value: float) -> str:
-    """Integers as digits, doubles as short as possible; whole doubles without a point."""
+    """Return a number as text: doubles as short as possible, whole doubles without a point."""
     if type(value) is int:
         if abs(value) >= _TOO_BIG:
             raise EvaluationFault(f"an integer of over {_DIGITS_MAX} digits")
@@ -27,7 +27,7 @@ def number_text(value: float) -> str:
 
 
 def format_text(frame: Evaluation, template: Any, args: Any) -> str:
-    """`"%s is %.2f".format([name, price])`: `%s %d %f %e %x %X %o %b %%`."""
+    """Evaluate `"%s is %.2f".format([name, price])`, with `%s %d %f %e %x %X %o %b %%`."""
     if type(template) is not str or type(args) is not list:
         raise EvaluationFault(f"`format` takes a list of values, not {kind(args)}")
     frame.charge(len(template))
@@ -60,7 +60,7 @@ def _filled(frame: Evaluation, value: Any, letter: str, precision: str | None) -
         try:
             return f"{float(value):.{digits}{letter}}"
         except OverflowError:
-            raise EvaluationFault("the number is beyond every double") from None
+            raise EvaluationFault("the number is too large for a double") from None
     if letter in _RADIX and letter and type(value) is int and abs(value) < _TOO_BIG:
         return f"{value:{_RADIX[letter]}}"
     raise EvaluationFault(f"`format` cannot write {kind(value)} as `%{letter}`")

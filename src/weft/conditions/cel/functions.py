@@ -1,7 +1,7 @@
 """The functions of CEL: the standard ones, and its extensions for strings, numbers and optional values.
 
-A function takes the frame and its arguments, a method its target first. `FUNCTIONS` and `METHODS` say how many
-arguments each takes; the checker reads the same tables.
+A function takes the evaluation and its arguments; a method takes its target first. `FUNCTIONS` and `METHODS` say how
+many arguments each takes. The survey reads the same tables.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from weft.conditions.budget import Evaluation, EvaluationFault
-from weft.conditions.cel import moments
+from weft.conditions.cel import times
 from weft.conditions.cel.format import format_text, number_text
 from weft.conditions.cel.operators import greater, less
 from weft.conditions.cel.values import (
@@ -57,7 +57,7 @@ def _number(value: Any, what: str) -> Any:
     raise EvaluationFault(f"`{what}` takes a number, not {kind(value)}")
 
 
-# Of anything
+# Any value
 
 
 def _size(_frame: Evaluation, value: Any) -> int:
@@ -82,7 +82,7 @@ def _int(_frame: Evaluation, value: Any) -> int:
                 return int(value)
         case datetime():
             return math.floor(value.timestamp())
-    raise EvaluationFault(f"{_shown(value)} is no int")
+    raise EvaluationFault(f"{_shown(value)} is not an int")
 
 
 def _double(_frame: Evaluation, value: Any) -> float:
@@ -94,7 +94,7 @@ def _double(_frame: Evaluation, value: Any) -> float:
         else:
             if math.isfinite(number) and (type(value) is not str or "_" not in value):
                 return number
-    raise EvaluationFault(f"{_shown(value)} is no double")
+    raise EvaluationFault(f"{_shown(value)} is not a double")
 
 
 def _string(_frame: Evaluation, value: Any) -> str:
@@ -119,14 +119,14 @@ def _bool(_frame: Evaluation, value: Any) -> bool:
         return True
     if value in ("false", "False", "FALSE", "f", "0"):
         return False
-    raise EvaluationFault(f"{_shown(value)} is no bool")
+    raise EvaluationFault(f"{_shown(value)} is not a bool")
 
 
 def _shown(value: Any) -> str:
     return f'"{value[:40]}"' if type(value) is str else kind(value)
 
 
-# Strings. Positions count characters; whatever is read or made is charged.
+# Strings. Positions count characters. Whatever is read or made costs steps.
 
 
 def _search(name: str, find: Callable[[str, str], bool]) -> Callable[..., bool]:
@@ -156,14 +156,14 @@ def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
 def _char_at(_frame: Evaluation, text: Any, at: Any) -> str:
     if 0 <= _whole(at, "charAt") <= len(_text(text, "charAt")):
         return str(text[at : at + 1])
-    raise EvaluationFault(f"the string has {len(text)} characters, there is no {at}")
+    raise EvaluationFault(f"the string has {len(text)} characters; there is no position {at}")
 
 
 def _index_of(frame: Evaluation, text: Any, part: Any, start: Any = 0) -> int:
     frame.charge(len(_text(text, "indexOf")) >> 2)
     if 0 <= _whole(start, "indexOf") <= len(text):
         return text.find(_text(part, "indexOf"), start)  # type: ignore[no-any-return]
-    raise EvaluationFault(f"the string has {len(text)} characters, there is no {start}")
+    raise EvaluationFault(f"the string has {len(text)} characters; there is no position {start}")
 
 
 def _last_index_of(frame: Evaluation, text: Any, part: Any, start: Any = None) -> int:
@@ -171,7 +171,7 @@ def _last_index_of(frame: Evaluation, text: Any, part: Any, start: Any = None) -
     at = len(text) if start is None else _whole(start, "lastIndexOf")
     if 0 <= at <= len(text):
         return text.rfind(_text(part, "lastIndexOf"), 0, at + len(part))  # type: ignore[no-any-return]
-    raise EvaluationFault(f"the string has {len(text)} characters, there is no {at}")
+    raise EvaluationFault(f"the string has {len(text)} characters; there is no position {at}")
 
 
 def _substring(frame: Evaluation, text: Any, start: Any, end: Any = None) -> str:
@@ -179,7 +179,7 @@ def _substring(frame: Evaluation, text: Any, start: Any, end: Any = None) -> str
     stop = len(text) if end is None else _whole(end, "substring")
     if 0 <= _whole(start, "substring") <= stop <= len(text):
         return str(text[start:stop])
-    raise EvaluationFault(f"the string has {len(text)} characters, there is no part from {start} to {stop}")
+    raise EvaluationFault(f"the string has {len(text)} characters; there is no part from {start} to {stop}")
 
 
 def _replace(frame: Evaluation, text: Any, old: Any, new: Any, times: Any = -1) -> str:
@@ -233,13 +233,13 @@ def _numeric(name: str, change: Callable[[Any], Any]) -> Callable[..., Any]:
         try:
             return change(number)
         except (ValueError, OverflowError):
-            raise EvaluationFault(f"`{name}` of {number} is no number") from None
+            raise EvaluationFault(f"`{name}` of {number} is not a number") from None
 
     return run
 
 
 def _round(value: float) -> float:
-    """Halves away from zero."""
+    """Round to the nearest integer, halves away from zero."""
     return math.copysign(math.floor(abs(value) + 0.5), value)
 
 
@@ -274,8 +274,8 @@ FUNCTIONS: dict[str, CelFunction] = {
     "double": CelFunction(_double, 1, 1),
     "string": CelFunction(_string, 1, 1),
     "bool": CelFunction(_bool, 1, 1),
-    "timestamp": CelFunction(moments.timestamp, 1, 1),
-    "duration": CelFunction(moments.duration, 1, 1),
+    "timestamp": CelFunction(times.timestamp, 1, 1),
+    "duration": CelFunction(times.duration, 1, 1),
     "matches": CelFunction(_matches, 2, 2),
     "math.greatest": CelFunction(_extreme("math.greatest", greater), 1, _ANY_NUMBER),
     "math.least": CelFunction(_extreme("math.least", less), 1, _ANY_NUMBER),
@@ -313,5 +313,5 @@ METHODS: dict[str, CelFunction] = {
     "value": CelFunction(_value, 0, 0),
     "or": CelFunction(lambda _f, held, other: _held(other, "or") if _held(held, "or") is NONE else held, 1, 1),
     "orValue": CelFunction(lambda _f, held, other: other if _held(held, "orValue") is NONE else held.value, 1, 1),
-    **{name: CelFunction(getter, 0, 1) for name, getter in moments.GETTERS.items()},
+    **{name: CelFunction(getter, 0, 1) for name, getter in times.GETTERS.items()},
 }

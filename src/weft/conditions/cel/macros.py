@@ -1,7 +1,7 @@
-"""Calls that are more than functions: `has`, loops over a list or map, and `cel.bind`.
+"""Macros: `has`, loops over a list or map, and `cel.bind`.
 
-A macro takes the target, its own name, the arguments and the position. It returns a node, or None if the number of
-arguments is not one of a macro: the survey then says how it is written.
+A macro takes the target, its own name, the arguments and the position. It returns a node, or None for a
+wrong number of arguments: the survey then reports the right form.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Macro = Callable[[Any, str, tuple[Any, ...], int], Any]
 
 
 class BadMacro(Exception):
-    """A macro that cannot be read."""
+    """A macro with wrong arguments."""
 
     def __init__(self, code: str, message: str, at: int, hint: str = "") -> None:
         super().__init__(message)

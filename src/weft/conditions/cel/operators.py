@@ -16,7 +16,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None), datetime, timedelta})
 
 
 def same(frame: Evaluation, a: Any, b: Any, depth: int = 0) -> bool:
-    """Equality: of different types false, of numbers by value, of lists and maps by their parts."""
+    """Compare for equality: numbers by value, lists and maps by their parts. Different types are unequal."""
     left, right = type(a), type(b)
     if left in _SCALARS:
         if left is str and right is str:
@@ -62,7 +62,7 @@ greater_or_same = _ordering(">=", lambda a, b: a >= b)
 
 
 def contained(frame: Evaluation, a: Any, b: Any) -> bool:
-    """`a in b`: an element of a list, or a key of a map."""
+    """Evaluate `a in b`: an element of a list, or a key of a map."""
     if type(b) is list:
         frame.charge(len(b))
         return any(same(frame, a, part) for part in b)
@@ -104,7 +104,7 @@ def _multiply(_frame: Evaluation, a: Any, b: Any) -> Any:
 
 
 def _divide(_frame: Evaluation, a: Any, b: Any) -> Any:
-    """Of two integers the whole part, towards zero."""
+    """Divide. Two integers give an integer, truncated towards zero."""
     if type(a) not in _NUMBERS or type(b) not in _NUMBERS:
         raise _misfit("/", a, b)
     if _checked(b) == 0:
@@ -116,7 +116,7 @@ def _divide(_frame: Evaluation, a: Any, b: Any) -> Any:
 
 
 def divide_exactly(frame: Evaluation, a: Any, b: Any) -> Any:
-    """`/` as people mean it: of two integers a double, unless it comes out even."""
+    """Divide without truncating: two integers give a double, unless the result is whole."""
     if type(a) is int and type(b) is int and b != 0 and _checked(a) % _checked(b):
         return _quotient(a, b)
     return _divide(frame, a, b)
@@ -126,11 +126,11 @@ def _quotient(a: float, b: float) -> float:
     try:
         return a / b
     except OverflowError:
-        raise EvaluationFault("the result of the division is beyond every number") from None
+        raise EvaluationFault("the result of the division is too large") from None
 
 
 def _remainder(_frame: Evaluation, a: Any, b: Any) -> int:
-    """The sign is that of the dividend."""
+    """Return the remainder, with the sign of the dividend."""
     if type(a) is not int or type(b) is not int:
         raise _misfit("%", a, b)
     if _checked(b) == 0:
@@ -152,17 +152,17 @@ def _invert(_frame: Evaluation, a: Any) -> bool:
 
 
 def index(_frame: Evaluation, a: Any, b: Any) -> Any:
-    """`a[b]`: an element of a list, or a field of a map."""
+    """Evaluate `a[b]`: an element of a list, or a field of a map."""
     found = _item(a, b)
     if found is NONE:
         if type(a) is list:
-            raise EvaluationFault(f"the list has {len(a)} elements, there is no [{b}]")
+            raise EvaluationFault(f"the list has {len(a)} elements; there is no [{b}]")
         raise EvaluationFault(f"there is no field `{b}`" if type(b) is str else f"a map has no field {b!r:.40}")
     return found
 
 
 def index_optional(_frame: Evaluation, a: Any, b: Any) -> Optional:
-    """`a[?b]` and `a.?b`: none instead of a fault where nothing is."""
+    """Evaluate `a[?b]` and `a.?b`: a missing element is no fault."""
     if type(a) is Optional:
         if a is NONE:
             return NONE
@@ -198,7 +198,7 @@ def _moved(move: Callable[[], Any]) -> Any:
     try:
         return move()
     except OverflowError:
-        raise EvaluationFault("the result is not a time of the years 1 to 9999") from None
+        raise EvaluationFault("the result is outside the years 1 to 9999") from None
 
 
 def _misfit(sign: str, a: Any, b: Any) -> EvaluationFault:

@@ -1,4 +1,4 @@
-"""Text to syntax tree: a precedence-climbing parser for the grammar of CEL.
+"""Parse text to a syntax tree: a precedence-climbing parser for the grammar of CEL.
 
 Every expression that is accepted has at most `CHARS_MAX` characters and a tree of at most `DEPTH_MAX` levels, so that
 whatever walks the tree may recurse. Parsing takes time linear in the length of the text. It stops at the first error,
@@ -51,7 +51,7 @@ _HINTS: Final = {
 
 
 def parse(text: str) -> Any:
-    """The syntax tree of an expression.
+    """Parse an expression to its syntax tree.
 
     Raises:
         BadExpression: it is not CEL, too long, or nested too deeply.
@@ -70,7 +70,7 @@ def parse(text: str) -> Any:
 
 
 class _Parser:
-    """Reads the tokens from left to right. `height` is that of the tree that was returned last."""
+    """Reads the tokens from left to right. `height` is the height of the tree that was returned last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -94,7 +94,7 @@ class _Parser:
         self.advance()
 
     def expression(self) -> Any:
-        """`condition ? a : b`, or what may stand in front of the `?`."""
+        """Parse `condition ? a : b`, or an expression without `?`."""
         self.nesting += 1
         if self.nesting > DEPTH_MAX + 1:
             self.too_deep(self.at)
@@ -112,7 +112,7 @@ class _Parser:
         return node
 
     def operation(self, least: int) -> Any:
-        """Operands and the operators between them that bind at least as tightly as `least`."""
+        """Parse operands and the operators between them that bind at least as tightly as `least`."""
         left = self.unary()
         while True:
             sign = self.kind
@@ -132,7 +132,7 @@ class _Parser:
             left = CallNode(None, function, tuple(operands), at)
 
     def unary(self) -> Any:
-        """Any number of `!`, or any number of `-`, in front of a value. Two of them cancel out."""
+        """Parse a value with any number of `!` or `-` before it. Two of them cancel out."""
         sign, start, count = self.kind, self.at, 0
         if sign not in ("!", "-"):
             return self.member()
@@ -153,7 +153,7 @@ class _Parser:
         return CallNode(None, f"{sign}_", (node,), start)
 
     def member(self, sign: str = "", at: int = 0) -> Any:
-        """A value and what follows it: `.field`, `.?field`, `.method(…)`, `[index]`, `[?index]`."""
+        """Parse a value and what follows it: `.field`, `.?field`, `.method(…)`, `[index]`, `[?index]`."""
         name_at = self.at
         node = self.number(sign, at) if sign or self.kind in _NUMBERS else self.primary()
         while True:
@@ -166,7 +166,7 @@ class _Parser:
                     name = self.text[name_at : self.at].strip()
                     raise _bad(
                         "unsupported",
-                        f"`{cut(name, 40)}{{…}}` makes a protobuf message, which JSON has not.",
+                        f"`{cut(name, 40)}{{…}}` makes a protobuf message, which JSON does not have.",
                         self.text,
                         name_at,
                     )
@@ -174,7 +174,7 @@ class _Parser:
                     return node
 
     def is_name(self, node: Any, start: int) -> bool:
-        """Whether a node was written as names with dots between them."""
+        """Return whether a node was written as names with dots between them."""
         while isinstance(node, SelectNode) and not node.tests:
             node = node.operand
         return isinstance(node, IdentNode) and self.text[start] != "("
@@ -260,7 +260,7 @@ class _Parser:
         return node
 
     def name(self) -> Any:
-        """A name, or a call of the function with that name."""
+        """Parse a name, or a call of the function with that name."""
         name, at = self.word, self.at
         if name in _RESERVED:
             hint = _HINTS.get(name) or f'If it is a field, write `x["{name}"]` or `x.{name}`.'

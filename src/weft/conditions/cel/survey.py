@@ -1,7 +1,7 @@
-"""What an expression needs and what is wrong with it, found before anything runs.
+"""Find what an expression reads and what is wrong with it, before anything runs.
 
-`names` are the roots it reads, `paths` how far into them as far as that is fixed: `nodes["a-b"].output.x > state[key]`
-reads `("nodes", "a-b", "output", "x")` and `("state",)`. So only the outputs that are named need be loaded.
+`names` are the variables it reads, `paths` the fixed parts of the paths into them: `nodes["a-b"].output.x > state[key]`
+reads `("nodes", "a-b", "output", "x")` and `("state",)`. So only the outputs that it reads are loaded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MACROS = {
 
 
 class Survey:
-    """Walks a tree once and keeps what it finds."""
+    """Walks a tree once and collects names, paths and errors."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -121,7 +121,7 @@ class Survey:
 
 
 def fixed_path(node: Any, scope: frozenset[str]) -> Path | None:
-    """The root and fields that a node reads if all are written out, else None."""
+    """Return the variable and fields that a node reads, or None if one of them is computed."""
     fields: list[str] = []
     while True:
         match node:
@@ -138,7 +138,7 @@ def fixed_path(node: Any, scope: frozenset[str]) -> Path | None:
 
 
 def is_function(node: CallNode, scope: frozenset[str]) -> bool:
-    """Whether a call has no target: `size(x)`, but also `math.ceil(x)`, whose target is only a prefix."""
+    """Return whether a call is of a function: `size(x)`, or `math.ceil(x)`, where `math` is only a prefix."""
     match node.target:
         case None:
             return True
@@ -149,7 +149,7 @@ def is_function(node: CallNode, scope: frozenset[str]) -> bool:
 
 
 def function_name(node: CallNode, scope: frozenset[str]) -> str:
-    """The name under which a function or method is known here."""
+    """Return the name of a function or method in the tables."""
     if node.target is not None and is_function(node, scope):
         return f"{node.target.name}.{node.function}"
     return node.function

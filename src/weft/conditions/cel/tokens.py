@@ -1,8 +1,8 @@
-"""Text to tokens, and literals to values.
+"""Split text into tokens, and convert literals to values.
 
-The first text that is no token becomes a token of the kind `bad` and ends the list: no rule of the grammar takes it, so
-the parser reports it, unless it finds an error before it. Every quantifier of the pattern is possessive, so reading is
-linear in the length of the text.
+The first text that is not a token becomes a token of the kind `bad` and ends the list. No rule of the grammar accepts
+it, so the parser reports it, unless it finds an error before it. Every quantifier of the pattern is possessive, so
+reading is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-# Kind, text, position. The kind is that of a group of the pattern below, or the sign or keyword itself.
+# Kind, text, position. The kind is the name of a group of the pattern below, or the sign or keyword itself.
 Token = tuple[str, str, int]
 
 _KEYWORDS: Final = frozenset({"in", "true", "false", "null"})
@@ -44,7 +44,7 @@ _DIGITS_MAX: Final = 400
 
 
 class BadLiteral(Exception):
-    """A literal that has no value; `at` counts from the start of its token."""
+    """A malformed literal. `at` counts from the start of its token."""
 
     def __init__(self, message: str, at: int = 0, hint: str = "") -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class BadLiteral(Exception):
 
 
 def read_tokens(text: str) -> list[Token]:
-    """All tokens of a text. The last is `end` or `bad`."""
+    """Return all tokens of a text. The last is `end` or `bad`."""
     tokens = []
     for match in _TOKEN.finditer(text):
         kind: str = match.lastgroup  # type: ignore[assignment]  # every match has a group
@@ -68,7 +68,7 @@ def read_tokens(text: str) -> list[Token]:
 
 
 def number_value(kind: str, text: str) -> int | float:
-    """The value of a number, which may have a sign.
+    """Return the value of a number, which may have a sign.
 
     Raises:
         BadLiteral: it does not fit into 64 bits.
@@ -84,7 +84,7 @@ def number_value(kind: str, text: str) -> int | float:
 
 
 def text_value(token: str) -> Any:
-    """The value of a string, or the bytes of a bytes literal (as they are written: none are supported).
+    """Return the value of a string, or the raw bytes of a bytes literal, which is not supported.
 
     Raises:
         BadLiteral: an escape is wrong.
@@ -117,5 +117,5 @@ def _unescaped(match: re.Match[str], start: int) -> str:
     else:
         return _SIMPLE.get(kind, kind)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise BadLiteral(f"`{escape}` is no character.", at)
+        raise BadLiteral(f"`{escape}` is not a character.", at)
     return chr(code)

@@ -10,7 +10,7 @@ Node = "ConstNode | IdentNode | SelectNode | CallNode | ListNode | MapNode | Loo
 
 
 class ConstNode(msgspec.Struct, frozen=True, gc=False):
-    """A literal. `bytes` are kept as such, to be refused."""
+    """A literal. `bytes` are kept, so that the survey can refuse them."""
 
     value: Any
     at: int

@@ -1,4 +1,4 @@
-"""What CEL values are beside JSON: timestamps, durations, types, optional values; and how a result becomes JSON."""
+"""CEL values that JSON does not have (timestamps, durations, types, optional values), and results as JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS: dict[type, str] = {
 
 
 class TypeName:
-    """A type as a value: what `type(x)` gives, and what `string` or `int` stand for."""
+    """A type as a value: the result of `type(x)`, and the value of `string` or `int`."""
 
     __slots__ = ("name",)
 
@@ -39,7 +39,7 @@ TYPES: Final = {name: TypeName(name) for name in (*_KINDS.values(), "null_type",
 
 
 class Optional:
-    """A value that may be missing: what `a.?b` gives."""
+    """A value that may be missing: the result of `a.?b`."""
 
     __slots__ = ("value",)
 
@@ -51,7 +51,7 @@ NONE: Final = Optional(MISSING)
 
 
 def kind(value: Any) -> str:
-    """The CEL type of a value, for messages and `type()`."""
+    """Return the CEL type of a value, for messages and `type()`."""
     name = _KINDS.get(type(value))
     if name is not None:
         return name
@@ -63,10 +63,10 @@ def kind(value: Any) -> str:
 
 
 def to_json(frame: Evaluation, value: Any, depth: int = 0) -> Any:
-    """The result as JSON: timestamps and durations as text; parts that need no change are not copied.
+    """Return a result as JSON: timestamps and durations as text. Parts that need no change are not copied.
 
     Raises:
-        Fault: JSON has no such value.
+        EvaluationFault: JSON has no such value.
     """
     what = type(value)
     if what in _PLAIN:
@@ -109,11 +109,11 @@ def _object_to_json(frame: Evaluation, value: dict[Any, Any], depth: int) -> dic
 
 
 def timestamp_text(value: datetime) -> str:
-    """RFC 3339, in UTC."""
+    """Return a timestamp as RFC 3339, in UTC."""
     return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def duration_text(value: timedelta) -> str:
-    """As CEL and protobuf write it: seconds and an `s`."""
+    """Return a duration as CEL and protobuf write it: seconds and an `s`."""
     seconds = value / timedelta(seconds=1)
     return f"{int(seconds)}s" if seconds == int(seconds) else f"{seconds}s"

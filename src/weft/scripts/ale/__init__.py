@@ -1,4 +1,4 @@
-"""Ale, a small Lisp: our own interpreter of the part that steps, predicates and mappings use.
+"""Ale, a small Lisp: our own interpreter for the part that steps, predicates and mappings use.
 
 Special forms    lambda let let* let-rec if cond case when unless and or begin -> ->> try quote
 Numbers          + - * / mod inc dec   > >= < <= = !=   zero? pos? neg? even? odd?
@@ -6,10 +6,10 @@ Text, equality   str   eq !eq not      null? string? boolean? keyword? vector? l
 Sequences        list vector first rest last nth length take drop concat conj cons reverse range map filter reduce
                  fold-left apply seq->vector seq->list seq->object
 Objects          {:key value}  (:key object)  (object :key)  get assoc dissoc contains? object
-Every question has its negation: `!null?`. `raise` ends a script, `(try … (catch [problem] …))` catches what was raised.
+Every predicate has a negation: `!null?`. `raise` ends a script, `(try … (catch [problem] …))` catches what was raised.
 
 As in Ale: only `false` is false, `eq` is strict about types (5 is not 5.0, `=` compares numbers), integers widen, an
-integer division is exact, unknown names are refused when compiled. Otherwise than in Ale: integers stay integers on
+integer division is exact, unknown names are refused when compiled. Unlike in Ale: integers stay integers on
 the way in, sequences are never lazy, ratios come out as decimals, and steps, memory, time and depth are bounded.
 
 A script is compiled to Python closures; nothing of it is ever evaluated as Python.
@@ -59,7 +59,7 @@ class AleScript(CompiledScript):
             raise failed(LANGUAGE, fault.message or "it raised nothing", line=fault.line or None) from None
         except AleLimitReached as limit:
             raise too_much(LANGUAGE, limit.limit) from None
-        except RecursionError:  # the caller stands so deep that even our own bound is beyond Python's
+        except RecursionError:  # the caller's stack is so deep that Python's limit comes before ours
             raise too_much(LANGUAGE, "depth") from None
 
 
@@ -78,9 +78,9 @@ def compile_ale(source: str, inputs: tuple[str, ...]) -> AleScript:
             raise bad_script(LANGUAGE, f"the input {name!r} cannot be a name in Ale", hint="Rename it.")
     forms = read(source)
     if not forms:
-        raise bad_script(LANGUAGE, "it holds nothing but comments")
+        raise bad_script(LANGUAGE, "it has only comments")
     try:
         shape = Compiler(SPECIAL).function(inputs, forms, None, rest=False)
-    except RecursionError:  # the caller stands very deep
+    except RecursionError:  # the caller's stack is very deep
         raise bad_script(LANGUAGE, "it is nested too deeply") from None
     return AleScript(source, inputs, Closure(shape, None))

@@ -1,4 +1,4 @@
-"""Calling things: functions, and keywords, objects, vectors and integers, which look something up when called."""
+"""Calls: of functions, and of keywords, objects, vectors and integers, which look something up."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _enter(meter: Meter, closure: Closure, arguments: list[Any]) -> Any:
 
 
 def _part(meter: Meter, whole: Any, start: Any, end: Any = None) -> Any:
-    """What a vector, list or string gives when it is called: itself from one position on, or up to another."""
+    """Return the part of a vector, list or string from one position on, or up to another."""
     size = len(whole)
     stop = size if end is None else end
     if type(start) is not int or type(stop) is not int:
@@ -74,7 +74,7 @@ def _part(meter: Meter, whole: Any, start: Any, end: Any = None) -> Any:
 
 
 def look_up(collection: Any, key: Any, default: Any = None) -> Any:
-    """A field of an object or an element of a sequence; the default where there is none."""
+    """Return a field of an object or an element of a sequence, or the default."""
     shape = type(collection)
     if shape is dict:
         if type(key) is not Keyword and type(key) is not str:

@@ -1,7 +1,7 @@
-"""From forms to Python closures: names resolved, arities checked and costs counted before anything runs.
+"""Compile forms to Python closures. Names are resolved, arities checked and costs counted before anything runs.
 
-A compiled form is a function of a frame, `[meter, outer frame, values…]`. What a function's body binds lives in slots
-of the function's own frame: nothing loops inside a body, so a slot is written once.
+A compiled form is a function of a frame, `[meter, outer frame, values…]`. The names that a body binds are slots of the
+frame of its function. A body has no loops, so each slot is written once.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ Frame = list[Any]
 Node = Callable[[Frame], Any]
 NESTING_MAX: Final = 80
 _FIRST_SLOT: Final = 2
-_CALL_FRAMES: Final = 4  # of Python, around the body of a function: the call, a procedure such as `map`, two of `apply`
+_CALL_FRAMES: Final = (
+    4  # Python frames around the body of a function: the call, a procedure such as `map`, two of `apply`
+)
 
 
 class Function:
-    """What is known of the function whose body is being compiled."""
+    """The function whose body is being compiled."""
 
     def __init__(self, outer: LexicalScope | None) -> None:
         self.outer = outer
@@ -38,7 +40,7 @@ class Function:
 
 
 class LexicalScope:
-    """The names that can be seen, in the function they are seen from."""
+    """The names in scope, seen from one function."""
 
     def __init__(self, function: Function, names: dict[str, int]) -> None:
         self.function = function
@@ -48,7 +50,7 @@ class LexicalScope:
         return LexicalScope(self.function, {**self.names, **names})
 
     def find(self, name: str) -> tuple[int, int] | None:
-        """How many functions out, and which slot there."""
+        """Return how many functions out a name is bound, and its slot there."""
         scope: LexicalScope | None = self
         out = 0
         while scope is not None:
@@ -64,7 +66,7 @@ class LexicalScope:
 
 
 class Compiler:
-    """Compiles one script. `level` is how deep in the forms it stands."""
+    """Compiles one script. `level` is the current depth of forms."""
 
     def __init__(self, special: Mapping[str, Callable[[Compiler, GroupForm, LexicalScope], Node]]) -> None:
         self.level = 0
@@ -85,7 +87,7 @@ class Compiler:
         return shape
 
     def sequence(self, forms: Sequence[Form], scope: LexicalScope) -> Node:
-        """Several forms; the value is that of the last, null of none."""
+        """Compile several forms. The value is that of the last one; null if there is none."""
         nodes = [self.compile(form, scope) for form in forms]
         if not nodes:
             return lambda _frame: None
@@ -101,7 +103,7 @@ class Compiler:
         return run
 
     def compile(self, form: Form, scope: LexicalScope) -> Node:
-        """One form."""
+        """Compile one form."""
         self.level += 1
         function = scope.function
         function.cost += 1
@@ -138,7 +140,7 @@ class Compiler:
             procedure = PROCEDURES[symbol.name]
             return lambda _frame: procedure
         if symbol.name in self.special:
-            raise bad(f"`{symbol.name}` is no value", symbol.line, f"Write `({symbol.name} …)`.")
+            raise bad(f"`{symbol.name}` is not a value", symbol.line, f"Write `({symbol.name} …)`.")
         known = sorted(scope.visible() | PROCEDURES.keys() | self.special.keys())
         raise bad(f"`{symbol.name}` is not known", symbol.line, did_you_mean(symbol.name, known))
 
@@ -190,7 +192,7 @@ def _reading(out: int, slot: int) -> Node:
 
 
 def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
-    """A call of a procedure that is known now, by number of arguments: this is where scripts spend their time."""
+    """Compile a call of a known procedure, by its number of arguments. Scripts spend most of their time here."""
     if len(nodes) == 1:
         (one,) = nodes
 
@@ -254,14 +256,14 @@ def _at(fault: AleFault, line: int) -> AleFault:
 
 
 def _quoted(form: Form) -> Any:
-    """Data as it stands."""
+    """Compile quoted data."""
     if type(form) is Literal:
         return form.value
     if type(form) is Symbol:
-        raise bad(f"the symbol `{form.name}` is no value", form.line, f"Write `:{form.name}` or a string.")
+        raise bad(f"the symbol `{form.name}` is not a value", form.line, f"Write `:{form.name}` or a string.")
     assert type(form) is GroupForm
     if form.kind == "'":
-        raise bad("a quote inside a quote is no value", form.line)
+        raise bad("a quote inside a quote is not a value", form.line)
     parts = [_quoted(part) for part in form.forms]
     if form.kind != "{":
         return listed(parts) if form.kind == "(" else parts

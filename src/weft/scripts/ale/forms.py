@@ -1,4 +1,4 @@
-"""The forms of Ale that are no calls: what they bind, which of their parts they evaluate, and when."""
+"""The special forms of Ale: what they bind, and which of their parts they evaluate when."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _lambda(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     if rest:
         del names[-2]
     if len(set(names)) < len(names) or "." in names:
-        raise bad("a parameter stands there twice", parameters.line)
+        raise bad("two parameters have the same name", parameters.line)
     shape = compiler.function(names, body, scope, rest=rest)
     return lambda frame: _closed(shape, frame)
 
@@ -50,7 +50,7 @@ def _closed(shape: FunctionShape, frame: Frame) -> Closure:
 
 
 def _bindings(form: GroupForm, usage: str) -> list[tuple[str, Form]]:
-    """`([name expr] …)`, or a single `[name expr]`."""
+    """Read bindings: `([name expr] …)`, or a single `[name expr]`."""
     binding = _needs(form, 2, usage)[0]
     if type(binding) is not GroupForm or binding.kind not in "([":
         raise bad("bindings are expected", binding.line, f"Write `{usage}`.")
@@ -110,7 +110,7 @@ def _begin(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 def _if(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     rest = _needs(form, 2, "(if test then else)")
     if len(rest) > 3:
-        raise bad("`if` has a test, a value and another", form.line, "Write `(if test then else)`.")
+        raise bad("`if` takes a test, a value and another value", form.line, "Write `(if test then else)`.")
     test, then = compiler.compile(rest[0], scope), compiler.compile(rest[1], scope)
     other = compiler.sequence(rest[2:], scope)
     return lambda frame: then(frame) if test(frame) is not False else other(frame)
@@ -219,7 +219,7 @@ def _threading(*, first: bool) -> Special:
     return compiled
 
 
-# Errors. A limit is none: nothing catches it.
+# Errors. Nothing catches a limit.
 
 
 class _Catch:
@@ -260,7 +260,7 @@ def _try(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
             return attempt(frame)
         except AleFault as fault:
             meter.charge(20)
-            meter.frames = frames  # the calls that it left
+            meter.frames = frames  # the depth before the calls that it left
             for catch in catches:
                 if catch.fits is None or apply(meter, catch.fits(frame), [fault.message]) is not False:
                     frame[catch.slot] = fault.message

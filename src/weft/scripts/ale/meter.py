@@ -1,8 +1,8 @@
-"""What one call of an Ale script may still use, and the two ways in which it ends early.
+"""The budget of one call of an Ale script, and the two errors that stop it.
 
-Nothing in Ale loops but by calling a function, so steps are drawn when a function is entered (as many as its body has
-forms) and by procedures for the elements and text they touch. Memory counts what is made, kept or not. Depth counts
-Python's own frames, so that no script can overflow the stack.
+Ale loops only by calling functions. So a call of a function costs as many steps as its body has forms, and procedures
+cost steps for the elements and text that they touch. Memory counts everything that is made, kept or not. Depth counts
+Python frames, so that no script can overflow the stack.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SLICE: Final = 20_000
 
 
 class AleFault(Exception):
-    """The values do not fit, or the script raised. `try` catches it."""
+    """The values do not fit, or the script raised an error. `try` catches it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class AleFault(Exception):
 
 
 class AleLimitReached(Exception):
-    """A limit is reached: steps, time, memory, size or depth. Nothing in a script catches it."""
+    """A limit was reached: steps, time, memory, size or depth. Nothing in a script catches it."""
 
     def __init__(self, limit: str) -> None:
         super().__init__(limit)
@@ -34,7 +34,7 @@ class AleLimitReached(Exception):
 
 
 class Meter:
-    """One call. `left` is what is left of a slice; the clock is read between slices."""
+    """The budget of one call. `left` are the steps left of a slice; the clock is read between slices."""
 
     __slots__ = ("bytes_left", "frames", "left", "spare", "started")
 
@@ -46,13 +46,13 @@ class Meter:
         self.started = time.thread_time()
 
     def charge(self, steps: int) -> None:
-        """Draw steps."""
+        """Charge steps."""
         self.left -= steps
         if self.left < 0:
             self.refill()
 
     def refill(self) -> None:
-        """Take the next slices, as many as are missing."""
+        """Take as many slices as are needed."""
         if time.thread_time() - self.started > TIME_S_MAX:
             raise AleLimitReached("time")
         missing = (-self.left // _SLICE + 1) * _SLICE
@@ -62,7 +62,7 @@ class Meter:
         self.left += missing
 
     def take(self, size: int) -> None:
-        """Draw memory for something about to be made, and the steps that making it costs."""
+        """Charge memory for a value that is about to be made, and the steps for making it."""
         self.bytes_left -= size
         if self.bytes_left < 0:
             raise AleLimitReached("memory")

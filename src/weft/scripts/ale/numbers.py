@@ -17,14 +17,14 @@ _SMALL: Final = 2**64
 
 
 def number(value: Any, name: str) -> Any:
-    """The value, if it is a number."""
+    """Return the value if it is a number."""
     if type(value) not in _NUMBERS:
         raise AleFault(f"`{name}` needs numbers, not {kind(value)}")
     return value
 
 
 def integer(value: Any, name: str) -> int:
-    """The value, if it is an integer; whole floats are, because JSON does not tell them apart."""
+    """Return the value if it is an integer. Whole floats are, because JSON does not tell them apart."""
     if type(value) is int:
         return value
     if type(value) is float and value.is_integer():
@@ -33,7 +33,7 @@ def integer(value: Any, name: str) -> int:
 
 
 def settled(meter: Meter, value: Any) -> Any:
-    """The result, charged for its size."""
+    """Charge for the size of a result and return it."""
     if type(value) is float:
         return value
     if type(value) is Fraction:
@@ -121,7 +121,7 @@ _equal = _ordering("=", operator.eq)
 
 
 def _unequal(meter: Meter, first: Any, *others: Any) -> bool:
-    """Not all are equal."""
+    """Return whether not all are equal."""
     return not _equal(meter, first, *others)
 
 

@@ -1,4 +1,4 @@
-"""The functions every Ale script has. Sequences come back whole, also lazy ones, so that they can be outputs."""
+"""The built-in functions of Ale. Sequences are never lazy, so that they can be outputs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from weft.scripts.ale.meter import AleFault, Meter
 from weft.scripts.ale.numbers import integer
 from weft.scripts.ale.values import Closure, Keyword, Lazy, Listed, Pair, Procedure, kind, listed, same, text
 
-_ITEM: Final = 16  # bytes that an element of a sequence costs
+_ITEM: Final = 16  # bytes per element of a sequence
 _NOTHING: Final = object()
 
 
 def items(meter: Meter, value: Any, name: str) -> Sequence[Any]:
-    """The elements of a sequence: of a string its characters, of an object its pairs, of null none."""
+    """Return the elements of a sequence: characters of a string, pairs of an object, none of null."""
     if type(value) in (list, Listed, Lazy):
         found: Sequence[Any] = value
         return found
@@ -42,7 +42,7 @@ def _lazy(meter: Meter, made: Sequence[Any]) -> Lazy:
 
 
 def _like(meter: Meter, value: Any, parts: Sequence[Any]) -> Any:
-    """A sequence of the same kind as another, of these parts."""
+    """Make a sequence of the same kind as another."""
     meter.take(len(parts) * _ITEM + 64)
     if type(value) is Lazy:
         return Lazy(parts)
@@ -182,7 +182,7 @@ def _key(value: Any) -> str:
 
 
 def make_object(meter: Meter, *parts: Any) -> dict[str, Any]:
-    """An object from keys and values in turn."""
+    """Make an object from alternating keys and values."""
     if len(parts) % 2:
         raise AleFault("an object needs a value for every key")
     meter.take(len(parts) * 48 + 64)
@@ -221,7 +221,7 @@ def _contains(_meter: Meter, value: Any, key: Any) -> bool:
     return look_up(value, key, _NOTHING) is not _NOTHING
 
 
-# Functions that call functions. Loops of Python's own: no callback runs below C code, which the depth does not count.
+# Functions that call functions. Python loops: a callback below C code would not count towards the depth.
 
 
 def _map(meter: Meter, function: Any, value: Any, *others: Any) -> Lazy:
@@ -271,7 +271,7 @@ def _apply(meter: Meter, function: Any, *rest: Any) -> Any:
     return apply(meter, function, [*rest[:-1], *last])
 
 
-# Questions; each has its negation, with a `!` before it.
+# Predicates; each has a negation, with `!` before its name.
 
 _QUESTIONS: Final[Mapping[str, Callable[[Any], bool]]] = {
     "null?": lambda value: value is None,

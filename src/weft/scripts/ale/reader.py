@@ -1,4 +1,4 @@
-"""From the text of an Ale script to forms with their lines. Reads; knows no meaning.
+"""Parse the text of an Ale script into forms with line numbers.
 
 Lists in parentheses, vectors in brackets, objects in braces, 'quoted; ; comments and #| nested ones |#; strings,
 integers (0x 0b 0o too), decimals, ratios, booleans, null, :keywords and symbols.
@@ -36,7 +36,7 @@ class Symbol(NamedTuple):
 
 
 class Literal(NamedTuple):
-    """A value that stands for itself."""
+    """A literal value."""
 
     value: Any
     line: int
@@ -54,7 +54,7 @@ Form = Symbol | Literal | GroupForm
 
 
 class _Open:
-    """A group whose end has not been read."""
+    """A group that is not closed yet."""
 
     def __init__(self, kind: str, line: int) -> None:
         self.kind = kind
@@ -63,10 +63,10 @@ class _Open:
 
 
 def read(text: str) -> list[Form]:
-    """All forms of a script.
+    """Return all forms of a script.
 
     Raises:
-        BadScript: brackets or quotes do not match, a number is none, or it is nested too deeply.
+        BadScript: brackets or quotes do not match, a number is malformed, or it is nested too deeply.
     """
     return _AleReader(text).read()
 
@@ -81,13 +81,13 @@ class _AleReader:
     def read(self) -> list[Form]:
         while self.at < len(self.text):
             token = _TOKEN.match(self.text, self.at)
-            assert token is not None  # every character begins one
+            assert token is not None  # every character begins a token
             self._advance(token.end())
             self._take(token[0])
         last = self.stack[-1]
         if last.kind:
             what = "quote" if last.kind == "'" else f"`{last.kind}`"
-            raise bad("a quote has nothing to quote" if last.kind == "'" else f"{what} is never closed", last.line)
+            raise bad("a quote is followed by nothing" if last.kind == "'" else f"{what} is never closed", last.line)
         return last.forms
 
     def _advance(self, at: int) -> None:
@@ -160,7 +160,7 @@ def _number(token: str, line: int) -> int | float | Fraction:
     if len(token) > _DIGITS_MAX:
         raise bad("a number has too many digits", line)
     if not token.isascii():
-        raise bad(f"{token!r} is no number", line)
+        raise bad(f"{token!r} is not a number", line)
     if _INTEGER.fullmatch(token):
         return int(token)
     if _PREFIXED.fullmatch(token):
@@ -173,9 +173,9 @@ def _number(token: str, line: int) -> int | float | Fraction:
         number = float(token)
         if number not in (float("inf"), float("-inf")):
             return number
-    raise bad(f"{token!r} is no number", line)
+    raise bad(f"{token!r} is not a number", line)
 
 
 def bad(reason: str, line: int, hint: str = "") -> BadScript:
-    """What is wrong with the text, and where."""
+    """Make the error for a text, with its line."""
     return bad_script("ale", reason, line=line, hint=hint)

@@ -1,8 +1,8 @@
-"""What an Ale script computes with: JSON as Python has it, and keywords, ratios and functions besides.
+"""The values of Ale: JSON values as in Python, and keywords, ratios and functions.
 
-Vectors are Python lists, objects are dicts with text for keys (`:name` and "name" are the same key); neither is ever
-changed. Lists, pairs and what `map` and its kind make are types of their own: a list is no vector, and grows at its
-front. Null is the empty list. Only `false` is false.
+Vectors are Python lists. Objects are dicts with text keys (`:name` and "name" are the same key). Neither is ever
+changed. Lists, pairs and the results of `map` and the like have types of their own: a list is not a vector, and grows
+at its front. Null is the empty list. Only `false` is false.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ class Listed(tuple[Any, ...]):
 
 
 class Lazy(tuple[Any, ...]):
-    """What `map`, `filter`, `take`, `drop`, `concat` and `range` make.
+    """The result of `map`, `filter`, `take`, `drop`, `concat` and `range`.
 
-    The language makes it when it is needed, so it knows neither how to compare nor how to print one. Here it is made
-    at once and can be an output; where the language would say something useless about it, it is refused.
+    In Ale these are lazy, and comparing or printing one is useless. Here they are made at once and can be outputs, but
+    comparing or printing one is an error.
     """
 
     __slots__ = ()
 
 
 class Pair(tuple[Any, Any]):
-    """`(cons :a 1)`, and what an object is made of. Its first is its key, its rest its value."""
+    """A pair: `(cons :a 1)`, or an entry of an object. `first` gives its key, `rest` its value."""
 
     __slots__ = ()
 
 
 def listed(values: Iterable[Any]) -> Listed | None:
-    """A list of these."""
+    """Make a list."""
     return Listed(values) or None
 
 
@@ -68,7 +68,7 @@ class Procedure:
         self.most = most
 
     def misfit(self, given: int) -> str:
-        """What is wrong with that number of arguments, or nothing."""
+        """Return what is wrong with that number of arguments, or an empty text."""
         if given >= self.needs and (self.most is None or given <= self.most):
             return ""
         wanted = f"at least {self.needs}" if self.most is None else f"{self.needs} to {self.most}"
@@ -78,17 +78,17 @@ class Procedure:
 
 
 class FunctionShape:
-    """What the compiler knows of a function: one for each `lambda` in the text."""
+    """What the compiler knows about a function. There is one for each `lambda` in the text."""
 
     __slots__ = ("body", "cost", "height", "parameters", "rest", "slots")
 
     def __init__(self, body: Callable[[list[Any]], Any], parameters: int, *, rest: bool) -> None:
         self.body = body
         self.parameters = parameters
-        self.rest = rest  # the last parameter takes all that is left
-        self.slots = 0  # further ones, for what the body binds
+        self.rest = rest  # the last parameter takes all remaining arguments
+        self.slots = 0  # more slots, for the names that the body binds
         self.cost = 1  # steps
-        self.height = 1  # frames of Python
+        self.height = 1  # Python frames
 
 
 class Closure:
@@ -102,7 +102,7 @@ class Closure:
 
 
 def kind(value: Any) -> str:
-    """What a message calls it."""
+    """Return what messages call a value."""
     if value is None:
         return "null"
     names = {bool: "a boolean", str: "a string", Keyword: "a keyword", list: "a sequence", dict: "an object"}
@@ -113,7 +113,7 @@ def kind(value: Any) -> str:
 
 
 def same(meter: Meter, one: Any, other: Any) -> bool:
-    """Structural equality, strict about types: 5 is not 5.0."""
+    """Compare structurally, strict about types: 5 is not 5.0."""
     pairs = [(one, other)]
     while pairs:
         meter.charge(1)
@@ -145,7 +145,7 @@ def _unmade(what: str) -> AleFault:
 
 
 def text(meter: Meter, value: Any) -> str:
-    """The value as `str` shows it: strings bare, null as nothing."""
+    """Return the value as `str` shows it: strings without quotes, null as nothing."""
     if type(value) is str:
         return value
     if value is None:
@@ -194,7 +194,7 @@ _BRACKETS: Final[dict[type, tuple[str, str]]] = {
 
 
 class _Output:
-    """What the outputs have used; they may share parts, so a small value can be large when written out."""
+    """The size and depth of the output. Values may share parts, so a small value can be large as JSON."""
 
     __slots__ = ("bytes_left", "nodes_left")
 
@@ -204,11 +204,11 @@ class _Output:
 
 
 def to_json(value: Any) -> Any:
-    """The value as JSON: keywords as text, ratios as decimals, integers beyond 64 bits as text.
+    """Return the value as JSON: keywords as text, ratios as decimals, integers beyond 64 bits as text.
 
     Raises:
-        Fault: a function, or a number that is infinite or none.
-        Exhausted: too big or too deep.
+        AleFault: a function, or a number that is infinite or NaN.
+        AleLimitReached: too big or too deep.
     """
     return _written(value, 0, _Output())
 
@@ -236,8 +236,8 @@ def _written(value: Any, depth: int, output: _Output) -> Any:
     if shape is dict:
         return {key: _written(item, depth + 1, output) for key, item in _counted(value, output)}
     if shape is Pair:
-        raise AleFault("it returns a pair, which is no value for others; take its first or its rest")
-    raise AleFault("it returns a function, which is no value for others")
+        raise AleFault("it returns a pair, which JSON does not have; take its first or its rest")
+    raise AleFault("it returns a function, which JSON does not have")
 
 
 def _counted(value: dict[str, Any], output: _Output) -> Any:

@@ -1,14 +1,14 @@
-"""Lua 5.4 through lupa: in this process where the time is bounded, in a killable one where it cannot be.
+"""Lua 5.4 through lupa: in this process if its time can be bounded, else in another one that can be killed.
 
-A call here costs a few microseconds, a round trip to another process a hundred. So a script runs here, under a hook
-that counts instructions, reads the thread's processor time and watches memory (`sandbox.lua`). One thing the hook
-cannot interrupt: the matching of a string pattern. A pattern whose worst case is short, by its length, its
-repetitions and the subject, runs here like everything else. At the first one that is not short the call is given up
-and begun again in a worker process, where all patterns run and which is killed when its second is over. Scripts are
-pure, so beginning again is safe, and a script cannot tell where it ran.
+A call in this process costs a few microseconds, a round trip to another one a hundred. So a script runs here, under a
+hook that counts instructions, reads the processor time of the thread and watches memory (`sandbox.lua`). The hook
+cannot interrupt the matching of a string pattern. A pattern whose worst case is short, by its length, its repetitions
+and the subject, runs here like everything else. At the first pattern that is not short, the call is stopped and starts
+again in a worker process, which is killed after a second. Scripts are pure, so starting again is safe, and a script
+cannot tell where it ran.
 
-Lua scripts get their inputs as local variables and `return` a value. `pairs` goes in sorted order, `table.sort` is
-stable, addresses and random numbers are not to be had: the same inputs give the same outputs on every machine.
+Lua scripts get their inputs as local variables and `return` a value. `pairs` is sorted, `table.sort` is stable,
+and there are no addresses and no random numbers: the same inputs give the same outputs on every machine.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def compile_lua(source: str, inputs: tuple[str, ...]) -> LuaScript:
 
 
 def chunk_text(source: str, inputs: tuple[str, ...]) -> str:
-    """The whole chunk. The inputs are bound on the script's first line, so that lines count as its author counts."""
+    """Return the whole chunk. The inputs are bound on the first line of the script, so that line numbers stay right."""
     return f"local {', '.join(inputs)} = ...; {source}" if inputs else source
 
 

@@ -1,8 +1,8 @@
-"""One Lua machine with the sandbox in it, and the pool that lends machines to threads.
+"""One Lua machine with the sandbox in it, and the pool of machines for threads.
 
-A machine runs one call at a time, from JSON to JSON: no Lua object ever reaches Python, so no conversion can run
-out of memory outside of Lua's protection, where it would end the process. A machine that ran out of memory is
-thrown away, and so is one that has compiled much; a new one takes about a millisecond.
+A machine runs one call at a time, from JSON to JSON. No Lua object ever reaches Python: a conversion that runs out of
+memory outside of Lua's protection would end the process. A machine that ran out of memory, or that has compiled much,
+is dropped. A new one takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CHUNK_CHARS_MAX: Final = 262_144
 
 
 class Patterns(StrEnum):
-    """Which string patterns run: those whose worst case is short, or all, in a process that somebody may kill."""
+    """Which string patterns may run: those whose worst case is short, or all, in a process that can be killed."""
 
     BOUNDED = "bounded"
     ALL = "all"
@@ -83,22 +83,22 @@ class LuaState:
         if text not in self._ids and self.compile(text):
             self.spent = True
             return LuaOutcome("limit", b"memory", 0)
-        self.spent = True  # unless it comes back from here in order
+        self.spent = True  # until it returns normally
         try:
             status, said, line = self._run(self._ids[text], given, truth, thread_time())
         except _lua().LuaMemoryError:
             return LuaOutcome("limit", b"memory", 0)
         except _lua().LuaError as error:
-            # Only what Lua itself raises while it reports another error comes here.
+            # Only errors that Lua raises while it reports another error come here.
             return LuaOutcome("failed", str(error).encode(errors="replace"), 0)
         self.spent = said == b"memory" or self._chars > _CHUNK_CHARS_MAX
         return LuaOutcome(status.decode(), said, line)
 
 
 class LuaStates:
-    """Machines at rest and in use; at most `STATES_MAX` threads run Lua at once, the others wait.
+    """The pool of machines. At most `STATES_MAX` threads run Lua at once; the others wait.
 
-    `borrow` and `give_back` take the lock only where a machine has to be made or somebody waits.
+    `borrow` and `give_back` take the lock only to make a machine, or if somebody waits.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class LuaStates:
         self._waiting = 0
 
     def borrow(self) -> LuaState:
-        """A machine for one call, with `Patterns.BOUNDED`."""
+        """Return a machine for one call, with `Patterns.BOUNDED`."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -150,17 +150,17 @@ _shared = [LuaStates()]
 
 
 def states() -> LuaStates:
-    """The machines of this process."""
+    """Return the machines of this process."""
     return _shared[0]
 
 
-def _begin_again() -> None:
-    """After a fork: a lock may be held by a thread that does not exist here."""
+def _reset_after_fork() -> None:
+    """Make a new pool after a fork: a thread that does not exist here may hold the lock."""
     _shared[0] = LuaStates()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_again)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def _lua() -> Any:

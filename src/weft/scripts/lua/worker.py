@@ -1,8 +1,8 @@
-"""The process that may be killed: it answers one call after the other until its input ends.
+"""The worker process: it answers one call after the other until its input ends, and may be killed at any time.
 
-A frame is four bytes of length and a body. The body of a question is MessagePack, that of an answer too; the first
-answer, empty, says that the worker is ready. It does not outlive its parent: when the pipe closes it ends, and
-while it is busy an alarm ends it, which needs no handler and so works inside of a pattern.
+A frame is four bytes of length and a body in MessagePack. The first answer is empty and says that the worker is ready.
+The worker does not outlive its parent: it ends when the pipe closes. While it is busy, an alarm ends it; the alarm has
+no handler, so it works inside of a pattern, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALARM_S: Final = 5.0
 
 
 class LuaCall(msgspec.Struct, array_like=True):
-    """One call."""
+    """A call for the worker."""
 
     text: str
     given: bytes
@@ -28,7 +28,7 @@ class LuaCall(msgspec.Struct, array_like=True):
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """The next body, or None where the stream ends."""
+    """Return the next body, or None at the end of the stream."""
     head = _read_exactly(stream, 4)
     return None if head is None else _read_exactly(stream, int.from_bytes(head, "big"))
 
@@ -51,8 +51,8 @@ def _read_exactly(stream: BinaryIO, size: int) -> bytes | None:
 
 
 def serve() -> None:
-    """Answer until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the parent, which closes the pipe
+    """Answer calls until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes the pipe
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     state = LuaState(Patterns.ALL)
     write_frame(answers, b"")

@@ -1,8 +1,8 @@
-"""Worker processes for the patterns that nothing else can stop: started when first needed, kept warm, killed late.
+"""Worker processes for patterns that cannot be interrupted: started when first needed, then kept.
 
-A worker belongs to one call at a time. One that does not answer in `WALL_S_MAX` is killed and the call ends with a
-typed error; one that died by other hands is replaced and the call begun again, once. A forked child starts its own.
-They end with the interpreter.
+A worker runs one call at a time. One that does not answer in `WALL_S_MAX` is killed, and the call ends with a typed
+error. One that died otherwise is replaced, and the call is repeated once. A forked child starts its own workers. They
+end with the interpreter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft.scripts.lua.worker import LuaCall, read_frame, write_frame
 
 WORKERS_MAX: Final = 2
 _START_S_MAX: Final = 30.0
-# The module is found as here, and the user's main module is not run again, as multiprocessing would do.
+# Not multiprocessing, which would run the user's main module again.
 _BEGIN: Final = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from weft.scripts.lua.worker import serve; serve()"
 )
@@ -48,14 +48,14 @@ class Worker:
             raise failed("lua", "the process for long patterns does not start")
 
     def ask(self, question: bytes) -> bytes | None:
-        """The answer, or None if the worker is gone; then `killed` says whether it was for its time."""
+        """Return the answer, or None if the worker is gone; `killed` says whether it ran out of time."""
         return self._answer(question, WALL_S_MAX)
 
     def close(self) -> None:
         """Kill it and leave nothing behind."""
         self.process.kill()
         for pipe in (self.process.stdin, self.process.stdout):
-            with suppress(OSError):  # a question that was never read
+            with suppress(OSError):  # a call that was never read
                 cast("BinaryIO", pipe).close()
         self.process.wait()
 
@@ -128,13 +128,13 @@ def close_workers() -> None:
         worker.close()
 
 
-def _begin_again() -> None:
-    """After a fork: the workers are the parent's, and a lock may be held by a thread that does not exist here."""
+def _reset_after_fork() -> None:
+    """Forget the workers after a fork: they belong to the parent, and another thread may hold the lock."""
     for worker in _pools[0].idle:
-        worker.process.returncode = 0  # not ours to wait for, and no reason to warn about it
+        worker.process.returncode = 0  # not ours to wait for, so do not warn about it
     _pools[0] = _Pool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_again)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 atexit.register(close_workers)

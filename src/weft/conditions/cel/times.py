@@ -1,4 +1,4 @@
-"""Timestamps and durations of CEL: read from text, taken apart by their getters. Nothing here reads a clock."""
+"""Timestamps and durations of CEL: parsing and getters. Nothing here reads a clock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OFFSET = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
 
 
 def timestamp(_frame: Evaluation, value: Any) -> datetime:
-    """From RFC 3339 with a time zone, or from seconds since 1970."""
+    """Convert RFC 3339 text with a time zone, or seconds since 1970, to a timestamp."""
     try:
         if type(value) is datetime:
             return value
@@ -32,13 +32,13 @@ def timestamp(_frame: Evaluation, value: Any) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     raise EvaluationFault(
-        f'"{value[:40]}" is no timestamp' if type(value) is str else f"`timestamp` does not take {kind(value)}",
+        f'"{value[:40]}" is not a timestamp' if type(value) is str else f"`timestamp` does not take {kind(value)}",
         hint='Timestamps look like "2026-05-06T07:08:09Z".',
     )
 
 
 def duration(_frame: Evaluation, value: Any) -> timedelta:
-    """From text like "1h30m", "-1.5s", "250ms", "2d"."""
+    """Convert text like "1h30m", "-1.5s", "250ms" or "2d" to a duration."""
     if type(value) is timedelta:
         return value
     if type(value) is str and len(value) <= 60:
@@ -53,14 +53,14 @@ def duration(_frame: Evaluation, value: Any) -> timedelta:
         if text == "0":
             return timedelta()
     raise EvaluationFault(
-        f'"{value[:40]}" is no duration' if type(value) is str else f"`duration` does not take {kind(value)}",
+        f'"{value[:40]}" is not a duration' if type(value) is str else f"`duration` does not take {kind(value)}",
         hint='Durations look like "1h30m".',
     )
 
 
 @lru_cache(maxsize=256)
 def _zone(name: str) -> tzinfo | None:
-    """A time zone by offset or name; None if there is none, which is worth remembering: looking costs file reads."""
+    """Return a time zone by offset or name, or None. Cached, None included, because a lookup reads files."""
     try:
         if offset := _OFFSET.fullmatch(name):
             minutes = int(offset[2]) * 60 + int(offset[3])
@@ -71,7 +71,7 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> Callable[..., int]:
-    """A part of a timestamp in a time zone (UTC unless given); of a duration the whole of it, in that unit."""
+    """Make a getter: a part of a timestamp in a time zone (UTC by default), or a whole duration in that unit."""
 
     def run(frame: Evaluation, value: Any, zone: Any = "UTC") -> int:
         if type(value) is timedelta and per_unit:
@@ -89,7 +89,7 @@ def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> 
         try:
             return read(value.astimezone(found))
         except OverflowError:
-            raise EvaluationFault("the result is not a time of the years 1 to 9999") from None
+            raise EvaluationFault("the result is outside the years 1 to 9999") from None
 
     return run
 
