@@ -202,7 +202,7 @@ def test_a_path_alone_asks_whether_something_is_there() -> None:
         ({"jsonpath": "$.name", "is": ">", "value": 3}, "cannot compare string with int"),
         ({"jsonpath": "$.flags[*]", "is": ">", "value": 3}, "finds 2 values and `>` takes one"),
         ({"jsonpath": "$.flags[*]", "is": "sum_gt", "value": 3}, "`sum` takes numbers, not string"),
-        ({"jsonpath": "$.empty[*]", "is": "max_gt", "value": 3}, "nothing to take the max of"),
+        ({"jsonpath": "$.empty[*]", "is": "max_gt", "value": 3}, "cannot take the max of an empty list"),
         ({"jsonpath": "$.cheap", "is": "contains", "value": 3}, "`contains` looks into"),
         ({"jsonpath": "$.cheap", "is": "matches", "value": "x"}, "`matches` takes a string"),
         ({"jsonpath": "$.cheap.length()", "is": "==", "value": 3}, "`.length()` takes"),

@@ -49,7 +49,7 @@ def errors(text: str) -> tuple[ExpressionError, ...]:
         ("a.replace('x')", "arguments", 2, "takes 2 or 3 arguments, not 1"),
         ("size(a, b)", "arguments", 0, "takes 1 argument, not 2"),
         ("a.all(x)", "arguments", 2, "written `list.all(x, x > 0)`"),
-        ("a.matches('(')", "pattern", 10, "no regular expression"),
+        ("a.matches('(')", "pattern", 10, "not a regular expression"),
         ("a.matches('(?=x)y')", "pattern", 10, "look-around"),
         ("b'abc' == a", "unsupported", 0, "bytes"),
         ("a.b.C{x: 1}", "unsupported", 0, "protobuf"),

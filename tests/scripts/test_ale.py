@@ -427,7 +427,7 @@ def test_a_failure_says_what_and_where(source: str, said: str, line: int | None)
         ("(fliter inc [1])", "Did you mean `filter`?"),
         ("(+ totel 1)", "Did you mean `total`?"),
         ("(lambda a a)", "stand in parentheses"),
-        ("(lambda (a a) a)", "twice"),
+        ("(lambda (a a) a)", "the same name"),
         ("(let ([a 1] [a 2]) a)", "bound twice"),
         ("(let ([a]) a)", "a name and a value"),
         ("(let 5 a)", "bindings are expected"),

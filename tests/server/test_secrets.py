@@ -176,7 +176,7 @@ def test_only_a_secret_is_written_as_one() -> None:
 
 @pytest.mark.parametrize("ref", ["", "X", "env:", "file:", "http://x", "env:a\nb", "ENV:X"])
 def test_what_names_no_secret_is_refused(ref: str) -> None:
-    with pytest.raises(ValueError, match="names no secret"):
+    with pytest.raises(ValueError, match="is not a reference to a secret"):
         weft.Secret(ref)
 
 

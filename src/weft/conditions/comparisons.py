@@ -111,7 +111,7 @@ def aggregate(frame: Evaluation, name: str, found: Any) -> Any:
     if name == "sum":
         return _total(values)
     if not values:
-        raise EvaluationFault(f"the {name} of an empty list")
+        raise EvaluationFault(f"cannot take the {name} of an empty list")
     return _total(values) / len(values) if name == "avg" else (min if name == "min" else max)(values)
 
 

@@ -1,1 +1,1 @@
-"""Steps: how Python functions and values meet the engine, which knows only JSON."""
+"""Steps: Python functions, HTTP calls and scripts that the engine runs, with JSON in and out."""

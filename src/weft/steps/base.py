@@ -1,4 +1,4 @@
-"""What performing a step means, whatever the way: JSON in, JSON out, with a task to refer to."""
+"""The protocol of steps: JSON in, JSON out, with the task that is being performed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.errors import Failure, LimitExceeded, NoContext, UsageError
 T = TypeVar("T")
 
 CHUNK_BYTES_MAX = 64 * 1024
-"""Of one chunk of output."""
+"""The limit of one chunk of output."""
 
 
 class Task:
@@ -48,7 +48,7 @@ class Task:
 
     @property
     def uid(self) -> str:
-        """The uid of the run. Unlike ``run_id`` it is never used again."""
+        """Return the uid of the run. Unlike ``run_id``, it is never reused."""
         return self.key.partition("/")[0]
 
     def heartbeat(self) -> bool:
@@ -80,7 +80,7 @@ CURRENT_TASK: ContextVar[Task] = ContextVar("weft_task")
 
 
 def chunk_of(stream: str, chunk: Any) -> bytes:
-    """A piece of output as JSON. Raises BadValue, LimitExceeded."""
+    """Encode a piece of output as JSON. Raises BadValue, LimitExceeded."""
     raw = values.encode(chunk, what=f'the stream "{stream}" got')
     if len(raw) > CHUNK_BYTES_MAX:
         raise LimitExceeded(
@@ -91,7 +91,7 @@ def chunk_of(stream: str, chunk: Any) -> bytes:
 
 
 def away() -> AbstractContextManager[None]:
-    """While a run is waited for: a step that does so holds no slot, which the run may need."""
+    """Free the slot of this step while it waits for a run, which may need the slot."""
     found = CURRENT_TASK.get(None)
     return found._away() if found is not None else nullcontext()  # noqa: SLF001
 
@@ -108,7 +108,7 @@ def task() -> Task:
 
 
 class Executor(Protocol):
-    """Where bodies run that may not run on the loop."""
+    """Runs bodies that must not run on the event loop."""
 
     async def in_thread(self, body: Callable[[], T]) -> T:
         """Run it in a thread; its context variables are those of the caller."""
@@ -120,7 +120,7 @@ class Executor(Protocol):
 
 
 class PerformedElsewhere(Exception):
-    """A body failed in another process: what is left of its exception."""
+    """A body failed in another process. Has what is left of its exception."""
 
     def __init__(self, failure: Failure, *, final: bool) -> None:
         super().__init__(failure.message)
@@ -129,14 +129,14 @@ class PerformedElsewhere(Exception):
 
 
 class StepBody(Protocol):
-    """A registered step, as the worker needs it."""
+    """A registered step, as the worker sees it."""
 
     name: str
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
-        """Do it: the JSON of its arguments in, the JSON of its result out. Raises what the body raises, or BadValue."""
+        """Perform the step: arguments and result are JSON. Raises what the body raises, or BadValue."""
         ...
 
     def is_final(self, error: BaseException) -> bool:
-        """Whether trying again cannot help: a declared business error, or the author's ``Critical``."""
+        """Return whether a retry cannot help: for a declared error, or ``Critical``."""
         ...

@@ -1,7 +1,6 @@
-"""Requests and scripts of the catalogue that are called by name: by a node of a graph, or as an undo.
+"""HTTP and script steps of the catalogue that are called by name: by a node of a graph, or as an undo.
 
-What only a plan can do (gates, work items, predicates, other names inside) is left to goals: such a step is named
-as a goal instead.
+A step that needs a plan (with gates, work items, predicates or inner names) cannot be called by name. Use it as a goal.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _arguments = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def why_planned(definition: StepDef) -> str:
-    """Why a step cannot be called by name; empty if it can."""
+    """Return why a step cannot be called by name; an empty text if it can."""
     if not isinstance(definition.way, HttpWay | ScriptWay):
         return "it is neither a request nor a script"
     if definition.when is not None:
@@ -38,12 +37,12 @@ def why_planned(definition: StepDef) -> str:
 
 
 def names_of(definition: StepDef) -> list[str]:
-    """What it may be given, by name."""
+    """Return the names of its arguments."""
     return [fact for fact, need in definition.needs.items() if need.role in ("required", "optional")]
 
 
 class CataloguedStep:
-    """Completes what is given with constants and defaults, and hands it to what performs the step."""
+    """Adds constants and defaults to the arguments, and performs the step."""
 
     __slots__ = ("_body", "_needs", "name")
 

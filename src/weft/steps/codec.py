@@ -1,7 +1,7 @@
-"""One user type and its JSON: encode, check, rebuild, describe.
+"""Encode, check, decode and describe values of one user type as JSON.
 
-What crosses is what JSON gives: `decode(encode(x))` is what the other side sees, in the same process too. Strict: "17"
-is not 17, but an integer is a number. msgspec reads every type it knows; a type that holds a pydantic model, or that
+The other side always sees `decode(encode(x))`, in the same process, too. Types are strict: "17" is not 17, but an
+integer is a number. msgspec reads every type it knows; a type that holds a pydantic model, or that
 msgspec refuses, is read by a pydantic TypeAdapter, and pydantic is imported only then.
 """
 
@@ -26,7 +26,7 @@ from weft.steps.typewalk import is_model, needs_pydantic, unknown_classes
 
 T = TypeVar("T")
 
-# What checkers understand and decoders do not, as what it means for a value.
+# Type forms that decoders do not know, and what they mean for a value.
 _PLAIN: dict[Any, Any] = {
     None: NoneType,
     inspect.Parameter.empty: Any,
@@ -38,7 +38,7 @@ _EXACT = (str, int, bool, float, NoneType)
 
 
 class Codec(Generic[T]):
-    """JSON bytes for one type; made by `Codec.of`, which keeps them."""
+    """The codec of one type. `Codec.of` makes and caches it."""
 
     def __init__(self, type_: Any) -> None:
         self.type = type_
@@ -47,7 +47,7 @@ class Codec(Generic[T]):
 
     @staticmethod
     def of(type_: Any) -> Codec[Any]:
-        """The codec of a type; `inspect.Parameter.empty` (no annotation) means Any.
+        """Return the codec of a type. `inspect.Parameter.empty` (no annotation) means Any.
 
         Raises:
             BadValue: no value of this type can be stored.
@@ -56,11 +56,11 @@ class Codec(Generic[T]):
 
     @property
     def is_native(self) -> bool:
-        """Whether msgspec alone reads this type, so that it may be a field of a Struct."""
+        """Return whether msgspec alone can read this type, so that it may be a field of a Struct."""
         return isinstance(self._way, _Native)
 
     def encode(self, value: T, *, what: str = "got") -> bytes:
-        """The value as JSON, checked against the type. `what` begins a refusal: "charge returned".
+        """Encode a value as JSON and check its type. `what` begins the message of an error: "charge returned".
 
         Raises:
             BadValue: it is not JSON (`value.not_json`) or not of this type (`value.wrong_type`).
@@ -77,21 +77,21 @@ class Codec(Generic[T]):
         return raw
 
     def dump(self, value: T, *, what: str, name: str = "") -> Any:
-        """The value, or builtins for it where only pydantic can write it. `name` is its place in a bigger value.
+        """Return the value, or builtins for it if only pydantic can encode it. `name` is its place in a bigger value.
 
         Raises:
-            BadValue: pydantic cannot write it.
+            BadValue: pydantic cannot encode it.
         """
         try:
             return self._way.dump(value)
         except BaseException as error:
             if ends_host(error):
                 raise
-            encode({name: value} if name else value, what=what)  # says which part it is, where it can
+            encode({name: value} if name else value, what=what)  # names the part, if possible
             raise BadValue(f"{what} a value that cannot be encoded: {_first_line(error)}.", path=name) from error
 
     def decode(self, raw: bytes, *, what: str = "got") -> T:
-        """The value that JSON gives back.
+        """Decode a value from JSON.
 
         Raises:
             BadValue: the JSON is not of this type (`value.wrong_type`).
@@ -102,11 +102,11 @@ class Codec(Generic[T]):
             raise BadValue(misfit.sentence(what), code="value.wrong_type", path=misfit.path) from misfit.__cause__
 
     def read(self, raw: bytes) -> T:
-        """`decode` for callers that word the refusal themselves: raises `Misfit`."""
+        """Decode a value, and raise `Misfit`, for callers that make their own message."""
         return self._way.read(raw)  # type: ignore[no-any-return]
 
     def schema(self) -> dict[str, object]:
-        """JSON Schema of what `decode` accepts; `$defs` at the top."""
+        """Return the JSON Schema of what `decode` accepts, with `$defs` at the top."""
         return self._way.schema()
 
 
@@ -116,7 +116,7 @@ def _codec_of(type_: Any) -> Codec[Any]:
 
 
 class _Native:
-    """msgspec, and for the models inside it the codec of each model."""
+    """Uses msgspec, with the codec of each model inside."""
 
     def __init__(self, type_: Any) -> None:
         self._type = type_
@@ -138,7 +138,7 @@ class _Native:
 
 
 class _Adapter:
-    """pydantic, for the whole type. Its own serializers write what its validators read."""
+    """Uses pydantic for the whole type."""
 
     def __init__(self, type_: Any) -> None:
         from pydantic import TypeAdapter  # noqa: PLC0415  # heavy; most programs never need it
@@ -151,7 +151,7 @@ class _Adapter:
     def read(self, raw: bytes) -> Any:
         try:
             if b"NaN" in raw or b"Infinity" in raw:
-                msgspec.json.decode(raw)  # pydantic takes these words for numbers; JSON knows them only inside strings
+                msgspec.json.decode(raw)  # pydantic accepts these as numbers; in JSON they occur only inside strings
             return self._adapter.validate_json(raw, strict=True, by_alias=True, by_name=True)
         except BaseException as error:
             if ends_host(error):
@@ -163,7 +163,7 @@ class _Adapter:
 
 
 def native_decoder(type_: Any) -> Callable[[bytes], Any]:
-    """The decoder of msgspec for a type; it raises what `misfit_of` understands."""
+    """Return the msgspec decoder of a type. Its errors can be passed to `misfit_of`."""
     return msgspec.json.Decoder(type_, dec_hook=_read_model).decode
 
 
@@ -172,13 +172,13 @@ def _read_model(model: type, value: Any) -> Any:
 
 
 def _way_for(type_: Any) -> _Native | _Adapter:
-    """Native where msgspec knows the whole type; else pydantic; else native with pydantic for the models inside."""
+    """Choose msgspec if it knows the whole type, else pydantic, else msgspec with pydantic for the models inside."""
     why: Exception | None = None
     unknown = unknown_classes(type_)
     if not unknown and not needs_pydantic(type_):
         try:
             return _Native(type_)
-        except TypeError as error:  # a union it cannot tell apart, an Enum of mixed values
+        except TypeError as error:  # an ambiguous union, an Enum with mixed values
             why = error
     try:
         return _Adapter(type_)
@@ -204,7 +204,7 @@ def _name(type_: Any) -> str:
 def _is_hashable(type_: Any) -> bool:
     try:
         hash(type_)
-    except TypeError:  # Annotated with a list, say
+    except TypeError:  # such as Annotated with a list
         return False
     return True
 

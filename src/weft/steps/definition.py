@@ -1,7 +1,7 @@
-"""A step that brings its definition along: a request or a script of the catalogue, performed where nothing is planned.
+"""A step that gets its definition as an argument: an HTTP or script step of the catalogue in a frozen plan.
 
-A frozen plan is a graph, and its nodes name steps. One that was never a function is written into the graph itself:
-``{definition, arguments}``, the definition as JSON text.
+A frozen plan is a graph, and its nodes name steps. A step that is not a Python function is written into the graph:
+``{definition, arguments}``, with the definition as JSON text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _definition = msgspec.json.Decoder(StepDef).decode
 
 
 class DefinedStep:
-    """Performs whatever definition it is given; ``find`` makes the body of one."""
+    """Performs any definition. ``find`` makes the body for one."""
 
     __slots__ = ("_find", "name")
 
@@ -45,9 +45,11 @@ class DefinedStep:
             raise BadValue(f"{DEFINED} was given no definition: {error}.", code="value.wrong_type") from error
         body = self._find(definition)
         if body is None:
-            raise UnknownStep(f"{definition.id} is neither a request nor a script.", hint="Name its step instead.")
+            raise UnknownStep(
+                f"{definition.id} is neither a request nor a script.", hint="Use the name of the step instead."
+            )
         return await body.perform(bytes(said.arguments), executor)
 
     def is_final(self, error: BaseException) -> bool:
-        """As requests have it; a script has no moods."""
+        """Return whether a retry cannot help, as for HTTP steps. A script always fails again."""
         return is_final(error) or isinstance(error, ScriptFailed)

@@ -1,7 +1,7 @@
-"""Exceptions as data and back: the same live and on replay, because both go through `Failure`.
+"""Convert exceptions to `Failure` and back: the same live and on replay.
 
-An exception named in `raises` crosses as itself: its class, its `args` and its attributes as JSON gives them back.
-Every other becomes `StepFailed`. A class name in the data is looked up among the classes in `raises`, nowhere else.
+An exception named in `raises` keeps its class, its `args` and its attributes, as JSON. Every other becomes
+`StepFailed`. Class names in the data are looked up only among the classes in `raises`.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ T = TypeVar("T")
 MESSAGE_CHARS_MAX = 2_000
 DATA_BYTES_MAX = 8 * 1024
 ROLLBACK = "run.rollback"
-"""The code of `weft.Rollback`, which crosses from a step into the workflow as itself."""
+"""The code of `weft.Rollback`, which a workflow gets as itself."""
 _NEVER_ITSELF = frozenset(
     {"BaseExceptionGroup", "CancelledError", "GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"}
 )
-"""Exceptions that mean something else to Python, or to asyncio, where a workflow would catch them."""
+"""Exceptions with a special meaning for Python or asyncio, which must not be raised in a workflow."""
 _RECORDED = "__weft_failure__"
-"""Where an exception keeps the recorded failure that it was made from."""
+"""The attribute of an exception with the recorded failure that it was made from."""
 
 
 def failure_of(error: BaseException, *, step: str = "", location: str = "", attempts: int = 1) -> Failure:
-    """What the log keeps of an exception. Never raises, whatever the exception is made of."""
+    """Convert an exception to what the log keeps. Never raises, whatever the exception is made of."""
     return Failure(
         type=type(error).__name__,
         message=text_of(error),
@@ -59,9 +59,9 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
 
 
 def told(ask: Callable[[], T], default: T) -> T:
-    """What an exception of user code says about itself, or the default if asking raises.
+    """Read something from an exception of user code, or return the default if that raises.
 
-    Its properties and `__str__` are user code too. They may raise anything, also a `KeyboardInterrupt`, which would
+    Its properties and `__str__` are user code, too. They may raise anything, even a `KeyboardInterrupt`, which would
     otherwise end the host.
     """
     try:
@@ -77,13 +77,13 @@ def _code(error: BaseException) -> str:
 
 
 def failure_of_step(error: BaseException, *, step: str, location: str = "", attempts: int) -> Failure:
-    """What the log keeps of the exception that ended an attempt: also its traceback."""
+    """Convert the exception that ended an attempt, with its traceback."""
     failure = failure_of(error, step=step, location=location, attempts=attempts)
     return msgspec.structs.replace(failure, traceback=traceback_of(error))
 
 
 def failure_of_run(error: BaseException) -> Failure:
-    """What the log keeps of the exception that ended a run: also which step failed at the root of it, and why."""
+    """Convert the exception that ended a run, with the step that caused it and why."""
     failure = failure_of(error)
     found = told(lambda: _root(error), None)
     if found is None:
@@ -101,7 +101,7 @@ def failure_of_run(error: BaseException) -> Failure:
 
 
 def recorded(error: BaseException) -> Failure | None:
-    """The recorded failure that an exception was made from."""
+    """Return the recorded failure that an exception was made from."""
     kept: dict[str, Any] = told(lambda: vars(error), {})
     for name in (_RECORDED, "failure"):
         found = kept.get(name)
@@ -111,7 +111,7 @@ def recorded(error: BaseException) -> Failure | None:
 
 
 def _root(error: BaseException) -> BaseException | None:
-    """The exception nearest to this one that was made from a recorded failure: itself, a branch, or a cause."""
+    """Return the nearest exception that was made from a recorded failure: this one, a branch, or a cause."""
     todo, seen = [error], set[int]()
     while todo:
         one = todo.pop(0)
@@ -129,7 +129,7 @@ def _root(error: BaseException) -> BaseException | None:
 
 
 def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
-    """The exception that a workflow sees for a recorded failure; a new one each time."""
+    """Make the exception that a workflow gets for a recorded failure; a new one each time."""
     for cls in _named(failure.type, raises):
         if issubclass(cls, Exception):
             made = _made(cls, failure)
@@ -173,7 +173,7 @@ def _failed(failure: Failure, run_id: str) -> str:
 
 
 def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> str:
-    if failure.code:  # an error of Weft's own: it says itself what to do
+    if failure.code:  # an error of Weft: its message says what to do
         return f"{told_hint(failure)} {_retry(run_id)}".strip()
     if any(True for _ in _named(failure.type, raises)):
         catch = f"{failure.type} could not be made again from its args {shown(failure.data)}."
@@ -185,7 +185,7 @@ def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id
 
 
 def told_hint(failure: Failure) -> str:
-    """What an error of Weft's own said to do about it."""
+    """Return the hint of an error of Weft."""
     return str(failure.attributes.get("hint", "")) if failure.code else ""
 
 
@@ -206,7 +206,7 @@ def _at(failure: Failure) -> str:
 
 
 def _shown(failure: Failure) -> str:
-    """As Python would show it, where the args are few and small; else type and message."""
+    """Return the exception as Python shows it, if the args are few and small; else its type and message."""
     if failure.data and not failure.code:
         text = f"{failure.type}({', '.join(map(repr, failure.data))})"
         if len(text) <= 200:
@@ -216,7 +216,7 @@ def _shown(failure: Failure) -> str:
 
 
 def _named(name: str, raises: Sequence[type[BaseException]]) -> Iterator[type[BaseException]]:
-    """The classes of that name among those declared and their subclasses, the declared ones first."""
+    """Return the classes with that name among those declared and their subclasses, declared ones first."""
     level, seen = list(raises), set(raises)
     while level:
         yield from (cls for cls in level if cls.__name__ == name)
@@ -240,12 +240,12 @@ def _made(cls: type[Exception], failure: Failure) -> Exception | None:
 def _constructed(cls: type[Exception], failure: Failure) -> Exception:
     error = cls(*failure.data)
     if text_of(error) != failure.message or _attributes(error) != failure.attributes:
-        raise ValueError(failure.type)  # its `__init__` takes other things than it hands on as args
+        raise ValueError(failure.type)  # its `__init__` takes other arguments than `args`
     return error
 
 
 def _restored(cls: type[Exception], failure: Failure) -> Exception:
-    """Without its `__init__`: what that was given is not known, but what it made of it is."""
+    """Rebuild an exception without its `__init__`, whose arguments are not known."""
     error = cls.__new__(cls, *failure.data)
     error.args = failure.data or ((failure.message,) if failure.message else ())
     error.__dict__.update(failure.attributes)
@@ -254,7 +254,7 @@ def _restored(cls: type[Exception], failure: Failure) -> Exception:
 
 def _arguments(error: BaseException) -> tuple[Any, ...]:
     if isinstance(error, OSError) and error.filename is not None:
-        return (error.errno, error.strerror, error.filename)  # its `args` leave out the file name
+        return (error.errno, error.strerror, error.filename)  # its `args` do not have the file name
     return error.args
 
 
@@ -269,7 +269,7 @@ def _attributes(error: BaseException) -> dict[str, Any]:
 
 
 def _json(value: Any, default: Any) -> Any:
-    """The value as JSON gives it back, or the default if it is no JSON or too much of it."""
+    """Return the value as JSON gives it back, or the default if it is not JSON, or too big."""
     try:
         raw = encode(value)
     except BaseException:  # noqa: BLE001  # what an exception carries can be anything
@@ -278,7 +278,7 @@ def _json(value: Any, default: Any) -> Any:
 
 
 def text_of(error: BaseException) -> str:
-    """The message of an exception. Never raises: a broken `__str__` must not hide the failure."""
+    """Return the message of an exception. Never raises: a broken `__str__` must not hide the failure."""
     broken = f"<{type(error).__name__} without a text>"
     text = strike(told(lambda: str(error.message if isinstance(error, WeftError) else error), broken))
     if len(text) > MESSAGE_CHARS_MAX:
@@ -287,7 +287,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _where(traceback: TracebackType | None) -> str:
-    """The innermost line of the user's own code; else the innermost outside Weft. A line of Weft would tell nobody."""
+    """Return the innermost line of the user's own code, else the innermost line outside Weft."""
     frames: list[tuple[str, int]] = []
     while traceback is not None:
         frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))

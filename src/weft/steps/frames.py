@@ -1,4 +1,4 @@
-"""Whose code a frame belongs to: the user's, a library's or Weft's own."""
+"""Whether the code of a frame belongs to the user, to a library or to Weft."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _INSTALLED = f"{os.sep}site-packages{os.sep}"
 
 
 def is_outside(path: str) -> bool:
-    """Whether a file is not Weft's."""
+    """Return whether a file is not part of Weft."""
     return not path.startswith(_WEFT_DIR)
 
 
 def is_users(path: str) -> bool:
-    """Whether a file is the user's own: neither Weft's, nor Python's, nor installed."""
+    """Return whether a file is the user's own: not part of Weft or Python, and not installed."""
     return is_outside(path) and not path.startswith(("<frozen", *_LIBRARY_DIRS)) and _INSTALLED not in path

@@ -1,4 +1,4 @@
-"""A value that is not of its type, in words people use: where, what it must be, what it is."""
+"""Describe a value of the wrong type: where it is, what it must be, and what it is."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VALID = re.compile(r"\ba valid (\w)")
 
 
 class Misfit(ValueError):
-    """Not of its type. A ValueError, so that decoders carry it outwards with the path around it."""
+    """A value of the wrong type. A ValueError, so that decoders add the path around it."""
 
     def __init__(self, path: str, problem: str, got: str = "") -> None:
         super().__init__(problem)
@@ -48,25 +48,25 @@ class Misfit(ValueError):
         self.got = got
 
     def below(self, place: str) -> Misfit:
-        """The same, seen from a value that holds this one at `place`."""
+        """Return the misfit with its path prefixed by `place`."""
         return Misfit(_join(place, self.path), self.problem, self.got)
 
     def sentence(self, what: str) -> str:
-        """For values: "charge returned a string (field `cents`); it must be an integer."."""
+        """Return a sentence about a value: "charge returned a string (field `cents`); it must be an integer."."""
         field = f" (field `{self.path}`)" if self.path else ""
         if self.got:
             return f"{what} {self.got}{field}; it {self.problem}."
         return f"{what} a value that does not fit{field}: {self.problem}."
 
     def clause(self) -> str:
-        """For arguments: "cents must be an integer, got a string"."""
+        """Return a clause about an argument: "cents must be an integer, got a string"."""
         if self.got:
             return f"{self.path or 'it'} {self.problem}, got {self.got}"
         return f"{self.path}: {self.problem}" if self.path else self.problem
 
 
 def misfit_of(error: BaseException, raw: bytes) -> Misfit:
-    """What a decoder's error about `raw` says. Errors of the user's own validators keep their text."""
+    """Convert a decoder's error about `raw`. Errors of the user's own validators keep their text."""
     if isinstance(error, Misfit):
         return error
     if hasattr(error, "errors") and hasattr(error, "error_count"):
@@ -83,13 +83,13 @@ def misfit_of(error: BaseException, raw: bytes) -> Misfit:
 
 
 def json_kind(value: Any) -> str:
-    """The kind of a JSON value: "an integer"."""
+    """Return the kind of a JSON value: "an integer"."""
     return _JSON_KINDS.get(type(value), f"a {type(value).__name__}")
 
 
 def _split(text: str) -> tuple[str, str]:
     found = _AT.fullmatch(text)
-    assert found is not None  # the pattern takes any text
+    assert found is not None  # the pattern matches any text
     return found[1].rstrip("."), (found[2] or "").replace("[...]", "[…]")
 
 
@@ -103,7 +103,7 @@ def _either(names: str) -> str:
 
 
 def _of_pydantic(error: Any, raw: bytes) -> Misfit:
-    """The first of its errors, with all that are about the same place: a union has one for each member."""
+    """Convert the first of pydantic's errors, with all others about the same place, as for the members of a union."""
     problems = error.errors(include_url=False, include_context=False)
     if problems[0]["type"] == "json_invalid":
         return Misfit("", problems[0]["msg"])
@@ -119,7 +119,7 @@ def _of_pydantic(error: Any, raw: bytes) -> Misfit:
 
 
 def _real_path(problem: Any, root: Any) -> str:
-    """The place in the JSON. pydantic's own path also names the members of unions, which are no part of it."""
+    """Return the path in the JSON. pydantic's own path also names the members of unions."""
     path, node = "", root
     for part in problem["loc"]:
         if isinstance(node, dict) and part in node:

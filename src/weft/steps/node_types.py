@@ -1,4 +1,4 @@
-"""Kinds of graph nodes that packages add: a name, a configuration with a schema, and how one is performed.
+"""Node types that packages add: a name, a configuration with a schema, and how a node is performed.
 
 A package announces its own under the entry point group ``weft.node_types``; a program adds one with
 ``register_node_type``. They are known to the compiler, so an unknown type or a configuration that does not fit is
@@ -53,7 +53,7 @@ def register_node_type(node_type: NodeType) -> None:
 
 
 def node_types() -> dict[str, NodeType]:
-    """All kinds of nodes that packages and this program have added, by name. Raises UsageError."""
+    """Return all node types that packages and this program have added, by name. Raises UsageError."""
     if not _loaded:
         from importlib.metadata import entry_points  # noqa: PLC0415 - takes longer than all the rest of an app
 
@@ -78,7 +78,7 @@ _read = msgspec.json.Decoder(_NodeCall).decode
 
 
 class NodeTypeBody:
-    """Performs the nodes of one kind."""
+    """Performs the nodes of one type."""
 
     __slots__ = ("_config", "_type", "name")
 

@@ -20,7 +20,7 @@ from weft.steps.signature import Signature
 
 
 class PythonStep:
-    """One function, with the types of its hints."""
+    """A Python function with its type hints."""
 
     __slots__ = ("_asynchronous", "_raises", "_result", "_signature", "fn", "name", "run_in")
 
@@ -44,7 +44,7 @@ class PythonStep:
             self._refuse_unreachable()
 
     def _refuse_unreachable(self) -> None:
-        """Another process finds the function by its name, so it must have one there."""
+        """Refuse a function that another process cannot find by its name."""
         if self._asynchronous:
             raise UsageError(f"{self.name} is async and runs on the loop.", hint="run_in='process' is for plain `def`.")
         if "<" in self.fn.__qualname__:
@@ -74,7 +74,7 @@ class PythonStep:
         raise PerformedElsewhere(msgspec.json.decode(failure, type=Failure), final=final)
 
     def perform_now(self, given: bytes) -> bytes:
-        """Do it on this very thread."""
+        """Perform the step on this thread."""
         arguments = self._signature.unpack(given, what=self.name)
         return self._result.encode(self.fn(**arguments), what=f"{self.name} returned")
 
@@ -87,7 +87,7 @@ class PythonStep:
 def perform_here(
     where: tuple[str, str], given: bytes, task: tuple[str, int, str, str]
 ) -> tuple[bytes, bytes | None, bool]:
-    """In the other process: find the step, do it, and answer in JSON, so that only bytes cross."""
+    """Perform a step in the other process. Takes and returns JSON, so that only bytes are exchanged."""
     key, attempt, run_id, name = task
     CURRENT_TASK.set(Task(key=key, attempt=attempt, run_id=run_id, step=name))
     found: Any = importlib.import_module(where[0])

@@ -1,4 +1,4 @@
-"""What user code raised, and what only passed through it because the host itself ends.
+"""Tell exceptions that user code raised from those that end the host.
 
 Whatever a body or a workflow raises is its own failure, `BaseException` included. Two things are not its own: a Ctrl-C
 at the terminal, which Python raises wherever the main thread happens to be, and the end of a simulated process.
@@ -33,12 +33,12 @@ def note_interrupt() -> None:
 
 
 def forget_interrupt() -> None:
-    """A new host begins: no Ctrl-C was meant for it."""
+    """Forget an earlier Ctrl-C, when a new host starts."""
     _interrupted.clear()
 
 
 def ends_host(error: BaseException) -> bool:
-    """Whether an exception that came out of user code is meant for the host, not raised by the code itself."""
+    """Return whether an exception from user code is meant for the host, and not raised by the code itself."""
     return isinstance(error, ProcessDied) or (isinstance(error, KeyboardInterrupt) and _interrupted.is_set())
 
 
@@ -53,7 +53,7 @@ async def call_in_thread(executor: Executor, body: Callable[[], T]) -> T:
             raise BodyRaised(error) from error
         raise error
     finally:
-        del error  # its traceback holds this frame
+        del error  # its traceback refers to this frame
 
 
 def _captured(body: Callable[[], T]) -> tuple[T | None, BaseException | None]:

@@ -1,4 +1,4 @@
-"""JSON Schema for user types, with every definition at the top, where `#/$defs/…` finds it."""
+"""JSON Schema for user types, with all definitions at the top, in `$defs`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REF = "#/$defs/"
 
 
 def schema_of_native(type_: Any) -> dict[str, object]:
-    """The schema of a type that msgspec reads; the models inside describe themselves."""
+    """Return the schema of a type that msgspec reads. Models inside describe themselves."""
     defs: dict[str, Any] = {}
     schema: dict[str, Any] = msgspec.json.schema(type_, schema_hook=lambda cls: _schema_of_model(cls, defs))
     defs = {**schema.pop("$defs", {}), **defs}
@@ -20,7 +20,7 @@ def schema_of_native(type_: Any) -> dict[str, object]:
 
 
 def schema_of_object(properties: dict[str, dict[str, Any]], required: list[str]) -> dict[str, object]:
-    """One object of named parts, their definitions brought together."""
+    """Return the schema of an object from the schemas of its fields, with all definitions at the top."""
     defs: dict[str, Any] = {}
     parts = {name: hoist(schema, defs, prefer=name) for name, schema in properties.items()}
     schema: dict[str, object] = {
@@ -33,7 +33,7 @@ def schema_of_object(properties: dict[str, dict[str, Any]], required: list[str])
 
 
 def hoist(schema: dict[str, Any], defs: dict[str, Any], *, prefer: str) -> dict[str, Any]:
-    """The schema without its `$defs`, which go to `defs`; under another name where two different ones share one."""
+    """Move the `$defs` of a schema to `defs`. Renames a definition if another one has its name."""
     own = schema.get("$defs", {})
     renamed = {name: f"{prefer}.{name}" for name, body in own.items() if defs.get(name, body) != body}
     for name, body in own.items():

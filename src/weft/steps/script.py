@@ -1,4 +1,4 @@
-"""Scripts as steps of a goal and as nodes of a graph: JSON in, the script's outputs out."""
+"""Scripts as steps of goals and as nodes of graphs: JSON in, the outputs of the script out."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from weft.steps.base import Executor
 
 
 class ScriptStep:
-    """Performs the script of one definition, in a thread: it has limits of its own."""
+    """Performs the script of one definition, in a thread."""
 
     __slots__ = ("_names", "_way", "name")
 
     def __init__(self, definition: StepDef) -> None:
         if not isinstance(definition.way, ScriptWay):
-            raise UsageError(f"{definition.id} is no script.")
+            raise UsageError(f"{definition.id} is not a script.")
         self.name = definition.id
         self._way = definition.way
         self._names = tuple(sorted(inner_name(fact, need) for fact, need in definition.needs.items()))
@@ -32,7 +32,7 @@ class ScriptStep:
         return encode(outputs, what=f"{self.name} returned")
 
     def is_final(self, error: BaseException) -> bool:
-        """A script has no moods: what it does once it does again."""
+        """Return True: a script that failed would fail again."""
         return True
 
 
@@ -46,7 +46,7 @@ _call = msgspec.json.Decoder(_Call).decode
 
 
 class ScriptNode:
-    """Performs the script that a graph node brings along."""
+    """Performs the script of a graph node."""
 
     __slots__ = ("name",)
 
@@ -60,5 +60,5 @@ class ScriptNode:
         return encode(outputs, what="the script returned")
 
     def is_final(self, error: BaseException) -> bool:
-        """A script has no moods: what it does once it does again."""
+        """Return True: a script that failed would fail again."""
         return True

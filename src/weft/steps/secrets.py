@@ -1,10 +1,10 @@
-"""Secrets: stored as references, revealed inside a step, and struck out of whatever a step leaves behind.
+"""Secrets: stored as references, revealed inside steps, and redacted from everything that a step writes.
 
     weft.Secret("env:STRIPE_KEY")       the environment of the process that performs the step
-    weft.Secret("file:/run/secrets/k")  a file there; blanks and line ends around it do not count
+    weft.Secret("file:/run/secrets/k")  a file there; leading and trailing whitespace is removed
 
-What was revealed in a process is remembered there, and its value is replaced in results, failures, output streams and
-log lines before they are written. A value is recognised as a whole: what was cut in pieces or encoded otherwise is not.
+A process remembers the values that it revealed, and replaces them in results, failures, output streams and log lines
+before they are written. Only whole values are recognised, not parts or other encodings.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KNOWN_MAX = 1_000
 LOGGERS = ("weft", "weft.api")
 
 _known: dict[str, str] = {}
-"""What was revealed here, and what is written in its place; longest first, so that a part never hides the whole."""
+"""The revealed values and their replacements, longest first, so that a part never hides the whole."""
 _forbidden: list[Callable[[], bool]] = []
 _encode = msgspec.json.Encoder().encode
 
@@ -37,7 +37,7 @@ class Secret(Reference, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         kind, _, place = self.ref.partition(":")
         if kind not in _PROVIDERS or not place or not self.ref.isprintable():
-            raise ValueError(f"{self.ref[:60]!r} names no secret: env:NAME or file:/path")
+            raise ValueError(f"{self.ref[:60]!r} is not a reference to a secret: write env:NAME or file:/path")
 
     def __repr__(self) -> str:
         return f"Secret({self.ref!r})"
@@ -82,7 +82,7 @@ def forbid_where(condition: Callable[[], bool]) -> None:
     _forbidden.append(condition)
 
 
-# --- striking out ------------------------------------------------------------------------------------------------
+# --- redaction ---------------------------------------------------------------------------------------------------
 
 
 def _remember(value: str, ref: str) -> None:
@@ -91,7 +91,7 @@ def _remember(value: str, ref: str) -> None:
     if not _known:
         for name in LOGGERS:
             logging.getLogger(name).addFilter(strike_record)
-    # As it is, and as an exception of Python shows it that quotes its argument.
+    # The value itself, and as Python quotes it in an exception.
     _known.update(dict.fromkeys((value, repr(value)[1:-1]), f"[secret {ref}]"))
     kept = sorted(list(_known.items())[-KNOWN_MAX:], key=lambda item: -len(item[0]))
     _known.clear()
@@ -99,7 +99,7 @@ def _remember(value: str, ref: str) -> None:
 
 
 def strike(text: str) -> str:
-    """The text without the secrets that were revealed here."""
+    """Return a text without the secrets that were revealed here."""
     for value, mark in _known.items():
         if value in text:
             text = text.replace(value, mark)
@@ -107,7 +107,7 @@ def strike(text: str) -> str:
 
 
 def strike_json(raw: bytes) -> bytes:
-    """JSON without the secrets that were revealed here, also where their characters are escaped."""
+    """Return JSON without the secrets that were revealed here, also if their characters are escaped."""
     for value, mark in _known.items():
         written = _encode(value)[1:-1]
         if written in raw:
@@ -116,12 +116,12 @@ def strike_json(raw: bytes) -> bytes:
 
 
 def strike_value(value: Any) -> Any:
-    """JSON as builtins, without the secrets that were revealed here."""
+    """Return a JSON value without the secrets that were revealed here."""
     return msgspec.json.decode(strike_json(_encode(value))) if _known else value
 
 
 def strike_record(record: logging.LogRecord) -> bool:
-    """A filter of a logger: what it lets through has no secrets. It lets everything through."""
+    """Filter for a logger: removes secrets from every record and lets it through."""
     text = record.getMessage()
     clean = strike(text)
     if clean != text:

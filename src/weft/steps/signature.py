@@ -1,7 +1,7 @@
-"""A function's parameters and its JSON input: bind a call, check it, unpack it where the function runs.
+"""The parameters of a function and its JSON input: bind a call, check it, and unpack it where the function runs.
 
-The input is one JSON object of the arguments that were GIVEN, in the order of the parameters. Defaults are no part of
-it: a run records those of its workflow beside it, a step takes those of the function that runs.
+The input is a JSON object of the GIVEN arguments, in the order of the parameters, without defaults. A run records the
+defaults of its workflow beside it. A step uses the defaults of the function that runs.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _UNNAMED: dict[Any, str] = {
 
 
 class _Absent:
-    """Stands in the decoded struct for an argument that was not given."""
+    """Marks an argument that was not given, in the decoded struct."""
 
 
 _ABSENT = _Absent()
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One parameter as callers see it. `default` means something only where it is not `required`."""
+    """One parameter, as callers see it. `default` counts only if it is not `required`."""
 
     name: str
     required: bool
@@ -56,7 +56,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Signature:
-    """What a step or workflow takes and gives; made once, by `Signature.of`."""
+    """The parameters and the result of a step or workflow. `Signature.of` makes it once."""
 
     def __init__(
         self, parameters: Sequence[Parameter], positional: Sequence[str], result: Codec[Any], *, takes_context: bool
@@ -67,7 +67,7 @@ class Signature:
         self._positional = tuple(positional)
         self._names = {parameter.name: parameter for parameter in parameters}
         self._required = tuple(parameter.name for parameter in parameters if parameter.required)
-        # What only pydantic reads stays raw in the struct and is read by its own codec.
+        # Fields that only pydantic can read stay raw in the struct and are read by their own codec.
         self._adapted = {p.name: p.codec for p in parameters if not p.codec.is_native}
         self._decode = _decoder_for(parameters)
 
@@ -93,10 +93,10 @@ class Signature:
         return Signature(parameters, positional, result, takes_context=takes_context)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, what: str) -> bytes:
-        """The input of a call, bound as Python would and checked. `what` is the name of the function.
+        """Bind the arguments of a call as Python does, and check them. `what` is the name of the function.
 
         Raises:
-            BadValue: an argument is missing, unknown, of another type (`value.wrong_type`) or no JSON at all.
+            BadValue: an argument is missing, unknown, of another type (`value.wrong_type`), or not JSON.
             LimitExceeded: the arguments together are too big or too deep.
         """
         if not args and not kwargs and not self._required:
@@ -116,11 +116,11 @@ class Signature:
         return raw
 
     def from_mapping(self, mapping: Mapping[str, Any], *, what: str) -> bytes:
-        """`bind` for arguments that come by name: a document's or the command line's."""
+        """Bind arguments that come by name, from a document or the command line."""
         return self.bind((), mapping, what=what)
 
     def unpack(self, raw: bytes, defaults: bytes = b"", *, what: str) -> dict[str, Any]:
-        """The keyword arguments for the function, typed. What was not given is in `defaults`, or left to the function.
+        """Return the typed keyword arguments for the function. Missing ones come from `defaults`, or from the function.
 
         Raises:
             BadValue: the recorded input is not one for this signature: the code has changed since. The hint says how
@@ -132,9 +132,9 @@ class Signature:
         return self._read(raw, what, _CHANGED)
 
     def defaults(self, given: bytes | None) -> bytes:
-        """The defaults of the parameters that an input leaves out, as JSON; empty: there are none.
+        """Return the defaults of the parameters that an input leaves out, as JSON; empty if there are none.
 
-        A default that does not come back from JSON as it is stays with the function.
+        A default that JSON cannot hold exactly is left to the function.
         """
         known = self._defaults
         if known and given is not None:
@@ -143,7 +143,7 @@ class Signature:
         return msgspec.json.encode(known) if known else b""
 
     def schema(self) -> dict[str, object]:
-        """JSON Schema of the input."""
+        """Return the JSON Schema of the input."""
         return schema_of_object({p.name: _with_default(p) for p in self.parameters}, list(self._required))
 
     def _with_names(self, given: dict[str, Any], kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class Signature:
 
 
 def other_facts(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """How two inputs of a goal differ, by fact: there are no defaults, so what only one has is a difference too."""
+    """Return how two inputs of a goal differ, by fact. There are no defaults, so a fact that only one has counts."""
     first, second = decode(a) or {}, decode(b) or {}
     absent = "nothing"
     return {
@@ -207,7 +207,7 @@ def other_facts(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
 
 
 def same_inputs(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """How two inputs differ, by argument. One that is missing on either side was left to its default: not compared."""
+    """Return how two inputs differ, by argument. Arguments that one leaves to its default are not compared."""
     first, second = decode(a), decode(b)
     return {
         name: (first[name], second[name]) for name in first if name in second and not _same(first[name], second[name])
@@ -215,7 +215,7 @@ def same_inputs(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two JSON values are equal. To Python, True is 1."""
+    """Return whether two JSON values are equal. In Python, True equals 1."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):
@@ -227,7 +227,7 @@ _objects = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _storable(parameter: Parameter) -> msgspec.Raw | None:
-    """A default as JSON, if it comes back from there as it is."""
+    """Return a default as JSON, if JSON can hold it exactly."""
     try:
         raw = parameter.codec.encode(parameter.default)
         back = parameter.codec.read(raw)
@@ -263,13 +263,13 @@ def _codec(where: str, type_: Any) -> Codec[Any]:
 
 def _signature(fn: Callable[..., object]) -> inspect.Signature:
     if sys.version_info >= (3, 14):
-        # Annotations are evaluated when asked for; a name that only a checker knows must not stop a program.
+        # Annotations are evaluated lazily; a name that only type checkers know must not stop a program.
         return inspect.signature(fn, annotation_format=annotationlib.Format.FORWARDREF)
     return inspect.signature(fn)
 
 
 def _hints(fn: Callable[..., object], raw: inspect.Signature) -> dict[str, Any]:
-    """The annotations as types. One that cannot be resolved means Any, and harms no other."""
+    """Return the annotations as types. One that cannot be resolved is Any."""
     if inspect.isroutine(fn):
         with contextlib.suppress(Exception):  # evaluating annotations runs the user's code
             return typing.get_type_hints(fn, include_extras=True)
@@ -292,7 +292,7 @@ def _is_context(first: inspect.Parameter, hints: dict[str, Any], context_type: t
     hint = hints.get(first.name)
     if first.name == "ctx" or (isinstance(hint, type) and issubclass(hint, context_type)):
         return True
-    written = first.annotation  # imported for checkers only, it is still a name
+    written = first.annotation  # it is imported only for type checkers
     return isinstance(written, str) and written.rpartition(".")[2] == context_type.__name__
 
 

@@ -1,6 +1,6 @@
-"""The traceback of a failure as text: what Python would print, cut to what helps the user.
+"""Format the traceback of a failure as Python would, cut to what helps the user.
 
-Weft's own frames are left out. What is too long loses the frames of libraries first, then its middle.
+Frames of Weft are left out. A text that is too long loses the frames of libraries first, then its middle.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from weft.steps.secrets import strike
 BYTES_MAX = 16 * 1024
 _HEAD = 5 * 1024
 _RECORDED = f"{RecordedTraceback.__module__}.{RecordedTraceback.__qualname__}: "
-"""Python puts this line before a recorded traceback. The text below it speaks for itself."""
+"""Python prints this line before a recorded traceback."""
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-"""Control characters could steer the terminal on which the text is shown, and no store holds NUL."""
+"""Control characters could control a terminal that shows the text, and no store accepts NUL."""
 
 
 def traceback_of(error: BaseException) -> str:
@@ -30,7 +30,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def loggable(error: BaseException) -> BaseException:
-    """The exception as a log may format it; another in its place if that would raise."""
+    """Return the exception if a log can format it, else another in its place."""
     try:
         "".join(TracebackException.from_exception(error).format())
     except BaseException as broken:  # noqa: BLE001
@@ -51,14 +51,14 @@ def _formatted(found: TracebackException) -> str:
 
 
 def _from_users(stack: StackSummary) -> list[FrameSummary]:
-    """The frames that are not Weft's, from the first of the user on: before it are those that call it."""
+    """Return the frames outside Weft, from the first frame of the user on."""
     outside = [frame for frame in stack if is_outside(frame.filename)]
     first = next((index for index, frame in enumerate(outside) if is_users(frame.filename)), 0)
     return outside[first:]
 
 
 def _keep(part: TracebackException, frames: list[FrameSummary]) -> None:
-    """Leave only these frames. If there are none, the exception keeps its own, unless its cause has some."""
+    """Keep only these frames. If there are none, keep all, unless its cause has some."""
     if frames:
         part.stack = StackSummary.from_list(frames)
     elif part.__cause__ is not None:
@@ -66,7 +66,7 @@ def _keep(part: TracebackException, frames: list[FrameSummary]) -> None:
 
 
 def _parts(found: TracebackException) -> Iterator[TracebackException]:
-    """An exception, its causes and, if it is a group, its members."""
+    """Yield an exception, its causes and, if it is a group, its members."""
     todo, seen = [found], set[int]()
     while todo:
         part = todo.pop()

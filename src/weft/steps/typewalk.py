@@ -1,4 +1,4 @@
-"""What a type is made of, found through its annotations: the classes and the metadata that decide who can read it."""
+"""Walk the annotations of a type, to find out whether msgspec or pydantic can read it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PYDANTIC_MODULES = ("pydantic", "pydantic_core", "annotated_types")
 
 
 def is_model(cls: Any) -> bool:
-    """Whether a class is a pydantic model, without importing pydantic."""
+    """Return whether a class is a pydantic model, without importing pydantic."""
     return isinstance(cls, type) and hasattr(cls, "model_validate_json") and hasattr(cls, "model_dump")
 
 
 def needs_pydantic(type_: Any) -> bool:
-    """Whether only pydantic checks all that the type says: models, its dataclasses, its constraints."""
+    """Return whether only pydantic can check the type: models, its dataclasses, its constraints."""
     return any(
         is_model(part)
         or hasattr(part, "__is_pydantic_dataclass__")
@@ -29,19 +29,19 @@ def needs_pydantic(type_: Any) -> bool:
 
 
 def unknown_classes(type_: Any) -> set[type]:
-    """The classes in a type that msgspec has no rule for."""
+    """Return the classes in a type that msgspec does not know."""
     return {part for part in _walk(type_, set()) if isinstance(part, type) and _is_unknown(part)}
 
 
 def _is_unknown(cls: type) -> bool:
     try:
         return isinstance(msgspec.inspect.type_info(cls), msgspec.inspect.CustomType)
-    except TypeError:  # refused for its contents, which are walked on their own
+    except TypeError:  # refused for its contents, which are walked separately
         return False
 
 
 def _walk(type_: Any, seen: set[Any]) -> Iterator[Any]:
-    """Every class and every piece of Annotated metadata below a type."""
+    """Yield every class and every piece of Annotated metadata in a type."""
     origin = typing.get_origin(type_) or type_
     if origin is typing.Literal:
         return
@@ -58,7 +58,7 @@ def _walk(type_: Any, seen: set[Any]) -> Iterator[Any]:
 
 
 def _inside(origin: Any, seen: set[Any]) -> Iterator[Any]:
-    """The types that an alias or a class with fields stands for; each is opened once, for it may hold itself."""
+    """Yield the types inside an alias or a class with fields. Each is opened once, because it may contain itself."""
     if hasattr(origin, "__supertype__"):  # NewType
         inside = [origin.__supertype__]
     elif hasattr(origin, "__value__"):  # type X = ..., from Python 3.12 on

@@ -1,10 +1,10 @@
 """Which addresses may be called. Pure.
 
-Refused is everything that is not plain public unicast: private, loopback, link-local (cloud metadata), shared,
+Everything except public unicast is refused: private, loopback, link-local (cloud metadata), shared,
 reserved, documentation, multicast, and every IPv6 form that carries an IPv4 address inside (mapped, compatible, NAT64,
 6to4, Teredo). The tables are our own, because what `ipaddress` calls global differs between releases of Python.
 
-`WEFT_HTTP_ALLOW="127.0.0.1,10.0.0.0/8,billing.internal"` lets addresses, networks and host names pass.
+`WEFT_HTTP_ALLOW="127.0.0.1,10.0.0.0/8,billing.internal"` allows addresses, networks and host names.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _LEGACY = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}",
 
 
 def is_public(address: Address) -> bool:
-    """Whether it is ordinary unicast of the public internet."""
+    """Return whether an address is public unicast."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _SPECIAL_V4)
     return address in _UNICAST_V6 and not any(address in network for network in _SPECIAL_V6)
 
 
 def parse_address(host: str) -> Address | None:
-    """The address that a host is written as, None for a name. A zone (``fe80::1%eth0``) does not hide it."""
+    """Parse a host that is an address, also with a zone (``fe80::1%eth0``). Returns None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -57,27 +57,27 @@ def parse_address(host: str) -> Address | None:
 
 
 def is_disguised(host: str) -> bool:
-    """Whether the system would read the host as a number where we see a name: 2130706433, 0x7f.1, 0177.0.0.1."""
+    """Return whether the system would read a host name as a number: 2130706433, 0x7f.1, 0177.0.0.1."""
     return parse_address(host) is None and _LEGACY.fullmatch(host.rstrip(".")) is not None
 
 
 def is_name(host: str) -> bool:
-    """Whether the system may be asked for it: anything else that it would read in its own way is left alone."""
+    """Return whether a host is a plain name, which may be resolved."""
     return len(host) <= 254 and _NAME.fullmatch(host) is not None and not is_disguised(host)
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """What may be called although it is not public."""
+    """Addresses that may be called although they are not public."""
 
     networks: tuple[Network, ...] = ()
     hosts: frozenset[str] = frozenset()
 
     def address(self, address: Address) -> bool:
-        """Whether this very address may be connected to."""
+        """Return whether connecting to this address is allowed."""
         return is_public(address) or any(address in network for network in self.networks)
 
     def host(self, host: str) -> bool:
-        """Whether the host was allowed by its name, whatever it resolves to."""
+        """Return whether the host is allowed by name, whatever it resolves to."""
         return host.lower().rstrip(".") in self.hosts
 
 
@@ -85,7 +85,7 @@ def parse_allowed(text: str) -> Allowed:
     """Read a list of addresses, networks and host names, separated by commas.
 
     Raises:
-        UsageError: an entry is none of these; a typing error must not silently allow nothing, or too much.
+        UsageError: an entry is malformed.
     """
     networks: list[Network] = []
     hosts: set[str] = set()
@@ -97,7 +97,7 @@ def parse_allowed(text: str) -> Allowed:
             host = entry.rstrip(".")
         if not is_name(host):
             raise UsageError(
-                f'{ALLOW_VARIABLE}: "{entry}" is no address, network or host name.',
+                f'{ALLOW_VARIABLE}: "{entry}" is not an address, network or host name.',
                 hint='Write it like "127.0.0.1,10.0.0.0/8,billing.internal"; a network without host bits, no ports.',
             )
         hosts.add(host)
@@ -105,5 +105,5 @@ def parse_allowed(text: str) -> Allowed:
 
 
 def allowed_here() -> Allowed:
-    """What the environment of this process allows."""
+    """Return what the environment of this process allows."""
     return parse_allowed(os.environ.get(ALLOW_VARIABLE, ""))

@@ -1,4 +1,4 @@
-"""What every HTTP step sends along: who asks, for which call, and where an answer that comes later goes. Pure."""
+"""The headers of every HTTP step: the run, the call, and the webhook for an answer that comes later. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAFE = "/:~[]#@!$&'()*+,;="
 
 
 class Later(NamedTuple):
-    """Where the answer goes, and the key that proves it."""
+    """The webhook for an answer, and its key."""
 
     token: str
     url: str
@@ -21,12 +21,12 @@ class Later(NamedTuple):
 
 
 def current_task() -> Task | None:
-    """The task that is being performed, None where a body is called by hand."""
+    """Return the task that is being performed, or None outside a step."""
     return CURRENT_TASK.get(None)
 
 
 def task_headers(task: Task | None) -> dict[str, str]:
-    """The key is the same in every attempt: a receiver that honours it acts once."""
+    """Return the headers of a task. Its key is the same in every attempt, so that a receiver can act once."""
     if task is None:
         return {}
     return {
@@ -39,15 +39,15 @@ def task_headers(task: Task | None) -> dict[str, str]:
 
 
 def webhook_headers(later: Later | None) -> dict[str, str]:
-    """Where to answer, for who reads headers."""
+    """Return the headers that say where to send the answer."""
     return {} if later is None else {"weft-webhook-url": later.url, "weft-webhook-key": later.key}
 
 
 def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = False, bare: bool = False) -> Later:
-    """The webhook for this very attempt. ``by_url``: its address has the key; ``bare``: see `Receipt`.
+    """Make the webhook for this attempt. ``by_url``: its URL has the key; ``bare``: see `Receipt`.
 
     Raises:
-        UsageError: this engine has no address at which it could be answered.
+        UsageError: this engine has no URL for webhooks.
     """
     if webhooks is None or task is None:
         raise UsageError(
@@ -59,5 +59,5 @@ def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = Fa
 
 
 def _header_text(text: str) -> str:
-    """Header values are ASCII; what is not is percent-encoded."""
+    """Return a text as a header value: ASCII, everything else percent-encoded."""
     return quote(text, safe=_SAFE)

@@ -1,4 +1,4 @@
-"""The one client through which every HTTP step goes. It belongs to one event loop, and is closed by who made it."""
+"""The HTTP client of all steps. It belongs to one event loop; whoever makes it closes it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class HttpClient:
-    """Sends requests; opens nothing before the first one."""
+    """Sends requests. Opens nothing before the first one."""
 
     def __init__(
         self, allowed: Allowed | None = None, *, limits: HttpLimits | None = None, lookup: Lookup | None = None

@@ -1,4 +1,4 @@
-"""The undo of a goal's HTTP step: a POST of ``{input, output}`` to the address that its `compensate` names."""
+"""The undo of a goal's HTTP step: a POST of ``{input, output}`` to its `compensate` URL."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from weft.steps.http.step import HttpCall
 from weft.steps.http.urls import fill_url
 
 RESULT = "result"
-"""Beside the inputs, an undo is given what the call returned; null if nobody knows."""
+"""The argument with what the call returned; null if that is not known."""
 
 _given = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class Compensation:
-    """Takes one call of a step back. Any 2xx says that it is done; the body of the answer is not read."""
+    """Undoes one call of a step. Any 2xx is a success; the body of the response is not read."""
 
     __slots__ = ("_client", "_clock", "call", "name")
 

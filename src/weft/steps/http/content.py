@@ -1,4 +1,4 @@
-"""What a body is: JSON parsed, text as text, anything else bytes. Pure."""
+"""Decode the body of a response: JSON, text, or bytes. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.failures import HttpFailed
 
-# Python knows codecs that are no character sets (unicode_escape, idna, punycode): those of the web, and no others.
+# Only the character sets of the web: Python has codecs that are something else (unicode_escape, idna, punycode).
 _CHARSETS = frozenset(
     codecs.lookup(name).name
     for name in (
@@ -27,21 +27,21 @@ _TEXTS = frozenset({
 
 
 def media_type(content_type: str) -> str:
-    """The type without its parameters: ``application/json``."""
+    """Return the media type without its parameters: ``application/json``."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def is_json(content_type: str) -> bool:
-    """JSON itself, or a format that is written in it."""
+    """Return whether a media type is JSON, or a format based on it."""
     media = media_type(content_type)
     return media == "application/json" or media.endswith("+json") or media == "text/json"
 
 
 def content(answer: HttpResponse) -> Any:
-    """The body as a value: bytes where it is neither JSON nor text that a store could keep. Nothing is None.
+    """Return the body as a value: JSON, text, or bytes if it is neither. An empty body is None.
 
     Raises:
-        HttpFailed: it says that it is JSON, and is not.
+        HttpFailed: it claims to be JSON, but is not.
     """
     content_type = answer.headers.get("content-type", "")
     media = media_type(content_type)
@@ -54,15 +54,15 @@ def content(answer: HttpResponse) -> Any:
 
 
 def parse_json(body: bytes, what: str) -> Any:
-    """The body as JSON, whatever it says it is; `what` answered so begins the message.
+    """Parse the body as JSON, whatever its media type. `what` begins the message of an error.
 
     Raises:
-        HttpFailed: it is none.
+        HttpFailed: it is not JSON.
     """
     try:
         return msgspec.json.decode(body.removeprefix(codecs.BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise HttpFailed(f"{what} answered with something that is no JSON: {str(error)[:200]}.") from error
+        raise HttpFailed(f"{what} answered with something that is not JSON: {str(error)[:200]}.") from error
 
 
 def _charset(content_type: str) -> str:
@@ -74,7 +74,7 @@ def _charset(content_type: str) -> str:
 
 
 def _text(body: bytes, charset: str) -> str | None:
-    """The text, or None if it is not in its character set or holds what a store refuses."""
+    """Decode the text. Returns None if it is not valid, or if a store would refuse it."""
     try:
         if codecs.lookup(charset).name not in _CHARSETS:
             return None

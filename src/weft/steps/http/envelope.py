@@ -12,13 +12,13 @@ _ENVELOPE = frozenset({"success", "outputs", "error"})
 
 
 def read_outputs(body: bytes, content_type: str, *, what: str, bare: bool = False) -> dict[str, Any]:
-    """The outputs by name; an empty body gives none. `what` answered so begins the message of a failure.
+    """Read the outputs by name. An empty body has none. `what` begins the message of an error.
 
     ``bare``: the object is the outputs, even if it looks like an envelope.
 
     Raises:
-        NotAnAnswer: it is no JSON, or no object.
-        HttpFailed: it says that it failed: `success: false`, or a problem document.
+        NotAnAnswer: it is not a JSON object.
+        HttpFailed: it reports a failure: `success: false`, or a problem document.
     """
     if not body.strip():
         return {}

@@ -1,4 +1,4 @@
-"""A request and its answer as values, and how an address is shown to people. Pure."""
+"""Requests and responses as values, and URLs as people may see them. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ URL_CHARS_MAX = 8_192
 SENT_HEADER_BYTES_MAX = 64 * 1024
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-# They frame the message or name its receiver; set by hand, one message could be read as two.
+# They frame the message or name its receiver. If users could set them, one message could be read as two.
 _OURS = frozenset({
     "connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
     "accept-encoding",
@@ -25,30 +25,30 @@ _OURS = frozenset({
 
 
 class HttpLimits(msgspec.Struct, frozen=True):
-    """What an answer may cost us."""
+    """The limits of a response."""
 
     body_bytes_max: int = VALUE_BYTES_MAX
     """Counted after decompression."""
     error_bytes_max: int = 64 * 1024
-    """Of an answer that is no success only so much is read: enough for a message."""
+    """How much of an unsuccessful response is read: enough for a message."""
     header_count_max: int = 128
     header_bytes_max: int = 8_190
     redirects_max: int = 5
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be sent. Names of headers are lower case."""
+    """A request. Names of headers are lower case."""
 
     method: str
     url: str
     headers: dict[str, str] = {}
     body: bytes | None = None
     timeout_ms: int = TIMEOUT_MS
-    """For all of it: finding the address, redirects, the last byte of the answer."""
+    """The time for everything: resolving the name, redirects, reading the whole response."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise BadValue(f'"{self.method}" is no HTTP method.', hint=f"Methods: {', '.join(METHODS)}.")
+            raise BadValue(f'"{self.method}" is not an HTTP method.', hint=f"Methods: {', '.join(METHODS)}.")
         if not 0 < self.timeout_ms <= TIMEOUT_MS_MAX:
             raise BadValue(
                 f"A timeout of {self.timeout_ms} ms.", hint="An HTTP call takes more than 0 s and at most 1h."
@@ -62,7 +62,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back, read to its end. Names of headers are lower case; repeated ones are joined by a comma."""
+    """A complete response. Names of headers are lower case; repeated ones are joined by a comma."""
 
     status: int
     reason: str
@@ -93,7 +93,7 @@ def check_headers(headers: dict[str, str]) -> None:
 
 
 def shown_url(url: str) -> str:
-    """The address without what may be secret in it: no user, no password, no query."""
+    """Return a URL without what may be secret: no user, no password, no query."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

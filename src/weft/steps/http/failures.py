@@ -1,9 +1,9 @@
-"""How an HTTP call goes wrong, split by what the engine should do about it.
+"""The errors of HTTP calls, grouped by what the engine does about them.
 
-    HttpFailed              an answer that settles it: a 4xx, garbage, a redirect to nowhere. Never tried again
-    ├── NotAnAnswer         the other side answered with what are no outputs
-    └── HttpUnavailable     no answer, or "not now": tried again, not before `retry_after_ms`
-    AddressRefused          the address is not one that may be called (a `NotAllowed`). Never tried again
+    HttpFailed              a final answer: a 4xx, garbage, a redirect to nowhere. Never retried
+    ├── NotAnAnswer         the answer cannot be read as outputs
+    └── HttpUnavailable     no answer, or a temporary error: retried, not before `retry_after_ms`
+    AddressRefused          the address may not be called (a `NotAllowed`). Never retried
 
     AnsweredLater           no failure: the call was accepted and its answer comes by webhook
 
@@ -16,7 +16,7 @@ from weft.errors import LimitExceeded, NotAllowed, UsageError, WeftError
 
 
 class HttpFailed(WeftError):
-    """The other side answered, and trying again would bring the same answer. `status` is None if it was no HTTP."""
+    """The server answered, and a retry would get the same answer. `status` is None if it was not HTTP."""
 
     code = "http.failed"
 
@@ -28,7 +28,7 @@ class HttpFailed(WeftError):
 
 
 class HttpUnavailable(HttpFailed):
-    """No answer, or one that says "later". `in_doubt`: the request may have been acted upon all the same."""
+    """No answer, or a temporary error. `in_doubt`: the server may have acted on the request."""
 
     code = "http.unavailable"
 
@@ -50,13 +50,13 @@ class HttpUnavailable(HttpFailed):
 
 
 class NotAnAnswer(HttpFailed):
-    """What came back cannot be read as outputs: no JSON, or no object."""
+    """The answer cannot be read as outputs: it is not a JSON object."""
 
     code = "http.not_an_answer"
 
 
 class AddressRefused(NotAllowed):
-    """A private, local or otherwise special address that nobody allowed; nothing was sent."""
+    """A private, local or otherwise special address that is not allowed. Nothing was sent."""
 
     code = "http.address_refused"
 
@@ -70,7 +70,7 @@ class AnsweredLater(Exception):
 
 
 def is_final(error: BaseException) -> bool:
-    """Whether trying again cannot help. What is no error of ours (a bug, a store that is away) may pass."""
+    """Return whether a retry cannot help. Other errors, such as an unavailable store, may go away."""
     if isinstance(error, HttpUnavailable):
         return False
     return isinstance(error, HttpFailed | AddressRefused | UsageError | LimitExceeded)

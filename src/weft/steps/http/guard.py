@@ -1,8 +1,8 @@
-"""Connections only to addresses that may be called: the one that was checked is the one that is connected to.
+"""Connect only to addresses that may be called. The address that was checked is the one that is used.
 
-A name is refused if *any* of its addresses is: which of them would be used is chance. Nothing is resolved a second time
-between the check and the connection, so a name that changes its address in between gains nothing. Last of all every
-socket is checked where it is made, whoever found its address.
+A name is refused if *any* of its addresses is, because any of them may be used. A name is not resolved again between
+the check and the connection, so changing its address in between has no effect. Finally, every socket is checked when it
+is made, however its address was found.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from weft.steps.http.addresses import ALLOW_VARIABLE, Address, Allowed, parse_ad
 from weft.steps.http.failures import AddressRefused
 
 Lookup = Callable[[str], Awaitable[list[str]]]
-"""The addresses of a name. Raises OSError if there are none."""
+"""Returns the addresses of a name. Raises OSError if there are none."""
 
 _NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 _HINT = f"To call it all the same, add its address, network or name to {ALLOW_VARIABLE} where the engine runs."
 
 
 def refusal(host: str, address: Address | None = None) -> AddressRefused:
-    """The error for a host that may not be called."""
+    """Make the error for a host that may not be called."""
     shown = host[:100]
     at = f" ({address})" if address is not None and str(address) != host else ""
     return AddressRefused(f"{shown}{at} is not a public address, so it is not called.", hint=_HINT)
 
 
 async def system_lookup(host: str) -> list[str]:
-    """What the operating system says."""
+    """Resolve a name with the operating system."""
     found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class _SocketRefused(PermissionError):
-    """An OSError, because that is what carries through the race between the addresses of a host."""
+    """A refused socket. An OSError, because aiohttp tries the next address of a host after one."""
 
 
 class Guard(AbstractResolver):
-    """Resolves names, and makes sockets."""
+    """Resolves names and makes sockets, and checks each address."""
 
     def __init__(self, allowed: Allowed, lookup: Lookup = system_lookup) -> None:
         self._allowed = allowed
@@ -53,7 +53,7 @@ class Guard(AbstractResolver):
         """Addresses that are not public, of hosts that are allowed by name."""
 
     def check_literal(self, host: str) -> None:
-        """A host that is an address needs no resolver, so it is checked here.
+        """Check a host that is an address, and so is not resolved.
 
         Raises:
             AddressRefused: it may not be called.
@@ -65,7 +65,7 @@ class Guard(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """All addresses of the name, each of them checked."""
+        """Return all addresses of a name, after checking each."""
         addresses = [ipaddress.ip_address(text) for text in await self._lookup(host)]
         if not addresses:
             raise OSError(f"{host} has no address")
@@ -78,10 +78,10 @@ class Guard(AbstractResolver):
         return [_result(host, address, port) for address in addresses]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to close."""
 
     def socket_for(self, info: tuple[Any, ...]) -> socket.socket:
-        """The socket for one attempt to connect."""
+        """Make the socket for one attempt to connect."""
         family, kind, protocol, _, place = info
         address = parse_address(str(place[0]))
         if address is None or not (self._allowed.address(address) or address in self._by_name):
@@ -90,7 +90,7 @@ class Guard(AbstractResolver):
 
 
 def refused_in(error: BaseException) -> AddressRefused | None:
-    """The refusal that is behind an error of the connection, if one is."""
+    """Return the refusal that caused a connection error, if there is one."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, AddressRefused):
@@ -102,9 +102,9 @@ def refused_in(error: BaseException) -> AddressRefused | None:
 
 
 def connector(guard: Guard) -> aiohttp.TCPConnector:
-    """Connections without a limit of their own: a host that hangs must not use up what others wait for.
+    """Make a connector without a limit: a server that hangs must not use up the connections of others.
 
-    How many there are is bounded by the slots of the worker.
+    The slots of the worker bound the number of connections.
     """
     return aiohttp.TCPConnector(resolver=guard, socket_factory=guard.socket_for, use_dns_cache=False, limit=0)
 

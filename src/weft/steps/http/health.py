@@ -1,4 +1,4 @@
-"""Whether the server of a step is there. It informs `steps` and `explain`; it decides nothing."""
+"""Check whether the server of a step is up. Shown by `steps` and `explain`; no decision depends on it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TIMEOUT_MS = 3_000
 
 
 async def health(client: HttpClient, url: str | None) -> Health:
-    """One probe: a GET that is answered below 400 within three seconds. Without an address nothing is known."""
+    """Probe once: healthy is a GET with a status below 400 within three seconds. Without a URL, nothing is known."""
     if not url:
         return "unknown"
     return (await probe(client, url))[0]
 
 
 async def probe(client: HttpClient, url: str) -> tuple[Health, str]:
-    """The same, with what is wrong."""
+    """Probe once, and say what is wrong."""
     try:
         answer = await client.send(HttpRequest(method="GET", url=url, timeout_ms=TIMEOUT_MS))
     except WeftError as error:

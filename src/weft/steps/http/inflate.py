@@ -1,4 +1,4 @@
-"""Decompression that cannot be made to explode: what comes out is counted as it comes, and the reader may stop."""
+"""Decompression in bounded pieces, so that the reader can count the bytes and stop."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Plain:
 
 
 class Inflate:
-    """gzip and deflate, in pieces of a bounded size. Files of several members are one body."""
+    """Decompresses gzip and deflate in pieces of bounded size. Several members are one body."""
 
     def __init__(self) -> None:
         self._stream: zlib._Decompress | None = None  # its class has no public name
         self._begun = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes decompress to, piece by piece: the reader may stop at any of them."""
+        """Decompress bytes piece by piece. The reader may stop after any piece."""
         full = False
         while data or full:
             if self._stream is None:
-                # Some servers say deflate and leave the two bytes of its header out.
+                # Some servers send deflate without the two bytes of its header.
                 raw = not self._begun and data[0] & 0x0F != 8 and data[0] != 0x1F
                 self._stream = zlib.decompressobj(_RAW if raw else _GZIP_OR_ZLIB)
                 self._begun = True
@@ -53,20 +53,20 @@ class Inflate:
             raise HttpFailed(f"The answer cannot be decompressed: {error}.") from error
 
     def finish(self) -> None:
-        """The body is over.
+        """End the body.
 
         Raises:
-            HttpFailed: the compressed data is not.
+            HttpFailed: the compressed data is incomplete.
         """
         if self._stream is not None:
             raise HttpFailed("The answer cannot be decompressed: it ends in the middle.")
 
 
 def decoder(encoding: str) -> Plain | Inflate:
-    """What undoes a Content-Encoding.
+    """Return the decoder for a Content-Encoding.
 
     Raises:
-        HttpFailed: one that we did not ask for.
+        HttpFailed: it is one that we did not ask for.
     """
     match encoding.strip().lower():
         case "" | "identity":
@@ -74,4 +74,4 @@ def decoder(encoding: str) -> Plain | Inflate:
         case "gzip" | "x-gzip" | "deflate":
             return Inflate()
         case other:
-            raise HttpFailed(f"The answer has the encoding {other[:60]!r}; asked was for {ENCODINGS}.")
+            raise HttpFailed(f"The answer has the encoding {other[:60]!r}; the request accepts {ENCODINGS}.")

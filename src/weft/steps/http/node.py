@@ -23,13 +23,13 @@ from weft.steps.http.webhooks import Webhooks
 from weft.steps.secrets import Secret
 
 Keep = Callable[[bytes], Awaitable[str]]
-"""Stores bytes durably and gives the reference that stands for them: ``cas://sha256:…``."""
+"""Stores bytes durably and returns their reference: ``cas://sha256:…``."""
 
 _Scalar = str | int | float | bool | None
 
 
 class _HttpFields(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields of `http` in a graph document, their templates filled; `timeout` is the node's own, if it has one."""
+    """The fields of `http` in a graph document, with templates filled. `timeout` is the node's own, if it has one."""
 
     url: str
     method: str = "GET"
@@ -46,7 +46,7 @@ _read = msgspec.json.Decoder(_HttpFields).decode
 
 
 class HttpNode:
-    """Performs every `http` node; what differs between them is in what they are given."""
+    """Performs all `http` nodes. Their arguments have everything that differs."""
 
     __slots__ = ("_client", "_clock", "_keep", "_webhooks", "name")
 
@@ -82,7 +82,7 @@ class HttpNode:
 
 
 def _headers(fields: _HttpFields) -> dict[str, str]:
-    """Ours first: who sets an idempotency key of their own means it."""
+    """Return the headers. Those of the node override ours, including the idempotency key."""
     headers = task_headers(current_task())
     if fields.accept:
         headers["accept"] = fields.accept if isinstance(fields.accept, str) else ", ".join(fields.accept)

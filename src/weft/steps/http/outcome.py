@@ -1,4 +1,4 @@
-"""What an answer means: a success, a failure for good, or "try again", and when. Pure."""
+"""What a response means: a success, a final failure, or a retry, and when. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.failures import HttpFailed, HttpUnavailable
 
 RETRY_AFTER_MS_MAX = 24 * 3_600_000
-"""Who asks for more is not left alone for longer: a run must not be stopped for years by a header."""
+"""The limit of `Retry-After`: a header must not stop a run for years."""
 
 _AGAIN = frozenset({408, 425, 429})
 _TOLD_CHARS_MAX = 300
@@ -39,9 +39,9 @@ def check_status(answer: HttpResponse, *, now_ms: int) -> None:
 
 
 def retry_after_ms(answer: HttpResponse, *, now_ms: int) -> int | None:
-    """How long `Retry-After` asks to wait: seconds, or a date, which the answer's own `Date` is measured against.
+    """Return how long `Retry-After` asks to wait: seconds, or a date compared with the `Date` of the response.
 
-    None if it says nothing that can be understood.
+    None if there is no valid value.
     """
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
@@ -61,7 +61,7 @@ def _date_ms(text: str) -> int | None:
 
 
 def _told(answer: HttpResponse) -> str:
-    """What the other side says about it, in one line: the detail of a problem document, else its text."""
+    """Return the reason that the server gives, in one line: the detail of a problem document, else its text."""
     content_type = answer.headers.get("content-type", "")
     if is_json(content_type):
         return one_line(_problem(answer.body))
@@ -78,7 +78,7 @@ def _problem(body: bytes) -> str:
 
 
 def problem_text(found: Any) -> str:
-    """What a problem document (RFC 9457), or an object much like one, says about itself."""
+    """Return the text of a problem document (RFC 9457), or of a similar object."""
     if isinstance(found, dict):
         for name in ("detail", "title", "error", "message"):
             if isinstance(found.get(name), str):
@@ -87,6 +87,6 @@ def problem_text(found: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """A stranger's text for a message: one line, printable, not long."""
+    """Clean an untrusted text for a message: one line, printable, cut to a length."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text[:4000]).split())
     return (line if len(line) <= _TOLD_CHARS_MAX else f"{line[: _TOLD_CHARS_MAX - 3]}...").rstrip(". ")

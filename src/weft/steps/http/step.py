@@ -32,7 +32,7 @@ _arguments = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
-    """How a step is called, as a document of steps says it. Checked when it is made."""
+    """How a step is called, from a step document. Checked when it is made."""
 
     url: str
     method: str = "POST"
@@ -40,26 +40,28 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     body: Literal["envelope", "bare"] = "envelope"
     webhook: Literal["signature", "url"] = "signature"
     headers: dict[str, str] = {}
-    """More headers than those that every call has."""
+    """Headers besides those of every call."""
     health: str = ""
     timeout_ms: int = TIMEOUT_MS
-    """For one call; an answer that comes later has a deadline of its own."""
+    """The timeout of one call. An answer that comes later has its own deadline."""
 
     def __post_init__(self) -> None:
         url_names(self.url)
         if self.health and url_names(self.health):
-            raise BadValue("The address of a health check takes no arguments.", hint="It is asked without a run.")
+            raise BadValue(
+                "The address of a health check takes no arguments.", hint="A health check belongs to no run."
+            )
         if self.method not in METHODS:
             raise BadValue(f'A step cannot be called by "{self.method}".', hint=f"Methods: {', '.join(METHODS)}.")
 
     @property
     def names(self) -> list[str]:
-        """The arguments that its address needs."""
+        """Return the arguments that its URL needs."""
         return url_names(self.url)
 
 
 class HttpStep:
-    """One step of the catalogue."""
+    """An HTTP step of the catalogue."""
 
     __slots__ = ("_client", "_clock", "_webhooks", "call", "name")
 
@@ -125,5 +127,5 @@ def _metadata(later: Later | None) -> dict[str, Any]:
 
 
 def _query_value(value: Any) -> Any:
-    """Objects and lists as JSON text, as in a path."""
+    """Return a value for the query: objects and lists as JSON text, as in a path."""
     return encode(value).decode() if isinstance(value, dict | list) else value

@@ -1,7 +1,7 @@
-"""Addresses with places for arguments: ``https://shop.example/price/{order_id}``. Pure.
+"""URLs with placeholders for arguments: ``https://shop.example/price/{order_id}``. Pure.
 
-An argument fills its place and nothing more: it is percent-encoded, it cannot add a segment, leave one out or climb up,
-and it has no place in the host.
+An argument only fills its placeholder: it is percent-encoded, and it cannot add a path segment, remove one or go up.
+The host has no placeholders.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _PLACE = re.compile(r"\{([^{}/?#\s]+)\}")
 
 
 def url_names(template: str) -> list[str]:
-    """The arguments that an address needs, in order.
+    """Return the arguments that a URL needs, in order.
 
     Raises:
-        BadValue: it is no address, or has a place where none may be.
+        BadValue: it is not a URL, or has a placeholder where none is allowed.
     """
     try:
         parts = urlsplit(template)
@@ -41,7 +41,7 @@ def url_names(template: str) -> list[str]:
 
 
 def fill_url(template: str, arguments: Mapping[str, Any]) -> str:
-    """The address for these arguments. What is no text is written as JSON.
+    """Fill in the arguments of a URL. Values other than text are written as JSON.
 
     Raises:
         BadValue: an argument is missing, or would change which resource is named.
@@ -53,7 +53,7 @@ def fill_url(template: str, arguments: Mapping[str, Any]) -> str:
 
 
 def add_query(url: str, query: Mapping[str, Any]) -> str:
-    """The address with more in its query. None is left out, lists repeat their name.
+    """Add to the query of a URL. None is left out; lists repeat their name.
 
     Raises:
         BadValue: a value that a query cannot hold.
@@ -66,7 +66,7 @@ def add_query(url: str, query: Mapping[str, Any]) -> str:
 
 
 def plain_text(value: str | float) -> str:
-    """A scalar as it stands in a header, a path or a query: ``true``, ``1.5``, text as it is."""
+    """Return a scalar as text for a header, a path or a query: ``true``, ``1.5``, text unchanged."""
     return value if isinstance(value, str) else encode(value).decode()
 
 

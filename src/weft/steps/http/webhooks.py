@@ -1,6 +1,6 @@
-"""Webhooks: the addresses to which late answers are sent, and the proof that the right callee sent them.
+"""Webhooks: URLs for answers that come later, and the proof that the right callee sent them.
 
-The address of an answer ends in a token that names the run, the step, the task and the attempt. With it the callee gets
+The URL of an answer ends in a token that names the run, the step, the task and the attempt. With it the callee gets
 a key that belongs to this token alone. The key is derived from the engine's secret, which never leaves the engine, so a
 callee can answer its own request and no other. It answers with a POST of JSON and one header:
 
@@ -26,19 +26,19 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
     run_id: str
     uid: str
-    """The run itself: an id may be used again."""
+    """The uid of the run, because an id may be used again."""
     task: int
     """The task's number in the log, the same in every attempt."""
     step: str
     attempt: int
     by_url: bool = False
-    """The key in the address is proof enough."""
+    """The key in the URL is sufficient proof."""
     bare: bool = False
-    """The answer is the outputs, never an envelope."""
+    """The answer has the outputs without an envelope."""
 
 
 class Webhooks:
-    """Makes the addresses of answers and checks what arrives there. All hosts of a store need the same secret."""
+    """Makes the URLs for answers and checks what arrives there. All hosts of a store need the same secret."""
 
     def __init__(self, base_url: str, secret: str) -> None:
         if len(secret.encode()) < SECRET_BYTES_MIN:
@@ -49,7 +49,7 @@ class Webhooks:
         if not base_url.startswith(("https://", "http://")):
             raise UsageError(
                 f"Webhooks cannot be received at {base_url!r}.",
-                hint="The address under which others reach this engine.",
+                hint="Use the URL under which others reach this engine.",
             )
         self._base = base_url.rstrip("/")
         self._signer = Signer(secret.encode(), "webhook")

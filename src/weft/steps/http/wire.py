@@ -19,13 +19,13 @@ from weft.steps.http.guard import Guard, connector, refusal, refused_in
 from weft.steps.http.inflate import ENCODINGS, decoder
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-# Everything else a request carries is meant for the one it was addressed to.
+# All other headers are meant only for the original receiver.
 _KEPT_ACROSS_ORIGINS = frozenset({"accept", "accept-language", "user-agent"})
 _WITHOUT_BODY = ("content-type", "content-encoding", "content-language")
 
 
 class Wire:
-    """The open connections, and what is sent over them."""
+    """Sends requests over the open connections."""
 
     def __init__(self, guard: Guard, limits: HttpLimits) -> None:
         self._guard = guard
@@ -33,7 +33,7 @@ class Wire:
         self._session = aiohttp.ClientSession(
             connector=connector(guard),
             cookie_jar=aiohttp.DummyCookieJar(),  # a cookie of one run must not be sent for another
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `send` has one for all of it
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `send` has one for the whole call
             auto_decompress=False,
             trust_env=False,
             max_line_size=limits.header_bytes_max,
@@ -47,7 +47,7 @@ class Wire:
         await self._session.close()
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """See `HttpClient.send`."""
+        """Send a request, as `HttpClient.send`."""
         progress = _Progress()
         try:
             async with asyncio.timeout(request.timeout_ms / 1000):
@@ -70,16 +70,16 @@ class Wire:
         raise HttpFailed(f"{request.shown()} was redirected more than {self._limits.redirects_max} times.")
 
     def _checked(self, text: str, base: URL | None = None) -> URL:
-        """The address as it will be connected to. Names are checked when they are resolved."""
+        """Return the URL to connect to, after checking it. Names are checked when they are resolved."""
         try:
             if any(char < " " or char in "\\\x7f" for char in text):
-                raise ValueError("characters that no address has")  # noqa: TRY301 - told like what yarl refuses
+                raise ValueError("characters that a URL cannot have")  # noqa: TRY301 - told like what yarl refuses
             url = base.join(URL(text)) if base is not None else URL(text)
             host, port = url.raw_host, url.port
         except (ValueError, IndexError) as error:  # yarl lets the latter through for "http://[]x@"
-            raise _bad_address(base, "is no address") from error
+            raise _bad_address(base, "is not a URL") from error
         if url.scheme not in ("http", "https"):
-            raise _bad_address(base, f'begins with "{url.scheme[:20]}:"' if url.scheme else "is no address")
+            raise _bad_address(base, f'begins with "{url.scheme[:20]}:"' if url.scheme else "is not a URL")
         if url.raw_user is not None or url.raw_password is not None:
             raise _bad_address(base, "contains a user name or password")
         if not host or not port:
@@ -142,7 +142,7 @@ class Wire:
 
 
 class _Progress:
-    """How far a request got: until it was sent, nothing can have come of it."""
+    """How far a request got. Before it was sent, it cannot have had an effect."""
 
     sent = False
 
@@ -163,9 +163,9 @@ class _Redirect:
 
 
 def _redirected(request: HttpRequest, status: int, source: URL, target: URL) -> HttpRequest:
-    """The next request. Its method and body are those that RFC 9110 asks for.
+    """Return the next request, with the method and body that RFC 9110 asks for.
 
-    Another scheme, host or port is somebody else: neither credentials nor the body are meant for it.
+    With another scheme, host or port it has neither credentials nor the body.
     """
     method, body, headers = request.method, request.body, request.headers
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
@@ -178,7 +178,7 @@ def _redirected(request: HttpRequest, status: int, source: URL, target: URL) -> 
 
 
 def _failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefused | BadValue:
-    """What an error of the connection means to the step."""
+    """Translate a connection error into the error of the step."""
     refused = refused_in(error)
     if refused is not None:
         return refused
@@ -201,7 +201,7 @@ def _failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefus
 
 
 def _is_garbled(error: aiohttp.ClientPayloadError) -> bool:
-    """Whether the body was wrong, not merely cut."""
+    """Return whether the body was malformed, not just incomplete."""
     cut = (http_exceptions.ContentLengthError, http_exceptions.TransferEncodingError)
     return isinstance(error.__cause__, http_exceptions.BadHttpMessage) and not isinstance(error.__cause__, cut)
 
@@ -232,7 +232,7 @@ def _lowered(headers: CIMultiDictProxy[str]) -> dict[str, str]:
 
 
 def _readable(text: str) -> str:
-    """Header bytes that were no UTF-8 come as lone surrogates, which no store keeps."""
+    """Replace lone surrogates, which stand for header bytes that were not UTF-8 and which no store accepts."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
