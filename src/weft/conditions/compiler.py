@@ -20,10 +20,11 @@ from weft.conditions import conditions, sandbox
 from weft.conditions.comparisons import UNARY
 from weft.conditions.conditions import Comparison, Condition, Side
 from weft.conditions.expressions import CACHED_MAX, compile_comparison, compile_expression
-from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean, refusal
+from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 from weft.conditions.jsonpaths import compile_jsonpath, plain_path
 from weft.conditions.literals import check_literal, read_aggregate, read_operator
 from weft.conditions.schemas import compile_schema
+from weft.core.findings import did_you_mean
 
 T = TypeVar("T")
 Resolve = Callable[[str], Any]  # a blob reference to its content: bytes, text, or decoded JSON
@@ -88,7 +89,7 @@ class _ConditionReader:
         if "type" in spec:
             kinds, given = self._typed(), [spec["type"]]
             if not isinstance(spec["type"], str) or spec["type"] not in kinds:
-                hint = did_you_mean(str(spec["type"])[:40], list(kinds)) or f"There are {', '.join(kinds)}."
+                hint = did_you_mean(str(spec["type"])[:40], list(kinds), quote="`") or f"There are {', '.join(kinds)}."
                 raise _bad("kind", f"there is no kind `{cut(str(spec['type']), 40)}`.", hint, "type")
         else:
             kinds = self._short()
@@ -265,7 +266,7 @@ def _fields(spec: Mapping[str, Any], *known: str) -> dict[str, Any]:
         ExpressionError("condition.field", f"there is no field `{cut(str(name), 40)}` here.", hint=hint)
         for name in spec
         if name not in known
-        for hint in [did_you_mean(str(name)[:40], known)]
+        for hint in [did_you_mean(str(name)[:40], known, quote="`")]
     ]
     if errors:
         raise refusal(errors[:20])
@@ -343,7 +344,7 @@ def _no_kind(given: list[str], spec: Mapping[str, Any], kinds: list[str]) -> Bad
         both = " and ".join(f"`{kind}`" for kind in given)
         return _bad("kind", f"{both} are several conditions; combine them with `all` or `any`.")
     names = [cut(str(name), 40) for name in list(spec)[:5]]
-    hint = next((hint for name in names if (hint := did_you_mean(name, kinds))), "")
+    hint = next((hint for name in names if (hint := did_you_mean(name, kinds, quote="`"))), "")
     only = f", only {', '.join(f'`{name}`' for name in names)}" if names else ""
     return _bad("kind", f"none of {', '.join(kinds)} is there{only}.", hint)
 

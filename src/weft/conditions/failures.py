@@ -10,7 +10,6 @@ Messages use the paths of the document (`output.score`). Values are cut to a siz
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
@@ -109,13 +108,6 @@ def cut(text: str, chars_max: int = 80) -> str:
     """Return the text on one line, cut to a length."""
     line = " ".join(text.split())
     return line if len(line) <= chars_max else f"{line[: chars_max - 3]}..."
-
-
-def did_you_mean(word: str, words: Sequence[str]) -> str:
-    """Return a hint for a misspelt word, or an empty text."""
-    lowered = {known.lower(): known for known in words}
-    close = get_close_matches(word.lower(), lowered, n=1, cutoff=0.6)
-    return f"Did you mean `{lowered[close[0]]}`?" if close else ""
 
 
 def join_path(outer: str, inner: str) -> str:

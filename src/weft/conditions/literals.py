@@ -6,8 +6,9 @@ from typing import Any
 
 from weft.conditions.comparisons import AGGREGATES, UNARY, split_operator, words
 from weft.conditions.conditions import Comparison
-from weft.conditions.failures import BadExpression, ExpressionError, cut, did_you_mean, refusal
+from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
 from weft.conditions.patterns import BadPattern, compile_pattern
+from weft.core.findings import did_you_mean
 
 _EQUAL = ("==", "!=")
 _ORDERED = (">", ">=", "<", "<=")
@@ -24,7 +25,7 @@ def read_operator(word: Any) -> tuple[str, str]:
         return found
     known = words()
     said = "an operator is needed." if word is None else f"there is no operator `{cut(str(word), 40)}`."
-    raise _bad("operator", said, did_you_mean(str(word)[:40], known) or f"There are {' '.join(known[:17])}.")
+    raise _bad("operator", said, did_you_mean(str(word)[:40], known, quote="`") or f"There are {' '.join(known[:17])}.")
 
 
 def read_aggregate(word: Any, already: str) -> str:

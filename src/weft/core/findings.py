@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -91,24 +92,26 @@ class Problems:
         return self._errors >= PROBLEMS_MAX
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str], *, quote: str = '"') -> str:
     """Suggest the closest known name. Returns an empty text if none is close."""
-    return question(closest(name, known))
+    return question(closest(name, known), quote=quote)
 
 
-def question(name: str) -> str:
+def question(name: str, *, quote: str = '"') -> str:
     """Phrase a suggested name as a question. Returns an empty text for an empty name."""
-    return f'Did you mean "{name}"?' if name else ""
+    return f"Did you mean {quote}{name}{quote}?" if name else ""
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that was probably meant, or an empty text."""
-    near = [word for word in known if abs(len(word) - len(name)) <= 3]
+    """Return the known name that was probably meant, or an empty text. Ignores case."""
+    wanted = name[:100].lower()
+    near = {word.lower(): word for word in known if abs(len(word) - len(name)) <= 3}
     if len(near) > NEAR_MAX:
         # Comparing is slow. Among many names, compare those that share the beginning or the end.
-        near = [word for word in near if word[:2] == name[:2] or word[-3:] == name[-3:]][:NEAR_MAX]
-    found = difflib.get_close_matches(name[:100], near, n=1)
-    return found[0] if found else ""
+        alike = (word for word in near if word[:2] == wanted[:2] or word[-3:] == wanted[-3:])
+        near = {word: near[word] for word in islice(alike, NEAR_MAX)}
+    found = difflib.get_close_matches(wanted, near, n=1)
+    return near[found[0]] if found else ""
 
 
 def refusal(findings: Sequence[Finding], *, name: str, error: type[WeftError] = BadGraph) -> WeftError:

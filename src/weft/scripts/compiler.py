@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from weft.scripts.failures import bad_script, did_you_mean
+from weft.core.findings import did_you_mean
+from weft.scripts.failures import bad_script
 from weft.scripts.limits import CACHE_MAX, INPUTS_MAX, SOURCE_CHARS_MAX
 from weft.scripts.script import CompiledScript
 
@@ -38,7 +39,7 @@ def compile_script(language: str, source: str, inputs: Sequence[str]) -> Compile
     """
     compiler = COMPILERS.get(language)
     if compiler is None:
-        hint = did_you_mean(language, COMPILERS) or f"Languages are {' and '.join(sorted(COMPILERS))}."
+        hint = did_you_mean(language, COMPILERS, quote="`") or f"Languages are {' and '.join(sorted(COMPILERS))}."
         raise bad_script(language, f"there is no language {language!r}", hint=hint)
     if len(source) > SOURCE_CHARS_MAX:
         raise bad_script(language, f"it has {len(source):,} characters; the limit is {SOURCE_CHARS_MAX:,}")

@@ -9,8 +9,6 @@ None of them depends on the machine, except time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Final
 
 from weft.errors import BadValue, LimitExceeded, WeftError
@@ -26,48 +24,36 @@ _LIMITS: Final = {
 }
 
 
-class BadScript(BadValue):
-    """A script that cannot be compiled. `line` counts from 1; None if no particular line is wrong."""
+class _ScriptError(WeftError):
+    """An error of a script. `line` counts from 1; None if no particular line is wrong."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        language: str = "",
+        line: int | None = None,
+        reason: str = "",
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.language = language
+        self.line = line
+        self.reason = reason
+
+
+class BadScript(_ScriptError, BadValue):
+    """A script that cannot be compiled."""
 
     code = "script.invalid"
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        language: str = "",
-        line: int | None = None,
-        reason: str = "",
-        hint: str = "",
-        code: str | None = None,
-        **context: object,
-    ) -> None:
-        super().__init__(message, hint=hint, code=code, **context)
-        self.language = language
-        self.line = line
-        self.reason = reason
 
-
-class ScriptFailed(WeftError):
+class ScriptFailed(_ScriptError):
     """A script raised an error, or the values do not fit it. The same values will fail again."""
 
     code = "script.failed"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        language: str = "",
-        line: int | None = None,
-        reason: str = "",
-        hint: str = "",
-        code: str | None = None,
-        **context: object,
-    ) -> None:
-        super().__init__(message, hint=hint, code=code, **context)
-        self.language = language
-        self.line = line
-        self.reason = reason
 
 
 def bad_script(language: str, reason: str, *, line: int | None = None, hint: str = "") -> BadScript:
@@ -88,12 +74,6 @@ def too_much(language: str, limit: str, *, line: int | None = None) -> LimitExce
     return LimitExceeded(
         _told(language, reason, line), hint=hint, code="script.limit", language=language, limit=limit, line=line
     )
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint for a misspelt word, or an empty text."""
-    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"Did you mean `{close[0]}`?" if close else ""
 
 
 def cut(text: str) -> str:

@@ -13,8 +13,9 @@ from weft.conditions.cel.functions import FUNCTIONS, METHODS, CelFunction
 from weft.conditions.cel.operators import BINARY, UNARY
 from weft.conditions.cel.tree import BindNode, CallNode, ConstNode, IdentNode, ListNode, LoopNode, MapNode, SelectNode
 from weft.conditions.cel.values import TYPES
-from weft.conditions.failures import ExpressionError, did_you_mean
+from weft.conditions.failures import ExpressionError
 from weft.conditions.patterns import BadPattern, compile_pattern
+from weft.core.findings import did_you_mean
 
 Path = tuple[str, ...]
 _LOGIC = {"_&&_", "_||_", "_?_:_"}
@@ -101,7 +102,7 @@ class Survey:
         if name in other:
             hint = f"Write `{name}(x)`." if method else f"Write `x.{name}(…)`."
         else:
-            hint = did_you_mean(name, [*(METHODS if method else FUNCTIONS), *_MACROS, *other])
+            hint = did_you_mean(name, [*(METHODS if method else FUNCTIONS), *_MACROS, *other], quote="`")
         self._error("unknown_function", f"there is no function `{name}`.", node.at, hint)
 
     def _pattern(self, node: Any) -> None:

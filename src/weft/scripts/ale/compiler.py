@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from weft.core.findings import did_you_mean
 from weft.scripts.ale.calls import apply, look_up
 from weft.scripts.ale.meter import FRAMES_MAX, AleFault
 from weft.scripts.ale.procedures import PROCEDURES, make_object
 from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, bad
 from weft.scripts.ale.values import FunctionShape, Keyword, Procedure, listed
-from weft.scripts.failures import did_you_mean
 
 Frame = list[Any]
 Node = Callable[[Frame], Any]
@@ -142,7 +142,7 @@ class Compiler:
         if symbol.name in self.special:
             raise bad(f"`{symbol.name}` is not a value", symbol.line, f"Write `({symbol.name} …)`.")
         known = sorted(scope.visible() | PROCEDURES.keys() | self.special.keys())
-        raise bad(f"`{symbol.name}` is not known", symbol.line, did_you_mean(symbol.name, known))
+        raise bad(f"`{symbol.name}` is not known", symbol.line, did_you_mean(symbol.name, known, quote="`"))
 
     def _vector(self, form: GroupForm, scope: LexicalScope) -> Node:
         nodes = [self.compile(part, scope) for part in form.forms]
