@@ -159,7 +159,7 @@ def test_a_heart_beats_for_its_host(store: Store, peer: Store) -> None:
     dead(peer, 0.0)
 
     async def beat() -> None:
-        heart = store.hosts.heart()
+        heart = store.hosts.heartbeat_sender()
         await heart.beat(HERE)
         await heart.close()
 

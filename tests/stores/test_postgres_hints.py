@@ -77,7 +77,7 @@ def test_what_concerns_others_is_told_to_others(write: Write) -> None:
     asyncio.run(scenario())
 
 
-def test_a_hop_tells_nobody() -> None:
+def test_a_plain_append_tells_nobody() -> None:
     async def scenario() -> None:
         async with two() as (here, there):
             await here.log.commit([append()], HERE)

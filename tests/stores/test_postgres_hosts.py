@@ -87,7 +87,7 @@ def test_a_host_whose_session_ended_is_found_dead_before_its_lease_is_over() -> 
     async def scene() -> None:
         async with listed() as url, opened(url) as host, opened(url) as observer:
             await host.hosts.join(HERE, lease_ms=LEASE_MS)
-            heart = host.hosts.heart()
+            heart = host.hosts.heartbeat_sender()
             await heart.beat(HERE)
             assert await observer.hosts.dead(monotonic=1_000.0) == []
             assert await observer.hosts.dead(monotonic=1_003.0) == []
@@ -106,14 +106,14 @@ def test_a_host_that_opened_another_session_lives_on() -> None:
         async with listed() as url, opened(url) as host, opened(url) as observer:
             await host.hosts.join(HERE, lease_ms=LEASE_MS)
             for _ in range(2):
-                heart = host.hosts.heart()
+                heart = host.hosts.heartbeat_sender()
                 await heart.beat(HERE)
                 assert await observer.hosts.dead(monotonic=1_000.0) == []
                 await heart.close()
             await _until_nobody_beats(url)
             assert await observer.hosts.dead(monotonic=1_002.9) == []
 
-            heart = host.hosts.heart()
+            heart = host.hosts.heartbeat_sender()
             await heart.beat(HERE)
 
             assert await observer.hosts.dead(monotonic=1_003.0) == []

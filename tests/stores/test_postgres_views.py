@@ -192,7 +192,7 @@ def test_looking_for_tasks_uses_its_index(url: str) -> None:
 
 
 def test_a_plain_append_changes_no_index_of_runs(url: str) -> None:
-    """Its columns are in none of them, so a hop writes the row beside itself, and its events."""
+    """Its columns are in none of them, so a plain append writes the row beside itself, and its events."""
     rows = ask(
         url,
         "SELECT DISTINCT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid "

@@ -34,7 +34,7 @@ def test_looking_for_work_uses_its_index(store: SqliteStore, statement: str, val
 
 
 def test_a_plain_append_changes_no_index_of_runs(store: SqliteStore) -> None:
-    """Its columns are in none of them, so a hop writes the row and its events only."""
+    """Its columns are in none of them, so a plain append writes the row and its events only."""
     connection = store.log._reader._near
 
     indexed = {

@@ -24,7 +24,7 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int
 
 
-class Heart(Protocol):
+class HeartbeatSender(Protocol):
     """Sends heartbeats from another thread, on its own connection. Belongs to the event loop that uses it first."""
 
     async def beat(self, host: HostId) -> None:
@@ -45,8 +45,8 @@ class Hosts(Protocol):
         """Raise the host's counter by one. Any process may do it; a host that is not listed stays so."""
         ...
 
-    def heart(self) -> Heart:
-        """Return a heart for beats that must not wait for anything else that the host does."""
+    def heartbeat_sender(self) -> HeartbeatSender:
+        """Return a sender for heartbeats that must not wait for anything else that the host does."""
         ...
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from weft.core.ids import HostId
 
 
-class SameHeart:
+class SharedHeartbeatSender:
     """Calls ``beat`` of the hosts."""
 
     def __init__(self, beat: Callable[[HostId], Awaitable[None]]) -> None:

@@ -103,7 +103,7 @@ class Heartbeat:
             await self._beat(self._hosts.beat)
 
     async def _beat_apart(self) -> None:
-        heart = self._hosts.heart()
+        heart = self._hosts.heartbeat_sender()
         try:
             while True:
                 turning = self.is_turning()

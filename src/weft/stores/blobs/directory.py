@@ -40,7 +40,7 @@ class DirectoryContent:
         path = self._path(digest)
         # Written under a temporary name, so that nobody reads half of it.
         draft = path.with_name(f"{digest}.{secrets.token_hex(4)}")
-        with self._speaking():
+        with self._translate_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 with draft.open("xb") as file:
@@ -56,7 +56,7 @@ class DirectoryContent:
                 _sync(folder)
 
     def _read(self, digest: str) -> bytes | None:
-        with self._speaking():
+        with self._translate_errors():
             try:
                 return self._path(digest).read_bytes()
             except FileNotFoundError:
@@ -64,12 +64,12 @@ class DirectoryContent:
 
     def _delete(self, digest: str) -> None:
         path = self._path(digest)
-        with self._speaking(), contextlib.suppress(FileNotFoundError):
+        with self._translate_errors(), contextlib.suppress(FileNotFoundError):
             path.unlink()
             _sync(path.parent)
 
     @contextlib.contextmanager
-    def _speaking(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

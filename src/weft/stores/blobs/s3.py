@@ -47,7 +47,7 @@ class S3Content:
         )
 
     async def write(self, digest: str, data: bytes) -> None:
-        await self._aside(lambda: obstore.put(self._store, digest, data))
+        await self._in_thread(lambda: obstore.put(self._store, digest, data))
 
     async def read(self, digest: str) -> bytes | None:
         def work() -> bytes | None:
@@ -56,7 +56,7 @@ class S3Content:
             except FileNotFoundError:
                 return None
 
-        return await self._aside(work)
+        return await self._in_thread(work)
 
     async def has(self, digest: str) -> bool:
         def work() -> bool:
@@ -66,7 +66,7 @@ class S3Content:
                 return False
             return True
 
-        return await self._aside(work)
+        return await self._in_thread(work)
 
     async def delete(self, digest: str) -> None:
         def work() -> None:
@@ -75,14 +75,14 @@ class S3Content:
             except FileNotFoundError:
                 return
 
-        await self._aside(work)
+        await self._in_thread(work)
 
-    async def _aside(self, work: Callable[[], T]) -> T:
-        with self._speaking():
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        with self._translate_errors():
             return await asyncio.to_thread(work)
 
     @contextmanager
-    def _speaking(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except (BaseError, OSError) as error:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.core.ids import HostId
-from weft.ports.hosts import Heart, HostRow
-from weft.stores.heartbeat import SameHeart
+from weft.ports.hosts import HeartbeatSender, HostRow
+from weft.stores.heartbeat import SharedHeartbeatSender
 from weft.stores.memory.content import JoinedHost, MemoryContent
 from weft.stores.rules import plain
 from weft.stores.suspicion import Suspicion
@@ -31,8 +31,8 @@ class MemoryHosts:
             known.beats += 1
             known.beat_at = time.monotonic()
 
-    def heart(self) -> Heart:
-        return SameHeart(self.beat)
+    def heartbeat_sender(self) -> HeartbeatSender:
+        return SharedHeartbeatSender(self.beat)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
         listed = self._content.hosts

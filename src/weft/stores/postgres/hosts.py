@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.core.ids import HostId
-from weft.ports.hosts import Heart, HostRow
+from weft.ports.hosts import HeartbeatSender, HostRow
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Connection, fetch, fetch_value
 from weft.stores.postgres.rows import json_text
@@ -108,8 +108,8 @@ class PostgresHosts:
     async def beat(self, host: HostId) -> None:
         await self.beat_on(self._connection, host, lasting=False)
 
-    def heart(self) -> Heart:
-        return PostgresHeart(self, self._new_connection())
+    def heartbeat_sender(self) -> HeartbeatSender:
+        return PostgresHeartbeatSender(self, self._new_connection())
 
     async def beat_on(self, connection: Connection, host: HostId, *, lasting: bool) -> None:
         """Raise the counter of a host, and insert its row again if others have deleted it.
@@ -203,7 +203,7 @@ class PostgresHosts:
         return await self._hints.heard()
 
 
-class PostgresHeart:
+class PostgresHeartbeatSender:
     """Sends the heartbeat of a host on its own connection."""
 
     def __init__(self, hosts: PostgresHosts, connection: Connection) -> None:

@@ -24,7 +24,7 @@ from weft.stores.checksums import check_end, checked_events, snapshot_crc, uid_c
 from weft.stores.judge import check_numbering, judge_create
 from weft.stores.postgres.commit import COMMIT, outcomes_of, rounds, values_of
 from weft.stores.postgres.hints import Hints
-from weft.stores.postgres.hop import hop_of, try_hop
+from weft.stores.postgres.plain_append import plain_statement, try_plain_append
 from weft.stores.postgres.pool import Connection, Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import (
     OF_RUNS,
@@ -95,8 +95,8 @@ class PostgresLog:
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         if len(batch) == 1:
-            hop = hop_of(batch[0], host)
-            if hop is not None and await self._writer.run(lambda session: try_hop(session, *hop)):
+            plain = plain_statement(batch[0], host)
+            if plain is not None and await self._writer.run(lambda session: try_plain_append(session, *plain)):
                 return [Outcome.ACCEPTED]
         check_numbering(batch)
         outcomes: dict[int, Outcome] = {}

@@ -10,8 +10,8 @@ import apsw
 import msgspec
 
 from weft.core.ids import HostId
-from weft.ports.hosts import Heart, HostRow
-from weft.stores.heartbeat import SameHeart
+from weft.ports.hosts import HeartbeatSender, HostRow
+from weft.stores.heartbeat import SharedHeartbeatSender
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import json_text
@@ -71,8 +71,8 @@ class SqliteHosts:
 
         await self._writer.small(work)
 
-    def heart(self) -> Heart:
-        return SameHeart(self.beat)
+    def heartbeat_sender(self) -> HeartbeatSender:
+        return SharedHeartbeatSender(self.beat)
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
         listed, busy = await self._reader.read_in_thread(_listed_and_busy)

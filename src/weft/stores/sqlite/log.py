@@ -25,8 +25,8 @@ from weft.ports.store import (
 from weft.stores.checksums import check_end, checked_events, checked_mail, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create, judge_release
 from weft.stores.sqlite.commit import Batch, write_snapshot
-from weft.stores.sqlite.hop import try_hop
 from weft.stores.sqlite.mail import deliver
+from weft.stores.sqlite.plain_append import try_plain_append
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, read_head, run_row
 from weft.stores.sqlite.writer import Writer
@@ -54,7 +54,7 @@ class SqliteLog:
         self._reader = reader
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
-        if len(batch) == 1 and try_hop(self._writer, batch[0], host):
+        if len(batch) == 1 and try_plain_append(self._writer, batch[0], host):
             return [Outcome.ACCEPTED]
         check_numbering(batch)
         numbers = self._writer.numbers

@@ -37,7 +37,7 @@ _TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
 _IDLE_TEXTS = [_text(events, ", idle_until = ?") for events in range(1, EVENTS_MAX + 1)]
 
 
-def try_hop(writer: Writer, append: Append, host: HostId) -> bool:
+def try_plain_append(writer: Writer, append: Append, host: HostId) -> bool:
     """Commit a plain append now. False: the guard refused it, or it cannot be done here; nothing was written."""
     events = append.events
     count = len(events)

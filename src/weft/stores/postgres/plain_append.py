@@ -38,7 +38,7 @@ _TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
 _IDLE_TEXTS = [_text(events, "idle_until = $7") for events in range(1, EVENTS_MAX + 1)]
 
 
-def hop_of(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
+def plain_statement(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
     """Return the statement and its values. None: the append is not plain, or its events are numbered wrongly."""
     events = append.events
     count = len(events)
@@ -59,7 +59,7 @@ def hop_of(append: Append, host: HostId) -> tuple[str, list[Any]] | None:
     return texts[count - 1], values
 
 
-async def try_hop(session: Session, text: str, values: list[Any]) -> bool:
+async def try_plain_append(session: Session, text: str, values: list[Any]) -> bool:
     """Commit a plain append. False: the guard refused it and nothing was written."""
     done: str = await session.execute(text, *values)
     return done != "INSERT 0 0"
