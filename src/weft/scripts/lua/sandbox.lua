@@ -1,8 +1,8 @@
--- The room that scripts run in: a budget that every instruction draws on, and the functions they may call.
+-- The sandbox of scripts: a budget for instructions, time and memory, and the functions that scripts may call.
 --
--- A script sees only what `globals` names. It has no metatables, coroutines, loaders, clocks or dice, and every function
--- here takes a time that its arguments bound, is cut short by the hook, or asks for the killable process ("elsewhere").
--- What a call did is gone afterwards: its environment is its own, and libraries cannot be written.
+-- A script sees only what `globals` names. It has no metatables, coroutines, loaders, clocks or random numbers. The time of
+-- every function here is bounded by its arguments, or the hook stops it, or it asks for the worker process ("elsewhere").
+-- A call leaves nothing behind: it has its own environment, and libraries cannot be changed.
 
 local now, patterns, limits, arguments, encode, array = ...
 
@@ -20,7 +20,7 @@ local setupvalue, getinfo, clock, collect = debug.setupvalue, debug.getinfo, os.
 local find, sub, gsub, rep, format = string.find, string.sub, string.gsub, string.rep, string.format
 local unpack, insert, remove, concat, rawsort = table.unpack, table.insert, table.remove, table.concat, table.sort
 
--- The budget of the call that is under way.
+-- The budget of the current call.
 
 local armed, stopped, raised, left, started, deadline, line = false, nil, false, 0, 0, 0, 0
 
@@ -29,8 +29,8 @@ local function stop(why)
   error(STOP, 0)
 end
 
--- The clock of the process costs little and never shows less than this thread has used; only when it says that time may
--- be up is the thread's own clock read, for which Python has to be asked.
+-- The clock of the process is cheap and never shows less than this thread has used. Only when it says that the time may be
+-- up is the clock of the thread read, through Python.
 local function check_time()
   local seen = clock()
   if deadline == 0 then deadline = seen + SECONDS_MAX end
@@ -45,7 +45,7 @@ local function hook()
   left = left - HOOK_EVERY
   if left < 0 then stop("steps") end
   local held = collect("count")
-  -- Where little is held, one instruction cannot take long, and the clock is dear.
+  -- With little memory in use, one instruction cannot take long, and reading the clock is slow.
   if held > KB_SMALL or left % (16 * HOOK_EVERY) < HOOK_EVERY then check_time() end
   if held > 2 * KB_MAX then
     collect()
@@ -88,7 +88,7 @@ function basics.tostring(value) -- without the address, which differs every time
   return (kind == "table" or kind == "function") and kind or tostring(value)
 end
 
--- What no script may catch. At the end of the stack the hook has no room to run, so to go on there would be for ever.
+-- Errors that no script may catch. At the end of the stack the hook cannot run, so a script could continue for ever.
 local function settle(ok, problem, ...)
   if stopped then error(STOP, 0) end
   if not ok and type(problem) == "string" then
@@ -141,7 +141,7 @@ function basics.pairs(subject)
   end
 end
 
--- `next` remembers the keys of the table it was asked about last, or going through a table would be quadratic.
+-- `next` remembers the keys of the last table, or iterating over a table would be quadratic.
 local walked, walked_keys, walked_index
 
 function basics.next(subject, after)
@@ -283,7 +283,7 @@ local function merge(from, to, low, middle, high, before)
   end
 end
 
--- Lua's own sort draws its pivots by the clock, and cannot be interrupted; this one is stable too.
+-- Lua's own sort chooses its pivots by the clock and cannot be interrupted. This one is also stable.
 function lists.sort(list, before)
   expect("table", list, "sort", 1)
   if before ~= nil then expect("function", before, "sort", 2) end

@@ -1,7 +1,7 @@
--- JSON to Lua values and back. Trusted: it runs outside the budget of a script, so everything here is bounded by itself.
+-- Convert JSON to Lua values and back. This runs outside the budget of a script, so everything here is bounded.
 --
--- Null is nil: a field that is null is absent, an element that is null is a hole. An array carries a mark, so that an
--- empty one stays an array; `array(t)` marks one that a script made. A table without a mark and without keys is an
+-- Null is nil: a null field is absent, a null element is a hole. An array has a mark, so that an empty one stays an array;
+-- `array(t)` marks one that a script made. A table without a mark and without keys is an
 -- object. Objects are written with sorted keys, because the order of a Lua table differs between processes.
 
 local BYTES_MAX, NODES_MAX, DEPTH_MAX = ...

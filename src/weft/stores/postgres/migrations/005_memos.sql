@@ -1,4 +1,4 @@
--- Committed successes that answer for equal work. A cache: losing a row costs time and nothing else.
+-- Results of steps that are reused for equal work. This is a cache: losing a row only costs time.
 
 CREATE TABLE memos (
     key    text COLLATE "C" NOT NULL PRIMARY KEY,

@@ -1,5 +1,5 @@
--- Everything that Weft keeps, in one file. Times are milliseconds since 1970, bodies are JSON.
--- Inside, runs are numbers; the uid is what keys, children and blobs derive from.
+-- The tables of Weft. Times are milliseconds since 1970, bodies are JSON. Inside, runs are numbers; keys, children and
+-- blobs derive from the uid.
 
 CREATE TABLE runs (
     num        INTEGER PRIMARY KEY,
@@ -33,8 +33,8 @@ CREATE INDEX runs_due ON runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_mail ON runs (mail_at) WHERE mail_at IS NOT NULL;
 CREATE INDEX runs_children ON runs (parent) WHERE parent IS NOT NULL;
 
--- In order of arrival, found by (run, seq): five hundred runs that append at once then share a few pages. Clustered by run,
--- every one of them would write a page of its own (seven times the bytes, half the speed).
+-- Stored in order of arrival and found by (run, seq): five hundred runs that append at once share a few pages. Clustered by
+-- run, each of them would write its own page (seven times the bytes, half the speed).
 CREATE TABLE events (
     num  INTEGER PRIMARY KEY,
     run  INTEGER NOT NULL,
@@ -66,7 +66,7 @@ CREATE TABLE inbox (
     PRIMARY KEY (run, n)
 ) STRICT, WITHOUT ROWID;
 
--- Every id of mail that was ever accepted, also after it was taken: the same id is one piece of mail.
+-- The ids of all mail that was ever accepted, also after it was consumed: the same id is one piece of mail.
 CREATE TABLE posted (
     run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
     id  TEXT    NOT NULL,

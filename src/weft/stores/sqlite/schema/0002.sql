@@ -1,4 +1,4 @@
--- What steps and workflows write while they work. No part of any log.
+-- The output streams of steps and workflows. They are not part of the logs.
 
 CREATE TABLE chunks (
     run     INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,

@@ -1,4 +1,4 @@
--- Hosts as people see them, and queues that have limits or a priority.
+-- Descriptions of hosts, and queues that have limits or a priority.
 
 ALTER TABLE hosts ADD COLUMN about TEXT NOT NULL DEFAULT '{}';
 ALTER TABLE hosts ADD COLUMN beat_at INTEGER NOT NULL DEFAULT 0;
@@ -11,7 +11,7 @@ CREATE TABLE queues (
     per_ms      INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- When tasks of queues with a rate were handed out, as long as that matters.
+-- When tasks of queues with a rate were handed out, for the period of the rate.
 CREATE TABLE handed_out (
     queue TEXT    NOT NULL,
     at    INTEGER NOT NULL,

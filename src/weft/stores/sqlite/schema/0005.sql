@@ -1,4 +1,4 @@
--- Who may use the API. Of a key only its digest is kept.
+-- API keys. Only the digest of a key is stored.
 
 CREATE TABLE api_keys (
     num        INTEGER PRIMARY KEY,
@@ -13,7 +13,7 @@ CREATE TABLE api_keys (
     revoked_at INTEGER
 ) STRICT;
 
--- Random bytes that all hosts share, such as what links are signed with.
+-- Random bytes that all hosts share, such as the secret for signed links.
 CREATE TABLE seeds (
     name  TEXT NOT NULL PRIMARY KEY,
     bytes BLOB NOT NULL
