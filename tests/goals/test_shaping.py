@@ -95,7 +95,7 @@ def test_jpath_that_cannot_be_read_is_refused_at_the_door(query: str) -> None:
 
 
 def test_a_step_is_not_a_query() -> None:
-    with pytest.raises(BadStep, match="a script is in Lua or Ale"):
+    with pytest.raises(BadStep, match="must be in Lua or Ale"):
         app_with(script={"jpath": "$.a"}, needs=["a"])
 
 

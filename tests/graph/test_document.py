@@ -232,26 +232,26 @@ def test_the_source_stays_as_it_was_written() -> None:
             '"attempt" is not a field here. Did you mean "attempts"?',
         ),
         ({"node": {}}, "node", '"node" is not a field here. Did you mean "nodes"?'),
-        (nodes(a={"on_no_match": "stop"}), "nodes.a.on_no_match", '"stop" is none of end, fail.'),
+        (nodes(a={"on_no_match": "stop"}), "nodes.a.on_no_match", '"stop" is not one of end, fail.'),
         (nodes(a={"type": "tsk"}), "nodes.a.type", 'there is no node type "tsk". Did you mean "task"?'),
         (
             nodes(a={"timeout": "1hour"}),
             "nodes.a.timeout",
             '"1hour" is not a duration. Write "1h", "30s", "2d", "1h30m", timedelta(hours=1) or seconds as a number.',
         ),
-        (nodes(a={"timeout": 0}), "nodes.a.timeout", "must be longer than nothing, not 0."),
+        (nodes(a={"timeout": 0}), "nodes.a.timeout", "must be longer than 0, not 0."),
         (nodes(a={"pass": False}), "nodes.a.pass", "must be true, not false."),
         (nodes(a={"retry": 0}), "nodes.a.retry", "must be a whole number from 1, not 0."),
         (nodes(a={"retry": True}), "nodes.a.retry", "must be a whole number from 1, not true."),
         (
             nodes(a={"save": {"x": "${output}"}}),
             "nodes.a.save.x",
-            '"x" is no place to write to. Write state.x or, inside a fan-out, branch.x.',
+            '"x" is not a place to write to. Write state.x or, inside a fan-out, branch.x.',
         ),
         (
             nodes(a={"next": ["b", "c"]}, b={}, c={}),
             "nodes.a.next[1]",
-            "this is never tried: entry 0 before it always matches. Both at once is one entry: to: [a, b].",
+            "this is never tried: entry 0 before it always matches. To go to both at once, write one entry: to: [a, b].",
         ),
         (
             nodes(a={"next": [{"to": "b", "for_each": "input.xs"}]}, b={}),
@@ -261,13 +261,13 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             nodes(a={"merge": {"how": "append", "into": "state.x"}}),
             "nodes.a.merge",
-            "merge belongs to a fan-in. Say which: join: all, any or at_least.",
+            "merge belongs to a fan-in. Write join: all, any or at_least.",
         ),
         (nodes(a={"repeat": {"while": "output.x"}}), "nodes.a.repeat", "at_most is missing."),
         (
             nodes(a={"repeat": {"while": None, "at_most": 3}}),
             "nodes.a.repeat.while",
-            "must be a condition, not empty. Leave while out to go round at_most times.",
+            "must be a condition, not empty. Leave while out to repeat at_most times.",
         ),
         (nodes(a={"on_failure": "route"}), "nodes.a.on_failure", "on_failure belongs to a workflow."),
         ({"nodes": {"a b": {"pass": True}}}, "nodes.a b", '"a b" cannot name a node. Use letters, digits, _ and -.'),
@@ -276,12 +276,12 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             nodes(a={"next": [{"to": []}]}),
             "nodes.a.next[0].to",
-            "leads nowhere. Name a node; a pass node can end a way.",
+            "leads nowhere. Name a node. A pass node can end a path.",
         ),
         (
             nodes(a={"next": [{"to": ["b", "b"]}]}, b={}),
             "nodes.a.next[0].to",
-            '"b" stands here twice. Several at once: copies: 2.',
+            '"b" is listed twice. To run it several times, write copies: 2.',
         ),
         (
             nodes(a={"next": [{"to": "b", "width": 2}]}, b={}),
@@ -326,12 +326,12 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             nodes(a={"join": "all", "merge": {"how": "append", "into": "x"}}),
             "nodes.a.merge.into",
-            '"x" is no place to write to. Write state.x.',
+            '"x" is not a place to write to. Write state.x.',
         ),
         (
             nodes(a={"join": "all", "merge": {"how": "append", "into": "state.x", "from": "input.x"}}),
             "nodes.a.merge.from",
-            '"input.x" is no path into a branch. Write output.x, branch.x or "*".',
+            '"input.x" is not a path into a branch. Write output.x, branch.x or "*".',
         ),
         ({"transitions": [{"from": "b", "to": "a"}], **nodes(a={})}, "transitions[0].from", 'no node "b".'),
         (
@@ -351,7 +351,7 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             {"nodes": {"a": {"step": "s", "wait": "5m"}}},
             "nodes.a",
-            "a node does one thing, and step and wait are several.",
+            "a node does one thing, not step and wait.",
         ),
         ({"nodes": [{"step": "s"}]}, "nodes[0]", "a node in a list needs an id."),
         ({"nodes": [{"id": "a", "step": "s"}, {"id": "a", "step": "s"}]}, "nodes.a", 'two nodes are called "a".'),

@@ -96,7 +96,7 @@ class Fields:
             self.problems.add("bad_duration", self.place(key), error.message, error.hint)
             return 0
         if ms == 0:
-            self.wrong(key, "longer than nothing")
+            self.wrong(key, "longer than 0")
         return ms
 
     def choice(self, key: str, words: Mapping[str, T], default: U) -> T | U:
@@ -107,7 +107,7 @@ class Fields:
         if isinstance(value, str) and value in words:
             return words[value]
         near = did_you_mean(value, words) if isinstance(value, str) else ""
-        self.problems.add("unknown_word", self.place(key), f"{shown(value)} is none of {', '.join(words)}.", near)
+        self.problems.add("unknown_word", self.place(key), f"{shown(value)} is not one of {', '.join(words)}.", near)
         return default
 
     def name(self, key: str) -> str:

@@ -48,7 +48,7 @@ def _quorum(ask: Fields) -> str | int:
         return ask.choice("quorum", {"any": "any", "all": "all"}, "any")
     most, people = ask.whole("quorum") or 1, ask.texts("of")
     if people and most > len(people) and not any(is_group(who) for who in people):
-        ask.wrong("quorum", f"at most {len(people)}: so many people are asked")
+        ask.wrong("quorum", f"at most {len(people)}, the number of people asked")
     return most
 
 

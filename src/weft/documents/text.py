@@ -194,7 +194,7 @@ class _Composer:
                 raise UnreadableText("yaml", "a key must be text.", line=_line(name))
             key = name.value
             if key in fields:
-                raise UnreadableText("duplicate_key", f'"{key}" stands here twice.', line=_line(name))
+                raise UnreadableText("duplicate_key", f'the key "{key}" is used twice.', line=_line(name))
             fields[key], (line, parts) = self._value(self._next(), depth)
             # A block begins on the line after its key, but people look for the key.
             marks[key] = (_line(name) if parts is not None else line, parts)

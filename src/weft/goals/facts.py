@@ -199,6 +199,8 @@ def _type(fields: Fields, own: tuple[str, ...]) -> Type:
     if not said.keys() - {"description", "title", "examples"}:
         return raw
     if isinstance(raw, dict):
-        fields.problems.add("two_spellings", fields.at, "type is a JSON Schema, and there is another beside it.")
+        fields.problems.add(
+            "two_spellings", fields.at, "type is a JSON Schema, but there are keywords of another beside it."
+        )
         return raw
     return said if raw is None else {"type": raw, **said}

@@ -143,9 +143,9 @@ def _check_places(way: HttpWay, needs: dict[str, Need], at: At, problems: Proble
         return
     for name in names:
         if name not in sure:
-            why = "may be absent" if name in known else "is none of its needs"
+            why = "may be absent" if name in known else "is not one of its needs"
             hint = "Make it required, or give it a default." if name in known else ""
-            problems.add("bad_way", (*at, "url"), f"the address has {{{name}}}, which {why}.", hint)
+            problems.add("bad_way", (*at, "url"), f"the URL has {{{name}}}, which {why}.", hint)
 
 
 def _check_compensate(way: HttpWay, known: AbstractSet[str], at: At, problems: Problems) -> None:
@@ -156,5 +156,5 @@ def _check_compensate(way: HttpWay, known: AbstractSet[str], at: At, problems: P
         return
     for name in names:
         if name not in known:
-            message = f"the address has {{{name}}}, which is none of its needs and gives."
+            message = f"the URL has {{{name}}}, which is not one of its needs or gives."
             problems.add("bad_way", (*at, "compensate"), message)

@@ -119,7 +119,7 @@ class Policies:
         if raw is None or raw is False:
             return None
         if isinstance(self.way, GoalWay | WorkflowWay | AskWay):
-            step.problems.add("bad_cache", step.place(key), "a run or a question is not answered from the cache.")
+            step.problems.add("bad_cache", step.place(key), "runs and questions cannot be cached.")
             return None
         return Cache() if raw is True else Cache(step.duration(key))
 
@@ -138,7 +138,9 @@ class Policies:
                 )
             if RESULT in names:
                 hint = "Give the need another inner name."
-                step.problems.add("bad_way", step.place("http"), f"compensate is sent the result as {RESULT}.", hint)
+                step.problems.add(
+                    "bad_way", step.place("http"), f"compensate gets the result as an argument named {RESULT}.", hint
+                )
             attempts = policy.attempts_max if policy.effect != "irreversible" else DEFAULT_POLICY.attempts_max
             tried = msgspec.structs.replace(policy, effect="idempotent", attempts_max=attempts)
             return UndoPlan(f"{step_id}{COMPENSATE}", [*names, RESULT], tried)

@@ -62,8 +62,12 @@ class StepWays:
             return None
         if len(given) != 1:
             words = ", ".join(word for word in READERS if word != "flow")
-            message = f"{' and '.join(given)} are several ways." if given else f"{self.id} says no way to perform it."
-            step.problems.add("bad_way", step.at, message, f"Exactly one of {words}.")
+            message = (
+                f"a step has one way to perform it, not {' and '.join(given)}."
+                if given
+                else f"{self.id} does not say how to perform it."
+            )
+            step.problems.add("bad_way", step.at, message, f"Use exactly one of {words}.")
             return None
         self.at = step.place(given[0])
         return READERS[given[0]](self, given[0])
@@ -83,12 +87,12 @@ class StepWays:
         answer = call.choice("answer", ANSWERS, "later" if self.step.raw.get("type") == "async" else "now")
         webhook = call.choice("webhook", WEBHOOKS, WEBHOOKS["signature"])
         if "webhook" in call and answer == "now":
-            call.problems.add("bad_way", call.place("webhook"), "an answer that comes at once needs no webhook.")
+            call.problems.add("bad_way", call.place("webhook"), "webhook applies only to answer: later.")
         if "timeout" in call:
             self.timeout_ms = read_ms(call, "timeout")
         check = self._url(call, health)
         if "{" in check:
-            call.problems.add("bad_way", call.place(health), "a health check takes no arguments: it has no run.")
+            call.problems.add("bad_way", call.place(health), "a health check takes no arguments: it belongs to no run.")
         if not url:
             return None
         return HttpWay(
@@ -115,7 +119,7 @@ class StepWays:
         script = read_script(self.step, key)
         if script is not None and script.lang in INSIDE:
             hint = "script: {lua: …} or script: {ale: …}"
-            self.step.problems.add("bad_way", self.at, "a script is in Lua or Ale.", hint)
+            self.step.problems.add("bad_way", self.at, "the script of a step must be in Lua or Ale.", hint)
             return None
         return ScriptWay(script) if script is not None else None
 

@@ -47,7 +47,7 @@ def fold_save(node: Fields) -> list[FoldedSave]:
         target = read_target(path, relative=key == "output_mapping")
         if target is None:
             suggestion = f"Write state.{path} or, inside a fan-out, branch.{path}." if _SEGMENT.fullmatch(path) else ""
-            node.problems.add("bad_target", at, f'"{path[:60]}" is no place to write to.', suggestion)
+            node.problems.add("bad_target", at, f'"{path[:60]}" is not a place to write to.', suggestion)
         else:
             saves.append(FoldedSave(target, Source(fold_mapping(value) if key == "output_mapping" else value, at)))
     return saves
@@ -87,7 +87,9 @@ def fold_merge(node: Fields) -> Merge | None:
     target = read_target(into, relative=into_key == "target") if into else None
     if into and target is None:
         suggestion = f"Write state.{into}." if _SEGMENT.fullmatch(into) else ""
-        merge.problems.add("bad_target", merge.place(into_key), f'"{into[:60]}" is no place to write to.', suggestion)
+        merge.problems.add(
+            "bad_target", merge.place(into_key), f'"{into[:60]}" is not a place to write to.', suggestion
+        )
     source = _merge_source(merge, from_key)
     return Merge(how, target, source) if how is not None and target is not None and source is not None else None
 
@@ -105,6 +107,9 @@ def _merge_source(merge: Fields, key: str) -> list[str] | None:
     if path[0] in ("output", "branch") and len(path) <= 20 and all(_SEGMENT.fullmatch(part) for part in path):
         return path
     merge.problems.add(
-        "bad_source", merge.place(key), f'"{text[:60]}" is no path into a branch.', 'Write output.x, branch.x or "*".'
+        "bad_source",
+        merge.place(key),
+        f'"{text[:60]}" is not a path into a branch.',
+        'Write output.x, branch.x or "*".',
     )
     return None

@@ -225,9 +225,7 @@ def _fold_dependencies(fields: dict[str, Fields], routes: dict[str, NodeRoutes],
             routes_of.plain_at.setdefault(name, at)
             elsewhere = routes_of.way in ("next", "transitions")
             if elsewhere and all(route.to != name for route in routes_of.routes):
-                problems.add(
-                    "two_spellings", at, f"{source} says by {routes_of.way} where it leads, and not to {name}."
-                )
+                problems.add("two_spellings", at, f"{routes_of.way} of {source} does not lead to {name}.")
 
 
 def _entries(document: Fields) -> list[tuple[str, At]] | None:

@@ -50,7 +50,7 @@ def fold_join(node: Fields) -> Joining:
         return Joining("edges", None, deadline)
     need, of = _read_need(node, key)
     if waits and key == "fan_in" and need.kind != "all":
-        message = "wait_for_all waits for all edges, and this fan_in for less."
+        message = "wait_for_all waits for all edges, but fan_in for fewer."
         node.problems.add("two_joins", node.place("wait_for_all"), message, "Leave wait_for_all out.")
     named = node.text(node.spelling("of", "joins_node"))
     if of and named:
@@ -78,7 +78,7 @@ def _refuse_fan_in_fields(node: Fields) -> None:
     for key in ("merge", "late", "on_early_complete", "of", "joins_node"):
         if key in node:
             node.problems.add(
-                "not_a_fan_in", node.place(key), f"{key} belongs to a fan-in.", "Say which: join: all, any or at_least."
+                "not_a_fan_in", node.place(key), f"{key} belongs to a fan-in.", "Write join: all, any or at_least."
             )
 
 

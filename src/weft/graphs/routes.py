@@ -116,7 +116,7 @@ class NodeRoutes:
                     "never_tried",
                     place,
                     f"this is never tried: entry {always} before it always matches.",
-                    "Both at once is one entry: to: [a, b].",
+                    "To go to both at once, write one entry: to: [a, b].",
                 )
             elif routes and routes[0].when is None:
                 always = tier
@@ -183,7 +183,7 @@ class NodeRoutes:
     def _read_choice(self, branch: Fields) -> None:
         """Read a branch whose agent picks the next nodes from a list."""
         if "agent" not in self.node and self.node.raw.get("type") != "agent":
-            branch.problems.add("no_agent", branch.place("type"), "only an agent can choose: agent_driven needs one.")
+            branch.problems.add("no_agent", branch.place("type"), "agent_driven needs an agent node.")
         for target, at in _targets(branch, "available_next_nodes"):
             self.routes.append(FoldedRoute(target, at, 0, Source(f'"{target}" in output.next_nodes', at)))
 
@@ -226,7 +226,7 @@ class NodeRoutes:
         if fields.raw.get(condition) is not None:
             when = self._condition(fields.raw[condition], fields.place(condition))
         elif condition in fields:
-            fields.wrong(condition, "a condition", f"Leave {condition} out to go round {most} times.")
+            fields.wrong(condition, "a condition", f"Leave {condition} out to repeat {most} times.")
             return None
         timeouts = None
         if exhausted in fields:
@@ -304,13 +304,15 @@ def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str,
         return []
     raw = entry.raw[key]
     if raw == [] and not empty:
-        entry.problems.add("no_target", entry.place(key), "leads nowhere.", "Name a node; a pass node can end a way.")
+        entry.problems.add("no_target", entry.place(key), "leads nowhere.", "Name a node. A pass node can end a path.")
         return []
     names = entry.texts(key)
     seen: set[str] = set()
     twice = next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
     if twice is not None:
-        entry.problems.add("twice", entry.place(key), f'"{twice}" stands here twice.', "Several at once: copies: 2.")
+        entry.problems.add(
+            "twice", entry.place(key), f'"{twice}" is listed twice.', "To run it several times, write copies: 2."
+        )
     return [
         (name, (*entry.place(key), index) if isinstance(raw, list) else entry.place(key))
         for index, name in enumerate(names)

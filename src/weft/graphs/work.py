@@ -70,7 +70,7 @@ class NodeWork:
             typed = False
         if len(words) + typed > 1:
             both = " and ".join([*words, *(["type"] if typed else [])])
-            node.problems.add("two_works", node.at, f"a node does one thing, and {both} are several.")
+            node.problems.add("two_works", node.at, f"a node does one thing, not {both}.")
         if typed and not words:
             return self._typed()
         if words:
@@ -215,8 +215,8 @@ class NodeWork:
         return AgentWork(self.node.raw[key], reference)
 
     def _refuse_agent(self) -> None:
-        message = "agents cannot be performed yet."
-        self.node.problems.add("not_built", self.at, message, "Let a step call the model.")
+        message = "agents are not supported yet."
+        self.node.problems.add("not_built", self.at, message, "Call the model in a step.")
 
     def _wait(self, key: str, _: str) -> Work:
         return WaitWork(self.node.duration(key))
@@ -290,7 +290,7 @@ class NodeWork:
 def _inherits_nothing(holder: Fields) -> None:
     """Report `inherit_artifacts: true`: runs have no artifacts, so there is nothing to inherit."""
     if holder.flag("inherit_artifacts", default=False):
-        holder.wrong("inherit_artifacts", "false, or left out: hand over what the child needs with `with`")
+        holder.wrong("inherit_artifacts", "false, or left out: pass what the child needs with `with`")
 
 
 WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {
