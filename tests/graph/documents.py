@@ -9,7 +9,7 @@ import pytest
 from weft.core.findings import Finding
 from weft.core.graph.model import Edge, Graph
 from weft.errors import BadGraph
-from weft.graphs.load import Surroundings, load_graph, parse_graph
+from weft.graphs.load import DocumentContext, load_graph, parse_graph
 
 Document = dict[str, Any]
 
@@ -24,13 +24,13 @@ def compiled(document: Document) -> Graph:
     return load_graph(document).graph
 
 
-def refused(document: Document | str, surroundings: Surroundings | None = None) -> list[Finding]:
+def refused(document: Document | str, context: DocumentContext | None = None) -> list[Finding]:
     """All that is wrong with a document."""
     with pytest.raises(BadGraph) as caught:
         if isinstance(document, str):
-            parse_graph(document, "leads.yaml", surroundings)
+            parse_graph(document, "leads.yaml", context)
         else:
-            load_graph(document, surroundings)
+            load_graph(document, context)
     found: list[Finding] = caught.value.context["findings"]  # type: ignore[assignment]
     return [finding for finding in found if finding.severity == "error"]
 

@@ -12,7 +12,7 @@ from weft.core.graph.model import AskWork, GoalWork, HttpWork, Retry, StepWork, 
 from weft.documents.text import VALUES_MAX
 from weft.errors import BadGraph, NotFound
 from weft.graphs.fold import NODE
-from weft.graphs.load import Surroundings, load_graph, parse_graph
+from weft.graphs.load import DocumentContext, load_graph, parse_graph
 
 LEADS = """\
 weft: graph/1
@@ -435,7 +435,7 @@ def test_what_a_node_can_do() -> None:
 
 
 def test_registered_node_types_are_used_by_their_name_and_their_configuration_is_checked() -> None:
-    around = Surroundings(types={"slack": {"type": "object", "required": ["channel"]}, "plain": None})
+    around = DocumentContext(types={"slack": {"type": "object", "required": ["channel"]}, "plain": None})
     named = load_graph({"nodes": {"a": {"slack": {"channel": "#x", "text": "${input.t}"}}}}, around).graph
     typed = load_graph(
         {"nodes": {"a": {"type": "slack", "config": {"channel": "#x", "text": "${input.t}"}}}}, around
@@ -531,7 +531,7 @@ def test_blobs_that_conditions_refer_to_are_put_into_the_graph() -> None:
     reference = "cas://sha256:" + "0" * 64
     document = nodes(a={"next": [{"when": {"schema": reference}, "to": "b"}]}, b={})
 
-    graph = load_graph(document, Surroundings(resolve={reference: b'{"type": "object"}'}.get)).graph
+    graph = load_graph(document, DocumentContext(resolve={reference: b'{"type": "object"}'}.get)).graph
 
     when = graph.edges["a>b"].when
     assert when is not None

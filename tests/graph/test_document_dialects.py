@@ -11,7 +11,7 @@ import pytest
 from tests.graph.documents import Document, codes, compiled, edge, is_accepted, nodes, refused
 from weft.core.graph.model import AskWork, Retry, StepWork, WorkflowWork
 from weft.documents.text import read_text
-from weft.graphs.load import Surroundings, load_graph
+from weft.graphs.load import DocumentContext, load_graph
 
 CEL = {"type": "cel", "expression": "output.n > 1"}
 
@@ -58,7 +58,7 @@ def test_conditions_fold_wherever_one_stands(seeds: Any, ours: Any) -> None:
         repeat = {"while": condition, "at_most": 2}
         return nodes(a={"repeat": repeat, "next": [{"when": condition, "to": "b"}, {"to": "c"}]}, b={}, c={})
 
-    around = Surroundings(python=True)
+    around = DocumentContext(python=True)
     assert load_graph(document(seeds), around).hash == load_graph(document(ours), around).hash
 
 
@@ -100,7 +100,7 @@ def test_conditions_fold_wherever_one_stands(seeds: Any, ours: Any) -> None:
     ],
 )
 def test_two_spellings_of_one_thing_are_an_error(document: Document, path: str) -> None:
-    found = refused(document, Surroundings(types={"slack": None}))
+    found = refused(document, DocumentContext(types={"slack": None}))
 
     assert [(finding.code, finding.path) for finding in found] == [("graph.two_spellings", path)]
 

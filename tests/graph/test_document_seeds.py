@@ -11,9 +11,9 @@ from tests.graph import seeds
 from tests.graph.documents import Document, compiled, edge
 from weft.core.graph.model import AskWork, Graph, StepWork
 from weft.documents.text import read_text
-from weft.graphs.load import Surroundings, load_graph
+from weft.graphs.load import DocumentContext, load_graph
 
-AROUND = Surroundings(
+AROUND = DocumentContext(
     types={"migration": None},
     python=True,
     resolve={

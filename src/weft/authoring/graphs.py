@@ -28,7 +28,7 @@ from weft.steps.codec import Codec
 from weft.steps.schemas import schema_of_object
 
 if TYPE_CHECKING:
-    from weft.graphs.load import LoadedGraph, Surroundings
+    from weft.graphs.load import DocumentContext, LoadedGraph
 
 Shape = Mapping[str, Any] | type
 """The fields of an input, state or output: names with a type each, or a dataclass, TypedDict or model."""
@@ -69,7 +69,7 @@ class Graph(Runnable[dict[str, Any]]):
     def of(
         cls,
         source: str | Path | Mapping[str, Any] | Graph,
-        surroundings: Surroundings | None = None,
+        context: DocumentContext | None = None,
         *,
         beside: str | None = None,
     ) -> Graph:
@@ -84,10 +84,10 @@ class Graph(Runnable[dict[str, Any]]):
         graph = cls("")
         graph._file = None if isinstance(source, Mapping) else here_or_beside(source, beside)
         graph._document = dict(source) if isinstance(source, Mapping) else {}
-        graph.name = graph.load(surroundings).graph.name
+        graph.name = graph.load(context).graph.name
         return graph
 
-    def load(self, surroundings: Surroundings | None = None) -> LoadedGraph:
+    def load(self, context: DocumentContext | None = None) -> LoadedGraph:
         """Compile the graph as it is now.
 
         Raises:
@@ -95,7 +95,7 @@ class Graph(Runnable[dict[str, Any]]):
         """
         from weft.graphs.load import load_graph  # noqa: PLC0415 - only those who have graphs pay for their language
 
-        loaded = load_graph(self._file or self._document, surroundings)
+        loaded = load_graph(self._file or self._document, context)
         if self._file is not None:
             self._document = loaded.source
         return loaded
@@ -114,9 +114,9 @@ class Graph(Runnable[dict[str, Any]]):
 
     # --- running --------------------------------------------------------------------------------------------------
 
-    def register(self, group: RunnableGroup, surroundings: Surroundings, gives: tuple[str, ...]) -> None:
+    def register(self, group: RunnableGroup, context: DocumentContext, gives: tuple[str, ...]) -> None:
         """The graph as it is now is what runs of it pin. Raises BadGraph."""
-        self._loaded = self.load(surroundings)
+        self._loaded = self.load(context)
         self.gives = gives
         self.group = group
 

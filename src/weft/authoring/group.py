@@ -36,7 +36,7 @@ from weft.steps.signature import Signature
 
 if TYPE_CHECKING:
     from weft.goals import LoadedSteps
-    from weft.graphs.load import Surroundings
+    from weft.graphs.load import DocumentContext
     from weft.runtime.service import RunService
 
 P = ParamSpec("P")
@@ -194,18 +194,18 @@ class Group:
 
         ``gives`` names the fields of its output that goals may ask for. Raises BadGraph with all that is wrong.
         """
-        graph = Graph.of(source, self._surroundings(), beside=sys._getframe(1).f_code.co_filename)  # noqa: SLF001
-        graph.register(self, self._surroundings(), (gives,) if isinstance(gives, str) else tuple(gives))
+        graph = Graph.of(source, self._document_context(), beside=sys._getframe(1).f_code.co_filename)  # noqa: SLF001
+        graph.register(self, self._document_context(), (gives,) if isinstance(gives, str) else tuple(gives))
         check_name(graph.name)
         self._plan_with(graph)
         self._keep_graph(graph)
         return graph
 
-    def _surroundings(self) -> Surroundings:
-        from weft.graphs.load import Surroundings  # noqa: PLC0415 - only those who have graphs pay for their language
+    def _document_context(self) -> DocumentContext:
+        from weft.graphs.load import DocumentContext  # noqa: PLC0415 - only those who have graphs pay for their language
 
         types = {name: found.schema() for name, found in node_types().items()}
-        return Surroundings(types=types, resolve=self.root().blobs())
+        return DocumentContext(types=types, resolve=self.root().blobs())
 
     def blobs(self) -> Callable[[str], bytes | None] | None:
         """What finds the blobs that a document refers to; a group by itself has no store to look into."""

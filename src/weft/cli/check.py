@@ -18,19 +18,19 @@ from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shortened
 from weft.errors import UsageError
 from weft.graphs.check import Checked, check_document, check_loaded
-from weft.graphs.load import Surroundings
+from weft.graphs.load import DocumentContext
 
 OUTCOMES = {"sound": "green", "unsound": "bold red", "refused": "bold red", "unknown": "yellow"}
 SEVERITIES = {"error": "red", "warning": "yellow"}
 
 
-def check_documents(paths: Sequence[str], *, json: bool, surroundings: Surroundings | None = None) -> int:
+def check_documents(paths: Sequence[str], *, json: bool, context: DocumentContext | None = None) -> int:
     """Check graph documents, and the graphs of apps (``app.py``). 1: something is wrong with one of them.
 
     Raises:
         NotFound, UsageError: there is no such file, or no graph in it.
     """
-    checked = [(place, one) for path in paths for place, one in _checked(path, surroundings)]
+    checked = [(place, one) for path in paths for place, one in _checked(path, context)]
     if json:
         print_json({"graphs": [_document(place, one) for place, one in checked]})
     else:
@@ -40,10 +40,10 @@ def check_documents(paths: Sequence[str], *, json: bool, surroundings: Surroundi
     return 0 if all(one.ok for _, one in checked) else 1
 
 
-def _checked(path: str, surroundings: Surroundings | None) -> Iterator[tuple[str, Checked]]:
+def _checked(path: str, context: DocumentContext | None) -> Iterator[tuple[str, Checked]]:
     place = path.partition(":")[0]
     if Path(place).suffix != ".py":
-        yield path, check_document(path, surroundings)
+        yield path, check_document(path, context)
         return
     app = load_app(path, "weft check").app
     graphs = app.graphs()

@@ -14,7 +14,7 @@ from weft.documents.source import item_id
 from weft.documents.text import Text, UnreadableText, read_text
 from weft.errors import BadGraph
 from weft.graphs.fold import GRAPH_DOCUMENT
-from weft.graphs.load import LoadedGraph, Surroundings, load_graph
+from weft.graphs.load import DocumentContext, LoadedGraph, load_graph
 
 Outcome = Literal["refused", "sound", "unsound", "unknown"]
 
@@ -34,14 +34,14 @@ class Checked(msgspec.Struct, frozen=True):
         return self.outcome in ("sound", "unknown")
 
 
-def check_document(source: str | Path | Mapping[str, Any], surroundings: Surroundings | None = None) -> Checked:
+def check_document(source: str | Path | Mapping[str, Any], context: DocumentContext | None = None) -> Checked:
     """Check whether runs of the graph in a file or a dict can get stuck. ``refused`` means that it does not compile.
 
     Raises:
         NotFound: there is no such file.
     """
     try:
-        loaded = load_graph(source, surroundings)
+        loaded = load_graph(source, context)
     except BadGraph as error:
         found: Any = error.context["findings"]
         name = Path(source).name if isinstance(source, str | Path) else str(source.get("name", ""))

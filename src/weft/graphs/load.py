@@ -32,7 +32,7 @@ class LoadedGraph(msgspec.Struct, frozen=True):
 
 
 @dataclass(slots=True)
-class Surroundings:
+class DocumentContext:
     """What a document may refer to: registered node types, blobs, and the language of its expressions."""
 
     types: NodeTypes = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Surroundings:
         return self.language or Conditions(self.resolve, python=self.python)
 
 
-def load_graph(source: str | Path | Mapping[str, Any], surroundings: Surroundings | None = None) -> LoadedGraph:
+def load_graph(source: str | Path | Mapping[str, Any], context: DocumentContext | None = None) -> LoadedGraph:
     """Load the graph in a file, or in a dict of the same shape.
 
     Raises:
@@ -65,17 +65,17 @@ def load_graph(source: str | Path | Mapping[str, Any], surroundings: Surrounding
             if isinstance(source, Mapping)
             else read_file(Path(source), GRAPH_DOCUMENT)
         )
-        return _load(document, surroundings or Surroundings())
+        return _load(document, context or DocumentContext())
 
 
-def parse_graph(text: str | bytes, file: str = "", surroundings: Surroundings | None = None) -> LoadedGraph:
+def parse_graph(text: str | bytes, file: str = "", context: DocumentContext | None = None) -> LoadedGraph:
     """Load the graph in a text. Findings call it `file`.
 
     Raises:
         BadGraph: with all findings in `context["findings"]`.
     """
     with _gc_disabled():
-        return _load(read_source(text, file, GRAPH_DOCUMENT), surroundings or Surroundings())
+        return _load(read_source(text, file, GRAPH_DOCUMENT), context or DocumentContext())
 
 
 @contextmanager
@@ -90,11 +90,11 @@ def _gc_disabled() -> Iterator[None]:
             gc.enable()
 
 
-def _load(document: DocumentSource, around: Surroundings) -> LoadedGraph:
+def _load(document: DocumentSource, context: DocumentContext) -> LoadedGraph:
     problems = GRAPH_DOCUMENT.problems()
     name = Path(document.file).stem or "graph"
-    folded = fold_document(document.data, name, around.rules(), problems)
-    graph = compile_graph(folded, around.expressions(), problems) if folded is not None else None
+    folded = fold_document(document.data, name, context.rules(), problems)
+    graph = compile_graph(folded, context.expressions(), problems) if folded is not None else None
     findings = [document.finding(problem) for problem in problems.found]
     if graph is None or problems.refused:
         # An empty document has no place that could be wrong.
