@@ -363,7 +363,8 @@ class Host:
             reconcile=self.claims.reconcile,
             learn_graphs=self.library.refresh,
             learn_steps=self.steps.refresh,
-            scan=self.claims.scan,
+            find_dead=self.claims.find_dead,
+            claim_ready=self.claims.claim_ready,
             is_run_due=self.claims.is_run_due,
             check_health=self.steps.begin_round,
         )

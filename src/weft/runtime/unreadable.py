@@ -100,10 +100,10 @@ class Readability:
         """Runs that were looked at, and in which epoch: once in each is enough."""
 
     async def problem(self, row: RunRow) -> RunUnreadable | None:
-        """Why nobody could act on a command to this run. One that a living host has in memory needs no reading."""
+        """Why nobody could act on a command to this run. One that a host has loaded can be read."""
         if row.fault is None and self._checked.get(row.uid) == row.epoch:
             return None
-        if row.fault is None and row.owner is not None and not await self._service.is_dead(row.owner):
+        if row.fault is None and row.owner is not None:
             found = None
         else:
             found = await problem_of(self._service, row)

@@ -25,7 +25,8 @@ class Parts:
     reconcile: Callable[[], Awaitable[object]]
     learn_graphs: Callable[[], Awaitable[object]]
     learn_steps: Callable[[], Awaitable[object]]
-    scan: Callable[[], Awaitable[object]]
+    find_dead: Callable[[], Awaitable[object]]
+    claim_ready: Callable[[], Awaitable[object]]
     is_run_due: Callable[[], bool]
     check_health: Callable[[], Awaitable[object]]
 
@@ -33,19 +34,21 @@ class Parts:
 def duties(parts: Parts, settings: Settings) -> list[Duty]:
     """Return all duties, in the order in which one round runs them."""
     lease, scan = settings.lease_seconds, settings.scan_seconds
-    news, all_runs = frozenset({STORE}), frozenset({STORE, MAIL, RUNS})
+    by_time, all_runs = frozenset[str](), frozenset({STORE, MAIL, RUNS})
     table = [
-        Duty("renew tasks", lease / 3, frozenset(), parts.renew_tasks),
-        Duty("reconcile", lease, frozenset(), parts.reconcile),
+        Duty("renew tasks", lease / 3, by_time, parts.renew_tasks),
+        Duty("reconcile", lease, by_time, parts.reconcile),
         Duty("mail", scan, frozenset({STORE, MAIL}), parts.mail.run),
         Duty("ends", scan, all_runs, parts.ends.run),
-        Duty("graphs", scan, all_runs, parts.learn_graphs),
-        Duty("scan", scan, all_runs, parts.scan, parts.is_run_due),
+        Duty("graphs", scan, by_time, parts.learn_graphs),
+        Duty("dead hosts", scan, frozenset({RUNS}), parts.find_dead),
+        Duty("claims", scan, all_runs, parts.claim_ready, parts.is_run_due),
+        Duty("queues", scan, frozenset({TASKS}), parts.tasks.learn_limits),
         Duty("tasks", scan, frozenset({STORE, TASKS}), parts.tasks.run),
-        Duty("paced tasks", PACED_SECONDS, frozenset(), parts.tasks.take_paced),
-        Duty("steps", scan, news, parts.learn_steps),
+        Duty("paced tasks", PACED_SECONDS, by_time, parts.tasks.take_paced),
+        Duty("steps", scan, by_time, parts.learn_steps),
         Duty("release", 0.0, frozenset({MEMORY}), parts.release.run),
     ]
     if settings.health_seconds:
-        table.insert(-1, Duty("health", settings.health_seconds, frozenset(), parts.check_health))
+        table.insert(-1, Duty("health", settings.health_seconds, by_time, parts.check_health))
     return table

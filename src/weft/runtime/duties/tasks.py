@@ -14,8 +14,12 @@ class TasksDuty:
     def __init__(self, shared: SharedTasks) -> None:
         self._shared = shared
 
-    async def run(self) -> None:
+    async def learn_limits(self) -> None:
+        """Read again what the queues allow, and whether other hosts are there."""
         await self._shared.refresh()
+
+    async def run(self) -> None:
+        """Take what others offer, and offer what has waited too long."""
         await self._shared.take()
         self._shared.spill()
 

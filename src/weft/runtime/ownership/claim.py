@@ -69,6 +69,8 @@ class Claims:
         self._retry_until_available = retry
         self._reload = reload
         self._claiming: set[RunUid] = set()
+        self._dead: Sequence[HostId] = ()
+        """Hosts that were gone when this host last looked."""
         self.wake_at: Millis | None = None
         """When time alone next makes a run claimable that nobody has in memory."""
         self.backlog = 0
@@ -88,9 +90,18 @@ class Claims:
             self.wake_at = wake_at
 
     async def scan(self) -> int:
-        """Claim what nobody works on and this host can run; how many."""
-        dead = await self._hosts.dead(monotonic=self._clock.monotonic())
-        await self._shared.expire(dead)
+        """Look for dead hosts, then claim what nobody works on and this host can run. Returns how many."""
+        await self.find_dead()
+        return await self.claim_ready()
+
+    async def find_dead(self) -> None:
+        """Look which hosts are gone, and take their tasks back."""
+        self._dead = await self._hosts.dead(monotonic=self._clock.monotonic())
+        await self._shared.expire(self._dead)
+
+    async def claim_ready(self) -> int:
+        """Claim runs that nobody works on and this host can run. Returns how many."""
+        dead = self._dead
         total = 0
         while not self._status.closing:
             rows = await self._directory.claimable(
@@ -109,8 +120,10 @@ class Claims:
 
     async def _share(self, rows: Sequence[RunRow]) -> Sequence[RunRow]:
         """What this host takes first of runs that others may be after too: hosts that start together begin apart."""
+        if len(rows) <= SHARE_MIN:
+            return rows
         hosts = len(await self._hosts.living())
-        if hosts < 2 or len(rows) <= SHARE_MIN:
+        if hosts < 2:
             return rows
         apart = sorted(rows, key=lambda row: crc32(f"{self._host}{row.uid}".encode()))
         return apart[: max(SHARE_MIN, -(-len(rows) // hosts))]
