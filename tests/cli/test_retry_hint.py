@@ -53,7 +53,7 @@ async def hint_of(workflow: object) -> tuple[str, str]:
             await handle.result()
         row = await handle._service.row(RunId(handle.id))
         history = History()
-        async for stored in handle._service.events(row):
+        async for stored in handle._service.reader.events(row):
             history.add(stored)
         try:
             await handle.retry()

@@ -168,7 +168,7 @@ async def _mend(app: weft.App, broken: weft.Handle[Any], folder: Path) -> None:
     (folder / "mended").touch()
     if status == "failed" or await broken.status() == "failed":
         letters = [found.token async for found in all_dead_letters(app.service, "broken")]
-        await app.service.reopen(RunId("broken"), c.RequeueLetter(letters[0]))
+        await app.service.tell(RunId("broken"), c.RequeueLetter(letters[0]))
 
 
 def run(folder: Path) -> None:

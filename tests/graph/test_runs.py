@@ -58,7 +58,7 @@ def letters(world: World) -> list[tuple[str, str, DeadLetter]]:
 
 
 def reopen(world: World, run: str, make: Callable[[str], Any], token: str) -> None:
-    world.perform(lambda: world.app.service.reopen(RunId(run), make(token)))
+    world.perform(lambda: world.app.service.tell(RunId(run), make(token)))
     world.settle()
 
 

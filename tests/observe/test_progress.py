@@ -34,7 +34,7 @@ def watched(app: weft.App, gate: Gate, call: Any, given: dict[str, Any] | None =
         told = []
         for _ in range(2):
             row = await app.service.row(RunId("r"))
-            told.append(progress_of(await app.service.machine(row)))
+            told.append(progress_of(await app.service.reader.machine(row)))
             gate.opened.set()
             await run.result()
         return told

@@ -298,7 +298,7 @@ def test_tools_read_a_graph_run_without_its_app(tmp_path: Path, capsys: pytest.C
         store = open_store(url)
         await store.open()
         service = RunService(store, SystemClock(), TimeIds())
-        state = await service.state(await service.row(RunId("run")))
+        state = await service.reader.state(await service.row(RunId("run")))
         await store.close()
         return [token.node for token in state.tokens.values()]  # type: ignore[attr-defined]
 
@@ -323,7 +323,7 @@ def test_the_result_of_a_run_can_be_had_after_its_letter_was_discarded() -> None
             await handle.result()
         (letter,) = [found async for found in all_dead_letters(app.service)]
         token = letter.token
-        await app.service.reopen(RunId("run"), c.DiscardLetter(token))
+        await app.service.tell(RunId("run"), c.DiscardLetter(token))
         with pytest.raises(weft.RunFailed) as failed:
             await handle.result()
         return failed.value.failure.type

@@ -353,7 +353,7 @@ class Cluster:
                 self.mended.add(run_id)
                 command = c.RequeueLetter(token)
             what = "requeue" if keep else "discard"
-            if await self.give(what, run_id, lambda service: service.reopen(RunId(run_id), command)):  # noqa: B023 - at once
+            if await self.give(what, run_id, lambda service: service.tell(RunId(run_id), command)):  # noqa: B023 - at once
                 return
 
     async def _mend_goal(self, run_id: str) -> None:
@@ -369,7 +369,7 @@ class Cluster:
             if found != ["failed"]:
                 continue
             self.mended.add(run_id)
-            if await self.give("retry", run_id, lambda service: service.retry(RunId(run_id))):
+            if await self.give("retry", run_id, lambda service: service.tell(RunId(run_id), c.RetryRun())):
                 return
 
     async def _wait(self, run_id: str) -> None:

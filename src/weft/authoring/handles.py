@@ -154,7 +154,7 @@ class Handle(Generic[R]):
 
     async def retry(self, *, start: str = "") -> None:
         """Retry a failed run. ``start`` repeats everything from that place on."""
-        await self._service.retry(RunId(self.id), start=start)
+        await self._service.tell(RunId(self.id), c.RetryRun(start))
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
         """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""

@@ -50,7 +50,7 @@ class Notices:
         if row.status == "held" and not await service.store.log.inbox(row.uid):
             return  # it stopped for a person, which is raised
         taken_up = await service.take_up(row) is not None
-        state = local.runs.state_of(row.uid) or await service.state(row)
+        state = local.runs.state_of(row.uid) or await service.reader.state(row)
         if not taken_up and row.owner is not None and row.owner != local.id:
             self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
             return
@@ -100,7 +100,7 @@ class Notices:
 
     async def _raise_held(self, service: RunService, uid: RunUid) -> None:
         row = await service.store.directory.row(uid)
-        state = await service.state(row) if row is not None else None
+        state = await service.reader.state(row) if row is not None else None
         if state is not None and state.held is not None:
             hint = hold_hint(state.run_id, state.held.message)
             if hint:
@@ -121,7 +121,7 @@ class Notices:
     async def _standing(self, service: RunService, row: RunRow) -> str:
         if row.ended_at is not None:
             return f"{row.id} {row.status}."
-        state = await service.state(row)
+        state = await service.reader.state(row)
         recorded = f"{_steps(state)} recorded in {self._place}"
         next_time = "Run this again and it goes on." if self._named else _UNNAMED
         return f"{row.id} {_where(state)} ({recorded}). {next_time}"

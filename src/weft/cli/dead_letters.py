@@ -58,5 +58,5 @@ async def change_dead_letter(action: str, letter: str, *, url: str | None, app: 
         raise UsageError(f"{letter!r} is no dead letter.", hint="Its id is RUN:TOKEN: weft dlq list")
     async with found(run, url, app) as (service, row):
         command = c.RequeueLetter(token) if action == "requeue" else c.DiscardLetter(token)
-        await service.reopen(RunId(row.id), command)
+        await service.tell(RunId(row.id), command)
         say(f"{row.id} works on it again" if action == "requeue" else f"the letter of {row.id} is put away")

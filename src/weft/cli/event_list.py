@@ -25,7 +25,7 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
     out = console()
     async with found(run, url, app) as (service, row):
         history = History()
-        async for stored in service.events(row, follow=follow):
+        async for stored in service.reader.events(row, follow=follow):
             # Also those before ``after`` are read: they say what the places are called.
             for part, operation in history.add(stored):
                 if stored.seq <= after:

@@ -50,7 +50,7 @@ async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app
         if now.status == "cancelled" and now.fault is not None:
             say(NOT_UNDONE)
         if row.status == "cancelling" and not force:
-            state = await service.state(row)
+            state = await service.reader.state(row)
             hint = force_hint(row.id, service.clock.now_ms() - state.cancelled_at)
             if hint:
                 say(hint)

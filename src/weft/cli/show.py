@@ -46,7 +46,7 @@ from weft.observe.run_picture import read_overview, read_picture, shown_result
 from weft.observe.sentences import hold_hint, host_advice, sections, unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import NOT_UNDONE, problem_of
+from weft.runtime.unreadable import NOT_UNDONE
 
 DEPTH_MAX = 20
 PICTURE_WIDTH = 100
@@ -79,7 +79,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         for part in activity.progress:
             out.print(SafeText(str(part), style="cyan"))
         drawings = await _children(service, history, DEPTH_MAX) if children else {}
-        problem = await problem_of(service, row)
+        problem = await service.reader.problem(row)
         overview = await read_overview(service, row) if problem is None and not children else None
         if isinstance(overview, PlanTree):
             print_plan_tree(out, overview, history, row.id, now)
@@ -118,7 +118,7 @@ async def _given(service: RunService, row: RunRow, history: History) -> bytes:
     if history.seq:
         return history.input
     try:
-        return bytes((await service.started_with(row)).input)
+        return bytes((await service.reader.started_with(row)).input)
     except RunUnreadable:
         return b"null"
 
@@ -144,7 +144,7 @@ def after_failure(row: RunRow, history: History) -> str:
 async def print_end(out: Console, service: RunService, row: RunRow, history: History, activity: Activity) -> None:
     """How it ended, or what to ask next."""
     out.print()
-    problem = await problem_of(service, row)
+    problem = await service.reader.problem(row)
     if problem is not None:
         if row.status == "cancelled":
             out.print(SafeText(f"cancelled. {NOT_UNDONE}", style="yellow"))
@@ -205,7 +205,7 @@ async def _children(service: RunService, history: History, depth: int) -> dict[s
 
 async def _run_document(service: RunService, row: RunRow, history: History, depth: int) -> dict[str, Any]:
     given = await _given(service, row, history)
-    problem = await problem_of(service, row)
+    problem = await service.reader.problem(row)
     entries = [operation_document(operation) for operation in history.current()]
     if depth:
         for entry in entries:

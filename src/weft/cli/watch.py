@@ -53,7 +53,7 @@ async def _catch_up(service: RunService, row: RunRow, history: History) -> list[
     """Take in what was committed since the last look. An event that cannot be read is the last one."""
     news: list[tuple[EventPart, Operation | None]] = []
     while True:
-        page, _ = await readable(service, row, after=history.seq, limit=PAGE)
+        page, _ = await readable(service.store.log, row, after=history.seq, limit=PAGE)
         news += [told for stored in page for told in history.add(stored)]
         if len(page) < PAGE:
             return news
@@ -63,7 +63,7 @@ async def _is_stuck(service: RunService, row: RunRow, history: History) -> bool:
     """Whether there is nothing more to see, because the run cannot be read."""
     if row.fault is not None:
         return True
-    return history.seq < row.seq and (await readable(service, row, after=history.seq, limit=1))[1] is not None
+    return history.seq < row.seq and (await readable(service.store.log, row, after=history.seq, limit=1))[1] is not None
 
 
 async def _draw(out: Console, service: RunService, row: RunRow, history: History) -> None:

@@ -76,7 +76,7 @@ async def read_parts(
     parts: list[EventPart] = []
     for stored in page:
         missing = unfolding.lacks(stored)
-        for before in (await readable(service, row, after=missing - 1, limit=1))[0] if missing else ():
+        for before in (await readable(service.store.log, row, after=missing - 1, limit=1))[0] if missing else ():
             unfolding.add(before)
         parts += unfolding.add(stored)
     return parts
@@ -87,7 +87,7 @@ async def follow_parts(
 ) -> AsyncIterator[EventPart]:
     """Iterate over the events of a run. With ``follow``, also over those to come. Raises RunUnreadable."""
     unfolding = Unfolding()
-    async for stored in service.events(row, after=after, follow=follow):
+    async for stored in service.reader.events(row, after=after, follow=follow):
         for part in await read_parts(service, row, [stored], unfolding):
             yield part
 

@@ -48,7 +48,7 @@ class GraphViews(StyleViews[GraphMachine]):
     async def details(self, service: RunService, row: RunRow, machine: GraphMachine) -> dict[str, Any]:
         """Return the path, the skipped nodes and the open joins: fields of the diagnosis."""
         path = GraphPath(machine.graph)
-        await path.read(service.events(row))
+        await path.read(service.reader.events(row))
         return {
             "path": path.steps(),
             "skips": path.skips(machine.state),
@@ -71,11 +71,11 @@ class GraphViews(StyleViews[GraphMachine]):
     async def picture(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the graph with the tokens of the run; None if the graph is not in the store."""
         machine: Any = await read_run(service, row) if row.seq else None
-        program = await service.program(row)
+        program = await service.reader.program(row)
         if program is None:
             return None
         taken: set[str] = set()
-        async for stored in service.events(row):
+        async for stored in service.reader.events(row):
             taken |= edges_taken([e.decode(stored.body)])
         return picture_of_graph(program.graph, machine.state if machine is not None else None, taken)
 

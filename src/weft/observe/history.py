@@ -34,7 +34,7 @@ async def read_history(service: RunService, row: RunRow) -> History:
     """Read the log of a run, as far as it can be read."""
     history = History()
     with contextlib.suppress(RunUnreadable):
-        async for stored in service.events(row):
+        async for stored in service.reader.events(row):
             history.add(stored)
             if not stored.seq % EVENTS_PER_TURN:
                 await asyncio.sleep(0)  # a long log must not keep everybody else waiting

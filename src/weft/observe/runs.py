@@ -19,7 +19,7 @@ async def read_run(service: RunService, row: RunRow) -> Machine:
     From the store, the newest snapshot and the events after it are read. Raises NotFound, RunUnreadable.
     """
     live = in_memory(service, row)
-    return live if live is not None else await service.machine(row)
+    return live if live is not None else await service.reader.machine(row)
 
 
 async def split_place(service: RunService, text: str) -> tuple[RunRow, str] | None:

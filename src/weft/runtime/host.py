@@ -45,7 +45,6 @@ from weft.runtime.ownership.faults import Faults
 from weft.runtime.ownership.load import Loader
 from weft.runtime.ownership.release import Releaser
 from weft.runtime.ownership.reload import Reloader
-from weft.runtime.pending import resolve_name
 from weft.runtime.programs import Machines
 from weft.runtime.retries import StoreRetries
 from weft.runtime.run.actor import Actor
@@ -217,7 +216,7 @@ class Host:
             self.runs,
             new_machine=self._new_machine,
             new_actor=lambda *args: Actor(self.ports, *args),
-            resolve=lambda row: resolve_name(self.catalogue, self.library, row),
+            resolve=self.library.resolve,
             values=self.values,
             worker=self.worker,
             shared=self.shared,

@@ -13,8 +13,8 @@ from functools import partial
 
 from weft.errors import Conflict, WeftError
 from weft.ports.clock import Clock
-from weft.ports.store import Definition, Definitions
-from weft.runtime.catalogue import HostCatalogue
+from weft.ports.store import Definition, Definitions, RunRow
+from weft.runtime.catalogue import Callee, HostCatalogue
 from weft.runtime.retries import RetryUntilAvailable
 
 log = logging.getLogger("weft")
@@ -77,6 +77,14 @@ class Library:
             self._seen.add(key)
             if definition is not None:
                 self._learn(definition, own)
+
+    async def resolve(self, row: RunRow) -> Callee | None:
+        """Return what the name of a workflow means here: what the app registers, or the newest graph of the store."""
+        found = self._catalogue.resolve(row.workflow, row.version)
+        if found is not None or row.version:
+            return found
+        version = await self.newest(row.workflow)
+        return Callee(version, "graph") if version is not None else None
 
     async def newest(self, name: str) -> str | None:
         """The newest graph of this name in the store that this host can run."""

@@ -1,4 +1,4 @@
-"""What people and programs can ask of runs, with or without an engine in this process.
+"""The way to runs for handles, clients, the server and the command line, with or without a host in this process.
 
 With one, a run in memory here answers at once, and one at rest is taken up first. Without one, or when another host
 owns the run, the command travels as mail and its host acts on it. Either way it is durable when the call returns.
@@ -7,9 +7,8 @@ owns the run, the command travels as mail and its host acts on it. Either way it
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,11 +16,9 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.locations import check_name
-from weft.core.decider import Machine
-from weft.core.goal.plan import decode_plan
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.run.env import Env
-from weft.core.run.state import FOLD, OVER, State
+from weft.core.run.state import OVER
 from weft.errors import (
     BadValue,
     IdTaken,
@@ -37,7 +34,6 @@ from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     OVER_STATUSES,
     PENDING,
-    Append,
     KeyRow,
     Mail,
     NewRun,
@@ -47,7 +43,6 @@ from weft.ports.store import (
     RunRow,
     Sent,
     Store,
-    StoredEvent,
 )
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
@@ -55,27 +50,24 @@ from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.finished import finished
 from weft.runtime.local import LocalHost
 from weft.runtime.patience import Patience
-from weft.runtime.pending import cancel
-from weft.runtime.programs import GraphProgram, NoRegistry, new_machine, read_graph
-from weft.runtime.run.actor import DEAD_LETTERS
+from weft.runtime.programs import AnyProgram
+from weft.runtime.reader import RunReader, goals_in
+from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
-from weft.runtime.unreadable import Readability, definition_gone, readable, reading, unreadable
+from weft.runtime.unowned import UnownedRuns, decide_retry
 from weft.runtime.values import ValueStore
 from weft.runtime.words import read_alike
-from weft.steps.failures import text_of
 from weft.steps.signature import other_facts, same_inputs
-
-if TYPE_CHECKING:
-    from weft.runtime.run.actor import Actor
 
 T = TypeVar("T")
 
-EVENTS_PER_PAGE = 500
 POLL_SECONDS = 0.05
 AGAIN = "Look at the run, or send it again: with the same key it counts once."
 """What to do when nobody knows whether a command was taken."""
+REOPENING = (c.RetryRun, c.RequeueLetter, c.DiscardLetter)
+"""Commands that also a run that is over takes."""
 
 
 class StartedRun(msgspec.Struct, frozen=True):
@@ -87,7 +79,7 @@ class StartedRun(msgspec.Struct, frozen=True):
 
 
 class RunService:
-    """See the module."""
+    """Starts runs, gives them commands, and answers questions about them."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, local: LocalHost | None = None) -> None:
         self.store = store
@@ -101,7 +93,11 @@ class RunService:
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
         self._claiming: dict[RunUid, asyncio.Task[Any]] = {}
-        self._readability = Readability(self)
+        self.reader = RunReader(store, self._program)
+        self._unowned = UnownedRuns(store, self.clock, ids, self.reader, self.tell)
+
+    def _program(self, workflow: str, version: str) -> AnyProgram | None:
+        return self.local.catalogue.program(workflow, version) if self.local is not None else None
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -201,14 +197,14 @@ class RunService:
             raise IdTaken(
                 f"{row.id} exists as a run of {row.workflow}, not of {start.workflow}.", hint=hint, run_id=row.id
             )
-        before = await self.started_with(row)
+        before = await self.reader.started_with(row)
         there, here = await self.values.load(bytes(before.input)), await self.values.load(bytes(start.input))
         here = read_alike(here, start.words, there)
         if isinstance(before, c.StartRun):
             there = read_alike(there, before.words, here)
         differences = (other_facts if row.style == "goal" else same_inputs)(there, here)
         if isinstance(start, c.StartGoal):
-            goals, wanted = await self._goals_of(row), _goals(start)
+            goals, wanted = await self.reader.goals_of(row), goals_in(start)
             if goals and wanted and goals != wanted:
                 differences = {"goals": (goals, wanted), **differences}
         if differences:
@@ -217,31 +213,6 @@ class RunService:
             )
             raise IdTaken(f"{row.id} exists with another input ({shown}).", hint=hint, run_id=row.id)
         return StartedRun(row.uid, row.id, created=False)
-
-    async def _goals_of(self, row: RunRow) -> list[str]:
-        """What a goal run is for; nothing if only its host can tell."""
-        for stored in await self.store.log.events(row.uid, after=Seq(0), limit=2):
-            event = e.decode(stored.body)
-            if isinstance(event, e.GoalPlanned):
-                return decode_plan(event.plan).goals
-        start = await self.started_with(row)
-        return _goals(start) if isinstance(start, c.StartGoal) else []
-
-    async def started_with(self, row: RunRow) -> c.StartRun | e.RunStarted:
-        """How the run was started: its first event, or the mail that waits to become it."""
-        with reading(row):
-            events = await self.store.log.events(row.uid, after=Seq(0), limit=1)
-            if events:
-                first = e.decode(events[0].body)
-                assert isinstance(first, e.RunStarted)
-                return first
-            if row.seq:
-                raise unreadable(row, "Event 1 is missing.")
-            for mail in await self.store.log.inbox(row.uid):
-                command = c.decode(mail.body)
-                if isinstance(command, c.StartRun):
-                    return command
-        return await self.started_with(await self.row(row.id))
 
     # --- commands -------------------------------------------------------------------------------------------------
 
@@ -257,32 +228,48 @@ class RunService:
         token = _token(row, command, key)
         if token is not None and await self._is_known(row, token):
             return
-        actor = await self.take_up(row)
+        actor = await self._actor(row, command)
         if actor is not None and self.local is not None:
-            await self.local.delivery.tell(actor, PendingCommand(command, key=token))
-            return
-        if row.status in OVER:
+            try:
+                await self.local.delivery.tell(actor, PendingCommand(command, key=token))
+                return
+            except RunFinished:
+                if not isinstance(command, REOPENING):
+                    raise
+                row = await self.row(run_id)  # it is over and left memory just now
+        if isinstance(command, REOPENING):
+            await self._reopen(row, command, token)
+        elif row.status in OVER:
             raise finished(row, command, self.clock.now_ms())
-        if await self._readability.is_done(row, command):
-            return
-        if row.status == PENDING and isinstance(command, c.CancelRun) and await cancel(self, row, command.reason):
-            return
-        await self._check(row, command)
+        elif not await self._unowned.settle_unreadable(row, command) and not await self._cancel_pending(row, command):
+            await self._check(row, command)
+            await self._send(row, command, token)
+        self._told_at = asyncio.get_running_loop().time()
+        self._wake()
+
+    async def _cancel_pending(self, row: RunRow, command: c.Mailed) -> bool:
+        """Return whether this cancelled a run that no host had taken up."""
+        if row.status != PENDING or not isinstance(command, c.CancelRun):
+            return False
+        return await self._unowned.cancel_pending(row, command.reason)
+
+    async def _send(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
         mail = Mail(
             id=self.ids.new(),
             to=row.uid,
             body=c.encode(command),
             at=self.clock.now_ms(),
-            key=key,
+            key=token.key if token is not None else None,
             digest=token.digest if token is not None else "",
             urgent=isinstance(command, c.CancelRun),
         )
         (sent,) = await self.store.log.send([mail])
-        self._told_at = asyncio.get_running_loop().time()
         if sent is Sent.OVER:
-            raise finished(await self.row(run_id), command, self.clock.now_ms())
+            raise finished(await self.row(row.id), command, self.clock.now_ms())
         if sent is Sent.KEY_REUSED:
-            raise KeyReused(f'The key "{key}" was used for another command to {run_id}.')
+            raise KeyReused(f'The key "{mail.key}" was used for another command to {row.id}.')
+
+    def _wake(self) -> None:
         if self.local is not None:
             self.local.wakeups.wake(MAIL, RUNS)
 
@@ -292,6 +279,12 @@ class RunService:
         if known is not None and known.digest != token.digest:
             raise KeyReused(f'The key "{token.key}" was used for another command to {row.id}.')
         return known is not None
+
+    async def _actor(self, row: RunRow, command: c.Mailed) -> Actor | None:
+        """Return the run in memory here. A run is not loaded only to be tried again: the store can do that."""
+        if not isinstance(command, REOPENING):
+            return await self.take_up(row)
+        return self.local.runs.actors.get(row.uid) if self.local is not None else None
 
     async def take_up(self, row: RunRow) -> Actor | None:
         """The run in memory here. One that nobody has, or a host that is dead, is taken up if this host can run it."""
@@ -322,81 +315,22 @@ class RunService:
         """Mail is not answered, so what can be refused is refused here, by the state as it is now."""
         if isinstance(command, c.DeliverMessage | c.CancelRun):
             return
-        machine = await self.machine(row)
-        now = self.clock.now_ms()
-        machine.decide(command, _env(now))
+        machine = await self.reader.machine(row)
+        machine.decide(command, Env(now=self.clock.now_ms(), check=check_schema))
 
-    async def retry(self, run_id: RunId, *, start: str = "") -> None:
-        """Try a failed run again."""
-        await self.reopen(run_id, c.RetryRun(start))
-
-    async def reopen(
-        self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, *, key: str | None = None
-    ) -> None:
-        """Change a run that is over. Nobody owns it, so whoever asks writes it, for a host to take up.
-
-        The same key twice changes nothing. Raises Unavailable or Full, soon, while the store takes nothing.
-        """
-        await self.soon(self._change(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
-
-    async def _change(
-        self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, key: str | None
-    ) -> None:
-        row = await self.row(run_id)
-        token = _token(row, command, key)
-        if token is not None and await self._is_known(row, token):
-            return
-        actor = self.local.runs.actors.get(row.uid) if self.local is not None else None
-        if actor is not None and self.local is not None:
-            with contextlib.suppress(RunFinished):  # it is over and left memory just now
-                await self.local.delivery.tell(actor, PendingCommand(command, key=token))
-                return
-            row = await self.row(run_id)
+    async def _reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
+        """Try a run again that is over or held; one that a host has hears of it by mail."""
         if row.status == PENDING:
-            raise Refused(f"{run_id} is pending: no host has taken it up, so there is nothing to try again.")
-        problem = await self._readability.problem(row)
+            raise Refused(f"{row.id} is pending: no host has taken it up, so there is nothing to try again.")
+        problem = await self._unowned.problem(row)
         if problem is not None:
             raise problem
-        machine = await self.machine(row)
-        now = Millis(max(self.clock.now_ms(), machine.state.at))
-        decided = machine.decide(command, _env(now))
-        if not decided:
-            raise Refused(
-                f"{run_id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
-            )
-        if row.owner is not None or row.status not in (*OVER_STATUSES, "held"):
-            digest = token.digest if token is not None else ""
-            body = c.encode(command)
-            mail = Mail(id=self.ids.new(), to=row.uid, body=body, at=self.clock.now_ms(), key=key, digest=digest)
-            await self.store.log.send([mail])
-        else:
-            await self._reopen(machine, decided, row, now, [token] if token is not None else [])
-        self._told_at = asyncio.get_running_loop().time()
-        if self.local is not None:
-            self.local.wakeups.wake(MAIL, RUNS)
-
-    async def _reopen(
-        self, machine: Machine, decided: Sequence[e.AnyEvent], row: RunRow, now: Millis, keys: Sequence[KeyRow]
-    ) -> None:
-        events = []
-        for event in decided:
-            machine.evolve(event, at=now)
-            events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
-        letters = getattr(machine.state, "letters", None)
-        append = Append(
-            uid=row.uid,
-            epoch=row.epoch,
-            seq=row.seq,
-            events=events,
-            status=row.status if machine.state.over else "running",
-            attributes={DEAD_LETTERS: bool(letters)} if letters is not None else None,
-            reopen=now,
-            keys=keys,
-            mail_taken=row.mail,
-        )
-        (outcome,) = await self.store.log.commit([append], HostId(f"retry-{self.ids.new()}"))
-        if outcome is not Outcome.ACCEPTED:
-            raise Refused(f"{row.id} is being tried again by somebody else.")
+        if row.owner is None and row.status in (*OVER_STATUSES, "held"):
+            await self._unowned.reopen(row, command, token)
+            return
+        machine = await self.reader.machine(row)
+        decide_retry(machine, row, command, Millis(max(self.clock.now_ms(), machine.state.at)))
+        await self._send(row, command, token)
 
     # --- looking --------------------------------------------------------------------------------------------------
 
@@ -434,71 +368,6 @@ class RunService:
     async def search(self, query: RunQuery) -> Page:
         return await self.store.directory.search(query)
 
-    async def machine(self, row: RunRow) -> Machine:
-        """The run as its committed log says it is: a copy to look at.
-
-        Raises NotFound, RunUnreadable.
-        """
-        with reading(row):
-            loaded = await self.store.log.load(row.uid, fold=FOLD)
-            if loaded is None:
-                raise NotFound(f"No run {row.id!r} in {self.store.url}.")
-            for mail in loaded.inbox:
-                c.decode(mail.body)
-            program = await self.program(row)
-            style = row.style
-            if style == "graph" and program is None:
-                if row.seq:
-                    raise definition_gone(row)
-                style = ""  # nothing has happened in it
-            machine = new_machine(style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
-        for stored in loaded.events:
-            try:
-                machine.evolve(e.decode(stored.body), at=stored.at)
-            except Exception as error:
-                raise unreadable(row, f"Event {stored.seq}: {text_of(error)}") from error
-        if not machine.state.started:
-            machine.state.run_id = row.id
-        return machine
-
-    async def program(self, row: RunRow) -> GraphProgram | None:
-        """The version of the graph that a run pins; None for code."""
-        if row.style != "graph":
-            return None
-        known = self.local.catalogue.program(row.workflow, row.version) if self.local is not None else None
-        if isinstance(known, GraphProgram):
-            return known
-        definition = await self.store.definitions.get(row.workflow, row.version)
-        if definition is None:
-            return None
-        return GraphProgram(read_graph(definition).graph, row.version, NoRegistry())
-
-    async def state(self, row: RunRow) -> State:
-        return (await self.machine(row)).state
-
-    async def events(self, row: RunRow, *, after: int = 0, follow: bool = False) -> AsyncIterator[StoredEvent]:
-        """Committed events in order; with ``follow`` also those to come, until the run is over.
-
-        Raises RunUnreadable at the first that cannot be read.
-        """
-        seq = Seq(after)
-        while True:
-            page, problem = await readable(self, row, after=seq, limit=EVENTS_PER_PAGE)
-            for event in page:
-                yield event
-                seq = event.seq
-            if problem is not None:
-                raise problem
-            if len(page) == EVENTS_PER_PAGE:
-                continue
-            if not follow:
-                return
-            now = await self.store.directory.row(row.uid)
-            if now is None or (now.ended_at is not None and now.seq <= seq):
-                return
-            if now.seq <= seq:
-                await asyncio.sleep(POLL_SECONDS)
-
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         """How the run ended, waiting for it; its output as JSON. Raises TimeoutError, NotFound."""
         actor = self.local.runs.by_id.get(run_id) if self.local is not None else None
@@ -512,7 +381,7 @@ class RunService:
         last = await self.store.directory.row(row.uid)
         if last is None:
             raise NotFound(f"{run_id} was deleted.")
-        match await self._end(last):
+        match await self.reader.ending_of(last):
             case e.RunCompleted(output=output):
                 return Ending("completed", await self.values.load(bytes(output)), None)
             case e.RunFailed(failure=failure):
@@ -520,18 +389,6 @@ class RunService:
             case e.RunCancelled(reason=reason):
                 return Ending("cancelled", b"null", None, reason)
         return await self.ending(run_id, timeout=timeout)
-
-    async def _end(self, row: RunRow) -> e.AnyEvent:
-        """The last event of a run, but for dead letters that were discarded since."""
-        seq = row.seq
-        while True:
-            found, problem = await readable(self, row, after=Seq(seq - 1), limit=1)
-            if not found:
-                raise problem or unreadable(row, f"Event {seq} is missing.")
-            event = e.decode(found[0].body)
-            if not isinstance(event, e.LetterDiscarded):
-                return event
-            seq = Seq(seq - 1)
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:
         if self.local is not None and self.local.status.running:
@@ -549,10 +406,6 @@ def _unknown(run_id: RunId) -> str:
     return f"{run_id} may have got this, or not"
 
 
-def _goals(start: c.StartGoal) -> list[str]:
-    return start.goals or (decode_plan(start.plan).goals if bytes(start.plan) else [])
-
-
 def _token(row: RunRow, command: c.Mailed, key: str | None) -> KeyRow | None:
     if key is not None and key.startswith(RESERVED_KEYS) and not getattr(command, "answer", False):
         raise BadValue(f"A key may not begin with {RESERVED_KEYS!r}.", code="value.bad_name")
@@ -561,7 +414,3 @@ def _token(row: RunRow, command: c.Mailed, key: str | None) -> KeyRow | None:
 
 def _without_id(command: c.Mailed) -> c.Mailed:
     return msgspec.structs.replace(command, id="") if isinstance(command, c.DeliverMessage) else command
-
-
-def _env(now: int) -> Env:
-    return Env(now=now, check=check_schema)

@@ -86,12 +86,6 @@ class TenantService(RunService):
         await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
         await self._service.tell(self.full(run_id), command, key=key)
 
-    async def reopen(
-        self, run_id: RunId, command: c.RetryRun | c.RequeueLetter | c.DiscardLetter, *, key: str | None = None
-    ) -> None:
-        await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
-        await self._service.reopen(self.full(run_id), command, key=key)
-
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         await self.row(run_id)
         return await self._service.ending(self.full(run_id), timeout=timeout)

@@ -62,7 +62,7 @@ def export_events(run: SimRun[Any]) -> dict[str, Any]:
 async def history_of(service: RunService, run_id: str) -> dict[str, Any]:
     """The events of a run as ``replay`` reads them."""
     row = await service.row(RunId(run_id))
-    stored = [event async for event in service.events(row)]
+    stored = [event async for event in service.reader.events(row)]
     digests = {digest.decode() for event in stored for digest in _REFERENCE.findall(event.body)}
     exported = Exported(
         weft=FORMAT,

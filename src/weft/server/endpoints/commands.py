@@ -70,7 +70,7 @@ async def cancel(call: ApiCall) -> views.Accepted:
     if accepted.status != "cancelling":
         return accepted
     try:
-        state = await call.service.state(row)
+        state = await call.service.reader.state(row)
     except StoreError:  # it was accepted all the same
         return accepted
     return msgspec.structs.replace(accepted, hint=force_hint(row.id, call.service.clock.now_ms() - state.cancelled_at))
@@ -91,7 +91,7 @@ async def retry(call: ApiCall) -> views.Accepted:
     place = call.given(views.RetryFrom).place
     values.encode(place, what="the place has")
     run_id = RunId(call.parameters["id"])
-    await call.service.reopen(run_id, c.RetryRun(place), key=call.key)
+    await call.service.tell(run_id, c.RetryRun(place), key=call.key)
     return await _accepted(call, run_id)
 
 

@@ -49,6 +49,6 @@ async def discard(call: ApiCall) -> views.Accepted:
 async def _changed(call: ApiCall, run_id: str, command: c.RequeueLetter | c.DiscardLetter) -> views.Accepted:
     service = call.service
     row = await service.row(run_id)  # type: ignore[arg-type]
-    await service.reopen(row.id, command, key=call.key)
+    await service.tell(row.id, command, key=call.key)
     now = await service.row(row.id)
     return views.Accepted(now.id, now.status)  # type: ignore[arg-type]

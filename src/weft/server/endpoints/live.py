@@ -121,7 +121,7 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
         yield []
         while not services.closing.is_set():
             changed.clear()
-            page, problem = await readable(services.runs, row, after=seq, limit=EVENTS_PER_BATCH)
+            page, problem = await readable(services.runs.store.log, row, after=seq, limit=EVENTS_PER_BATCH)
             if page:
                 seq = page[-1].seq
                 yield [run_frame(part) for part in await read_parts(services.runs, row, page, unfolding)]

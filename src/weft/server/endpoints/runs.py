@@ -74,7 +74,7 @@ async def show_run(call: ApiCall) -> views.RunDetail:
     machine, problem = await examine(service, row)
     if problem is not None:
         return await _unreadable(service, row, problem)
-    started = await service.started_with(row)
+    started = await service.reader.started_with(row)
     parent = await service.store.directory.row(row.parent) if row.parent is not None else None
     ending = await service.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
     view = views.run_view(row)
@@ -93,7 +93,7 @@ async def _unreadable(service: RunService, row: RunRow, problem: RunUnreadable) 
     """What the row tells, and its input if that can be read."""
     given = b"null"
     with contextlib.suppress(StoreError, NotFound):
-        given = await service.values.load(bytes((await service.started_with(row)).input))
+        given = await service.values.load(bytes((await service.reader.started_with(row)).input))
     parent = await service.store.directory.row(row.parent) if row.parent is not None else None
     view = views.run_view(row)
     told = {name: getattr(view, name) for name in view.__struct_fields__}
@@ -112,7 +112,7 @@ async def list_events(call: ApiCall) -> views.Events:
     """A page of the log."""
     asked = call.asked(views.EventsQuery)
     row = await found(call)
-    stored, problem = await readable(call.service, row, after=asked.after, limit=asked.limit)
+    stored, problem = await readable(call.service.store.log, row, after=asked.after, limit=asked.limit)
     more = len(stored) == asked.limit and stored[-1].seq < row.seq
     return views.Events(
         [event_view(part) for part in await read_parts(call.service, row, stored, Unfolding())],

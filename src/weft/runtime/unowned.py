@@ -1,0 +1,254 @@
+"""Commands to runs that no host has: each is claimed for one append, and released in it.
+
+These are runs that are over (retry, requeue, discard), runs that no host has taken up yet (cancel), and runs that no
+host can read (resume, cancel with force).
+
+Rules: docs/internals/engine.md#rule-32.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from weft.cache import BoundedCache
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.code.machine import CodeMachine
+from weft.core.decider import Machine
+from weft.core.ids import EntryId, HostId, Millis, RunId, RunUid, Seq
+from weft.core.run import lifecycle, messages
+from weft.core.run.env import Env
+from weft.core.run.state import FOLD
+from weft.errors import NotFound, Refused, RunUnreadable
+from weft.ports.clock import Clock, Ids
+from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, RunQuery, RunRow, Store, StoredEvent
+from weft.runtime.reader import RunReader
+from weft.runtime.run.actor import DEAD_LETTERS
+from weft.runtime.schemas import check_schema
+
+CHECKED_MAX = 10_000
+
+
+class UnownedRuns:
+    """Carries out commands to runs that no host has."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        reader: RunReader,
+        tell: Callable[[RunId, c.Mailed], Awaitable[None]],
+    ) -> None:
+        """``tell`` gives a command to a run, wherever it is."""
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._reader = reader
+        self._tell = tell
+        self._checked: BoundedCache[RunUid, int] = BoundedCache(CHECKED_MAX)
+        """Runs that were looked at, and in which epoch: once in each is enough."""
+
+    def _claimant(self) -> HostId:
+        """Return a name for one claim. No host has it, so a claim that is left behind is that of a dead one."""
+        return HostId(f"client-{self._ids.new()}")
+
+    # --- runs that are over ---------------------------------------------------------------------------------------
+
+    async def reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
+        """Change a run that is over or held. The append claims it, and leaves it to whichever host takes it up.
+
+        What is decided holds for this epoch and this event only; the store refuses the append if either has changed.
+        """
+        machine = await self._reader.machine(row)
+        now = Millis(max(self._clock.now_ms(), machine.state.at))
+        events = []
+        for event in decide_retry(machine, row, command, now):
+            machine.evolve(event, at=now)
+            events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+        letters = getattr(machine.state, "letters", None)
+        append = Append(
+            uid=row.uid,
+            epoch=row.epoch,
+            seq=row.seq,
+            events=events,
+            status=row.status if machine.state.over else "running",
+            attributes={DEAD_LETTERS: bool(letters)} if letters is not None else None,
+            reopen=now,
+            keys=[token] if token is not None else [],
+            mail_taken=row.mail,
+        )
+        (outcome,) = await self._store.log.commit([append], self._claimant())
+        if outcome is not Outcome.ACCEPTED:
+            raise Refused(f"{row.id} is being tried again by somebody else.")
+
+    # --- runs that no host has taken up ---------------------------------------------------------------------------
+
+    async def cancel_pending(self, row: RunRow, reason: str) -> bool:
+        """End a run that nobody has taken up, without a host. False: a host has it by now."""
+        if row.owner is not None:
+            return False
+        host = self._claimant()
+        if not await self._store.log.claim([row.uid], host, expected={row.uid: row.epoch}):
+            return False
+        while True:
+            loaded = await self._store.log.load(row.uid, fold=FOLD)
+            # This claim belongs to nobody who lives, so a host may have taken the run up in between.
+            if loaded is None or loaded.row.owner != host:
+                return False
+            now = Millis(max(self._clock.now_ms(), row.updated_at))
+            append = _end_of_pending(loaded.row, loaded.inbox, reason, now)
+            (outcome,) = await self._store.log.commit([append], host)
+            if outcome is not Outcome.MAIL_WAITING:
+                return outcome is Outcome.ACCEPTED
+
+    # --- runs that cannot be read ---------------------------------------------------------------------------------
+
+    async def problem(self, row: RunRow) -> RunUnreadable | None:
+        """Return why nobody could act on a command to this run. One that a host has loaded can be read."""
+        if row.fault is None and self._checked.get(row.uid) == row.epoch:
+            return None
+        if row.fault is None and row.owner is not None:
+            found = None
+        else:
+            found = await self._reader.problem(row)
+        if found is None:
+            self._checked.put(row.uid, row.epoch)
+        return found
+
+    async def settle_unreadable(self, row: RunRow, command: c.Mailed) -> bool:
+        """Return whether a command to a run that cannot be read was carried out here.
+
+        Two are: ``resume`` looks again, and ``cancel --force`` ends the run by its row alone. Raises RunUnreadable for
+        all others, for nobody could act on them.
+        """
+        problem = await self.problem(row)
+        if problem is None:
+            return False
+        if isinstance(command, c.CancelRun) and command.force:
+            await self._end_by_row(row, command.reason, str(problem.context["why"]))
+            return True
+        if row.fault is None or not isinstance(command, c.ResumeRun):
+            raise problem
+        if await self._look_again(row) in ("paused", "held"):
+            await self._tell(row.id, command)
+        return True
+
+    async def _look_again(self, row: RunRow) -> str:
+        """Let a run with a fault go on if it can be read now: its status. Raises RunUnreadable."""
+        machine = await self._reader.machine(row)
+        status = machine.state.status if row.seq else PENDING
+        # The claim belongs to nobody who lives, so a host takes the run over as that of a dead one.
+        host = self._claimant()
+        await self._store.log.claim([row.uid], host, expected={row.uid: row.epoch})
+        await self._store.log.mark_fault(row.uid, None, status=status)
+        return status
+
+    async def _end_by_row(self, row: RunRow, reason: str, why: str) -> None:
+        """Cancel a run that cannot be read. Nothing is undone; child runs are told to stop, and its parent is told."""
+        # Also keeps hosts from taking it up meanwhile.
+        await self._store.log.mark_fault(row.uid, row.fault or why)
+        host = self._claimant()
+        while True:
+            now = await self._store.directory.row(row.uid)
+            if now is None or now.ended_at is not None:
+                break
+            for claimed in await self._store.log.claim([now.uid], host, expected={now.uid: now.epoch}):
+                (outcome,) = await self._store.log.commit([await self._forced_end(claimed, reason)], host)
+                if outcome is Outcome.ACCEPTED:
+                    break
+        offers = await self._store.tasks.rows(row.uid)
+        await self._store.tasks.withdraw(row.uid, [offer.task for offer in offers])
+        await self._stop_children(row, reason)
+
+    async def _forced_end(self, row: RunRow, reason: str) -> Append:
+        at = Millis(max(self._clock.now_ms(), row.updated_at))
+        seq = Seq(row.seq + 1)
+        entry = await self._place_in_parent(row)
+        report = c.ReportChildEnded(child=EntryId(entry), status="cancelled")
+        parent = (
+            [Mail(id=f"{row.uid}/{seq}", to=row.parent, body=c.encode(report), at=at)] if row.parent and entry else []
+        )
+        return Append(
+            uid=row.uid,
+            epoch=row.epoch,
+            seq=row.seq,
+            events=[StoredEvent(seq, at, e.encode(e.RunCancelled(reason=reason)))],
+            status="cancelled",
+            mail_taken=row.mail,
+            mail=parent,
+        )
+
+    async def _place_in_parent(self, row: RunRow) -> int:
+        """Where the parent waits for this run; 0: nobody waits."""
+        parent = await self._store.directory.row(row.parent) if row.parent is not None else None
+        if parent is None or parent.ended_at is not None:
+            return 0
+        with contextlib.suppress(RunUnreadable, NotFound):
+            children = (await self._reader.state(parent)).children
+            return next((number for number, child in children.items() if child.uid == row.uid), 0)
+        return 0
+
+    async def _stop_children(self, row: RunRow, reason: str) -> None:
+        after: str | None = None
+        while True:
+            page = await self._store.directory.search(RunQuery(parent=row.uid, after=after))
+            for child in page.rows:
+                if child.ended_at is not None:
+                    continue
+                with contextlib.suppress(Refused):
+                    try:
+                        await self._tell(child.id, c.CancelRun(reason))
+                    except RunUnreadable:
+                        await self._tell(child.id, c.CancelRun(reason, force=True))
+            after = page.cursor
+            if after is None:
+                return
+
+
+def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, now: Millis) -> Sequence[e.AnyEvent]:
+    """Decide whether a run can be tried again. Raises Refused."""
+    decided = machine.decide(command, Env(now=now, check=check_schema))
+    if not decided:
+        raise Refused(
+            f"{row.id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
+        )
+    return decided
+
+
+def _end_of_pending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> Append:
+    """The whole log of a run that was cancelled before it began; its parent is told."""
+    machine = CodeMachine.fresh(row.uid)
+    commands = [(c.decode(piece.body), piece) for piece in inbox]
+    start = next(command for command, _ in commands if isinstance(command, c.StartRun))
+    decided = [*lifecycle.decide_start(machine.state, msgspec.structs.replace(start, run_id=row.id, refused=""), now)]
+    keys: list[KeyRow] = []
+    for command, piece in commands:
+        # Messages were accepted, so they are in its log, as they would be if it had begun.
+        if isinstance(command, c.DeliverMessage):
+            decided += messages.decide_message(machine.state, command)
+            if piece.key is not None:
+                keys.append(KeyRow(piece.key, piece.digest, Seq(len(decided))))
+    decided += [e.CancelRequested(reason=reason), e.RunCancelled(reason=reason, never_begun=True)]
+    events: list[StoredEvent] = []
+    mail: list[Mail] = []
+    for event in decided:
+        machine.evolve(event, at=now)
+        events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+        for letter in machine.mail(event):
+            body = c.encode(letter.command)
+            mail.append(Mail(id=f"{row.uid}/{machine.state.seq}", to=RunUid(letter.to), body=body, at=now))
+    return Append(
+        uid=row.uid,
+        epoch=row.epoch,
+        seq=row.seq,
+        events=events,
+        status="cancelled",
+        mail_taken=row.mail,
+        taken=[piece.id for piece in inbox],
+        keys=keys,
+        mail=mail,
+    )
