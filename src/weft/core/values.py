@@ -24,7 +24,8 @@ VALUE_BYTES_MAX: Final = 16 * 1024 * 1024
 INLINE_BYTES_MAX: Final = 32 * 1024
 DEPTH_MAX: Final = 100
 
-_MARK = b'{"$weft":'
+MARKED = b'{"$weft":'
+"""What a reference and a sealed value begin with; anything else is JSON as its author gave it."""
 _LITERAL = b'{"$weft":"lit","v":'
 _BLOB = b'{"$weft":"blob",'
 _AT = "cas://sha256:"
@@ -138,7 +139,7 @@ def parse_ref(raw: bytes) -> Ref:
 
 def seal(raw: bytes) -> bytes:
     """Make a user's JSON safe to store beside references; `unseal` undoes it."""
-    return b"%b%b}" % (_LITERAL, raw) if raw.startswith(_MARK) else raw
+    return b"%b%b}" % (_LITERAL, raw) if raw.startswith(MARKED) else raw
 
 
 def unseal(raw: bytes) -> bytes:

@@ -17,7 +17,7 @@ from weft.core.goal.reading import Reader, Unmapped, contents, decode_json, enco
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
 from weft.core.run.env import Env
-from weft.core.values import INLINE_BYTES_MAX, is_ref, unseal
+from weft.core.values import INLINE_BYTES_MAX, MARKED, is_ref, unseal
 from weft.errors import Failure, WeftError
 
 ITEMS_MAX = 10_000
@@ -127,9 +127,12 @@ def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str,
         for place in places:
             raw = bytes(values[place].value)
             size += len(raw)
-            if is_ref(raw):
-                return None
-            _looked_at(shape, bound, values[place], unseal(raw), env)
+            if raw.startswith(MARKED):
+                if is_ref(raw):
+                    return None
+                raw = unseal(raw)
+            if bound.type is not None and values[place].provider not in bound.trusted:
+                _looked_at(shape, bound, values[place], raw, env)
         refs[bound.name] = FactRef(bound.fact, places if bound.need.is_list else places[0])
     kept = Raw(encode_json(own)) if own or not refs else ABSENT
     return (kept, refs) if size + len(kept) < INLINE_BYTES_MAX // 2 else None
@@ -143,7 +146,9 @@ def bound_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, S
     for name, ref in refs.items():
         values = facts[ref.fact]
         if isinstance(ref.at, int):
-            found = unseal(bytes(values[ref.at].value))
+            found = bytes(values[ref.at].value)
+            if found.startswith(MARKED):
+                found = unseal(found)
         else:
             found = b"[%b]" % b",".join(unseal(bytes(values[place].value)) for place in ref.at)
         parts.append(b"%b:%b" % (encode_json(name), found))

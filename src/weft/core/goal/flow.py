@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from weft.core.goal.nodes import FactNode, NeedNode, StepNode
+from weft.core.goal.nodes import IDLE, FactNode, NeedNode, StepNode
 from weft.core.goal.plan import Plan
 from weft.core.goal.shape import shapes_of
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
@@ -51,17 +51,17 @@ class Flow:
 
     def _build(self) -> None:
         """Count everything."""
-        goals = frozenset(self.plan.goals)
+        goals, facts = self.plan.goals, self.facts
         for index, shape in enumerate(shapes_of(self.plan)):
             step = StepNode(index, shape, self.state.steps[shape.id], goal=shape.id in goals)
             self.steps[shape.id] = step
             self.by_index.append(step)
             for give in shape.gives:
-                fact = self._fact(give.fact)
+                fact = facts.get(give.fact) or self._fact(give.fact)
                 fact.providers.append(step)
                 step.gives.append(fact)
             for need in shape.needs:
-                fact = self._fact(need.fact)
+                fact = facts.get(need.fact) or self._fact(need.fact)
                 node = NeedNode(step, fact, need)
                 fact.readers.append(node)
                 step.needs.append(node)
@@ -82,6 +82,14 @@ class Flow:
         return fact
 
     def _count_outcome(self, step: StepNode) -> None:
+        if step.run.status == "pending":
+            for fact in step.gives:
+                fact.left += 1
+            if step.goal:
+                self.goals_left += 1
+                step.needed += 1
+                step.needed_now += 1
+            return
         over = step.run.status in OVER_STEP
         gave = step.run.gave
         for fact in step.gives:
@@ -120,9 +128,10 @@ class Flow:
             need.count(value)
             self._reassess(need)
 
-    def step_started(self, step: StepNode) -> None:
-        """Its inputs are bound: it looks for nothing more."""
-        heappush(self.pumping, step.index)
+    def step_started(self, step: StepNode, *, pumped: bool) -> None:
+        """Its inputs are bound: it looks for nothing more. ``pumped``: its only item is begun too."""
+        if not pumped:
+            heappush(self.pumping, step.index)
         self._touched.append(step)
         self.work_through()
 
@@ -187,7 +196,10 @@ class Flow:
         touched = self._touched
         while touched:
             step = touched.pop()
-            mode = step.next_mode()
+            if step.run.status != "pending" or step.closed:
+                mode = IDLE
+            else:
+                mode = step.needed > 0, step.needed_now > 0, step.dead > 0, step.open_gates > 0, step.unmet > 0
             if mode != step.mode:
                 step.mode = mode
                 changed = step.needs
@@ -232,7 +244,7 @@ class Flow:
             heappush(self.idle, index)
         if status != "pending":
             return
-        if step.is_fallen:
+        if step.closed > 0 or (step.dead > 0 and not step.open_gates):
             heappush(self.fallen, index)
         if step.needed_now > 0 and step.unmet == 0:
             if step.undecided == 0:
@@ -249,7 +261,7 @@ class Flow:
         heap = self.pumping
         while heap:
             step = self.by_index[heap[0]]
-            if step.has_work:
+            if step.run.status == "active" and (step.run.left == 0 or step.has_items):
                 return step
             heappop(heap)
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from heapq import heappush
 
 from msgspec import Raw
 
@@ -88,7 +89,8 @@ class Items:
                 self._take_slot(place)
             if ended.failure is not None and ended.failure.code == BAD_OUTPUT:
                 tasks.remember_undo(self.state, ended.number, ended.task, e.NULL, ended.task.place)
-            self._file_undo(place, ended.number)
+            if self.state.undo:
+                self._file_undo(place, ended.number)
         self._end(ended.number)
         if ended.how == "late" or ended.failure is not None:
             self.state.steps[place.step].ended.append(place.index)
@@ -105,7 +107,7 @@ class Items:
     def _file_undo(self, place: Place, number: int) -> None:
         """What can be taken back goes to its step, until that is over."""
         state = self.state
-        if state.ended or not state.undo or state.undo[-1].task != number:
+        if state.ended or state.undo[-1].task != number:
             return
         run = state.steps[place.step]
         if run.status == "active":
@@ -129,7 +131,8 @@ class Items:
         if run.status == "active":
             run.active -= 1
             run.left -= 1
-            self._look_again(place.step)
+            assert self.flow is not None
+            heappush(self.flow.pumping, self.flow.steps[place.step].index)
 
     def _look_again(self, step: str) -> None:
         assert self.flow is not None

@@ -47,13 +47,12 @@ class GoalMachine(Kernel):
     def definition(self, number: int) -> StepDef | None:
         """What an open task is an item of; None for an undo."""
         place = self.state.places.get(number)
-        plan = self.plan
-        return plan.steps.get(place.step) if place is not None and plan is not None else None
+        flow = self.style.items.flow
+        return flow.steps[place.step].definition if place is not None and flow is not None else None
 
     def undone(self, number: int) -> StepDef | None:
         """What an open undo takes back."""
         task = self.state.tasks.get(number)
-        plan = self.plan
-        if task is None or not task.undo_of or plan is None:
+        if task is None or not task.undo_of or (plan := self.plan) is None:
             return None
         return plan.steps.get(task.undoes.partition("[")[0])

@@ -179,13 +179,9 @@ class StepNode:
         return self.is_waiting and self.undecided > 0 and any(self.windows())
 
     @property
-    def has_work(self) -> bool:
-        """Items can be begun, or all are over."""
+    def has_items(self) -> bool:
+        """Items can be begun."""
         run = self.run
-        if run.status != "active":
-            return False
-        if run.left == 0:
-            return True
         return run.active < self.definition.width and (bool(run.due or run.again) or run.index_next < run.items)
 
     @property
@@ -214,8 +210,3 @@ class StepNode:
         if need.gate:
             self.open_gates += sign * (state == "open")
             self.closed += sign * (state == "closed")
-
-    def next_mode(self) -> Mode:
-        if self.run.status != "pending" or self.closed:
-            return IDLE
-        return self.needed > 0, self.needed_now > 0, self.dead > 0, self.open_gates > 0, self.unmet > 0

@@ -14,7 +14,7 @@ from weft.core.goal.reading import Reader, Unmapped, content, contents, decode_j
 from weft.core.goal.shape import StepShape
 from weft.core.run.composites import opened
 from weft.core.run.env import Env
-from weft.core.values import is_ref
+from weft.core.values import MARKED, is_ref
 from weft.errors import Failure, WeftError
 
 BAD_OUTPUT = "bad_output"
@@ -42,7 +42,7 @@ class BadOutput(Exception):
 
 def is_deferred(step: StepShape, result: bytes) -> bool:
     """Whether a result can only be looked at with what the shell brings."""
-    return step.late or is_ref(bytes(result))
+    return step.late or (bytes(result).startswith(MARKED) and is_ref(bytes(result)))
 
 
 def outputs_of(step: StepShape, result: bytes, reader: Reader, env: Env) -> dict[str, bytes]:
@@ -54,7 +54,9 @@ def outputs_of(step: StepShape, result: bytes, reader: Reader, env: Env) -> dict
     """
     if not step.gives:
         return {}
-    body = _body(step.definition, result, env)
+    stored = bytes(result)
+    plain = step.takes is not None and not stored.startswith(MARKED)
+    body = stored if plain else _body(step.definition, result, env)
     found: dict[str, bytes] = {}
     parts: dict[str, Raw] | None = None
     for shape in step.gives:

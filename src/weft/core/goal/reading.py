@@ -17,7 +17,7 @@ from weft.core.events import Style
 from weft.core.goal.definitions import Script, StepDef
 from weft.core.goal.plan import Plan
 from weft.core.run.env import Env, MissingInputs, Predicate
-from weft.core.values import is_ref, parse_ref, unseal
+from weft.core.values import MARKED, is_ref, parse_ref, unseal
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
 decode_json = msgspec.json.Decoder().decode
@@ -78,7 +78,7 @@ def question(script: Script, bindings: Mapping[str, Any]) -> Predicate:
 def content(raw: bytes, env: Env) -> bytes:
     """The JSON that a value of the log stands for. Raises MissingInputs."""
     stored = bytes(raw)
-    return contents([stored], env)[0] if is_ref(stored) else unseal(stored)
+    return contents([stored], env)[0] if stored.startswith(MARKED) else stored
 
 
 def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
@@ -87,6 +87,9 @@ def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
     missing: list[str] = []
     for raw in raws:
         stored = bytes(raw)
+        if not stored.startswith(MARKED):
+            found.append(stored)
+            continue
         if not is_ref(stored):
             found.append(unseal(stored))
             continue

@@ -73,20 +73,30 @@ def _said(declared: Type) -> str | dict[str, Any] | None:
     return None if plain == "any" else plain
 
 
-_known: dict[int, tuple[Plan, list[StepShape]]] = {}
+_known: dict[int, tuple[Plan, list[StepShape], frozenset[str]]] = {}
 """By identity; the plan is held, so that no other takes its place."""
 
 
 def shapes_of(plan: Plan) -> list[StepShape]:
     """The steps of a plan, by id."""
+    return _shapes(plan)[1]
+
+
+def matched_facts(plan: Plan) -> frozenset[str]:
+    """The facts that some step of a plan reads with a match."""
+    return _shapes(plan)[2]
+
+
+def _shapes(plan: Plan) -> tuple[Plan, list[StepShape], frozenset[str]]:
     known = _known.get(id(plan))
     if known is None:
         if len(_known) >= PLANS_KEPT:
             _known.clear()
         shapes = [StepShape(definition) for definition in plan.steps.values()]
         _trust(plan, shapes)
-        known = _known[id(plan)] = (plan, shapes)
-    return known[1]
+        matched = frozenset(need.fact for step in shapes for need in step.needs if need.need.match is not None)
+        known = _known[id(plan)] = (plan, shapes, matched)
+    return known
 
 
 def _trust(plan: Plan, shapes: list[StepShape]) -> None:

@@ -226,7 +226,7 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
 def _given(turn: Turn, step: StepNode, found: dict[str, bytes]) -> tuple[dict[str, str], dict[str, Raw]]:
     """What a step gives: parts of its recorded result by their keys, and what was made of it as values."""
     shape, run = step.shape, step.run
-    if shape.takes is None or run.fan_out or (is_ref(bytes(run.results[0])) and not shape.whole):
+    if shape.takes is None or run.fan_out or (not shape.whole and is_ref(bytes(run.results[0]))):
         return {}, {fact: turn.env.keep(raw) for fact, raw in found.items()}
     takes = shape.takes
     return takes if len(found) == len(takes) else {fact: takes[fact] for fact in found}, {}

@@ -24,6 +24,7 @@ from weft.core.goal.plan import Plan, decode_plan, encode_plan
 from weft.core.goal.reading import GoalProgram
 from weft.core.goal.reopening import decide_retry, reopen
 from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events
+from weft.core.goal.shape import matched_facts
 from weft.core.goal.start import decide_start
 from weft.core.goal.starting import Turn
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
@@ -170,7 +171,7 @@ class GoalStyle:
         if not is_ref(stored):
             given = given_values(unseal(stored))
             state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
-        state.begun = not is_ref(stored) and not _looks_into(plan, state)
+        state.begun = not is_ref(stored) and matched_facts(plan).isdisjoint(state.facts)
         self._count_anew(plan)
 
     def _given(self, event: e.FactsGiven) -> None:
@@ -213,8 +214,9 @@ class GoalStyle:
         run.fan_out = event.fan_out
         for fact in list(run.windows):
             self.items.close_window(run, fact)
-        self.items.flow.step_started(node)
-        self._close_settled()
+        self.items.flow.step_started(node, pumped=event.task is not None)
+        if self.items.flow.settled_windows:
+            self._close_settled()
         if event.task is not None:
             tasks.evolve_scheduled(self.state, event.task, run.inputs)
             self.items.begin(event.task)
@@ -272,7 +274,8 @@ class GoalStyle:
                 run.results = {}
         flow.step_over(node)
         self._bound.pop(node.id, None)
-        self._close_settled()
+        if flow.settled_windows:
+            self._close_settled()
 
     def _deadline_set(self, event: e.DeadlineSet) -> None:
         state = self.state
@@ -332,12 +335,3 @@ class GoalStyle:
         c.StartGoal: DECIDE[c.StartRun],
         c.RecallWork: answers.decide_recalled,
     }
-
-
-def _looks_into(plan: Plan, state: GoalState) -> bool:
-    """Whether a match asks for a given value."""
-    return any(
-        need.match is not None and fact in state.facts
-        for definition in plan.steps.values()
-        for fact, need in definition.needs.items()
-    )

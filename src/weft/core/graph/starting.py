@@ -49,8 +49,10 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
     """The event by which a token begins its node's work, or fails to. Raises MissingInputs."""
     node = program.graph.nodes[view.token.node]
     try:
-        _check_merged(node, view)
-        _check_visits(node, view)
+        if node.fan_in is not None:
+            _check_merged(node, view)
+        if node.limits.hops:
+            _check_visits(node, view)
         given = _given(program, node, view)
         match node.work:
             case PassWork():
