@@ -356,7 +356,7 @@ class Context:
     async def map_outcomes(
         self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16
     ) -> list[Ok[R] | Err]:
-        """Like ``map``, but return failures in the list instead of raising them."""
+        """Apply a function to items like ``map``, but return failures in the list instead of raising them."""
         return await structure.map_items(name, fn, items, width, raising=False)
 
     async def loop(

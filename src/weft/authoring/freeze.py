@@ -39,7 +39,7 @@ _FIELD = re.compile(r"[\w-]{1,100}")
 
 
 def freeze(plan: Plan, name: str, takes: Takes) -> dict[str, Any]:
-    """The document of a graph that does what the plan does.
+    """Return the document of a graph that does what the plan does.
 
     Raises:
         BadPlan: it could not start, or a graph cannot say it; the message names the step and why.
@@ -87,7 +87,7 @@ class _Freezer:
     # --- values -------------------------------------------------------------------------------------------------
 
     def _value(self, step: str, fact: str, need: Need) -> str | None:
-        """The expression of what a need is handed; None: it is left out."""
+        """Return the expression for a need; None if it is left out."""
         if need.role == "const":
             return _literal(need.value)
         providers = list(self.plan.facts[fact].providers) if fact in self.plan.facts else []
@@ -115,7 +115,7 @@ class _Freezer:
         return _part(f"{_path('nodes', self.names[step])}.output", fact, definition)
 
     def _arguments(self, step: str, definition: StepDef) -> dict[str, str]:
-        """The expressions of what a step is handed, by inner name; the element where it has work items."""
+        """Return the expressions for the arguments of a step, by inner name; for work items those of one element."""
         found: dict[str, str] = {}
         for fact, need in sorted(definition.needs.items()):
             value = ITEM if need.each else self._value(step, fact, need)
@@ -180,7 +180,7 @@ class _Freezer:
         raise _cannot(step, "it plans goals of its own while it runs")
 
     def _lead(self) -> None:
-        """Ways from the providers of each step to where it begins."""
+        """Add edges from the providers of each step to the node where it begins."""
         ways: dict[str, list[str]] = {}
         for step, definition in self.plan.steps.items():
             sources = self._sources(definition)
@@ -195,7 +195,7 @@ class _Freezer:
             self.nodes[source]["next"] = [{"to": targets if len(targets) > 1 else targets[0]}]
 
     def _all_there(self, definition: StepDef) -> str:
-        """Fails if one of a step's providers was skipped: then the step has failed, whatever its predicate says."""
+        """Add a node that fails if a provider was skipped: then the step has failed, whatever its predicate says."""
         given = [
             self._given_by(provider, fact)
             for fact, need in sorted(definition.needs.items())
@@ -293,7 +293,7 @@ def _path(root: str, name: str) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A JSON value as CEL."""
+    """Write a JSON value as CEL."""
     # A brace after a dollar would begin an expression of the template around it.
     return json.dumps(value, ensure_ascii=False).replace("${", "\\u0024{")
 
@@ -303,7 +303,7 @@ def _encoded(definition: StepDef) -> str:
 
 
 def _part(output: str, fact: str, definition: StepDef) -> str:
-    """Where in what a step returned one of its facts is."""
+    """Return where one of a step's facts is in what the step returned."""
     give = definition.gives[fact]
     return output if give.whole else f"{output}[{_literal(give_key(fact, give))}]"
 
@@ -314,7 +314,7 @@ def _words(definition: StepDef) -> set[str]:
 
 
 def _condition(definition: StepDef, arguments: dict[str, str]) -> str | None:
-    """A predicate over a step's own names: each is bound to what the graph has for it."""
+    """Write a predicate over a step's own names, each bound to what the graph has for it."""
     if definition.when is None:
         return None
     condition = definition.when.source

@@ -115,7 +115,7 @@ class Graph(Runnable[dict[str, Any]]):
     # --- running --------------------------------------------------------------------------------------------------
 
     def register(self, group: RunnableGroup, context: DocumentContext, gives: tuple[str, ...]) -> None:
-        """The graph as it is now is what runs of it pin. Raises BadGraph."""
+        """Pin the graph as it is now for runs. Raises BadGraph."""
         self._loaded = self.load(context)
         self.gives = gives
         self.group = group
@@ -297,7 +297,7 @@ class GraphNode:
 
 
 def _joining(wait: str | int, timeout: Duration | None, on_timeout: str | None) -> Any:
-    """A join as a document has it: one word where that is enough."""
+    """Write a join as a document has it: one word where that is enough."""
     if timeout is None and on_timeout is None and not isinstance(wait, int):
         return wait
     fields: dict[str, Any] = {"at_least" if isinstance(wait, int) else "wait": wait}
@@ -323,7 +323,7 @@ def _name(run: object) -> str:
 
 
 def _schema(shape: Shape, *, required: bool) -> dict[str, Any]:
-    """The shape as JSON Schema; words and schemas of a document stay as they are."""
+    """Return a shape as JSON Schema; what is written as in a document stays as it is."""
     if not isinstance(shape, Mapping):
         return _inlined(dict(Codec.of(shape).schema()))
     if all(isinstance(part, str | Mapping) for part in shape.values()):
@@ -339,7 +339,7 @@ def _field(part: Any) -> dict[str, Any]:
 
 
 def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that only refers to one of its definitions, as that definition."""
+    """Replace a schema that only refers to one of its definitions by that definition."""
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     defs = schema.get("$defs", {})
     return {**defs[name], "$defs": defs} if name in defs else schema
@@ -355,7 +355,7 @@ def _written(duration: Duration) -> str | float:
 
 
 def here_or_beside(source: str | Path, beside: str | None) -> Path:
-    """The file here, or beside the program that asks for it."""
+    """Return the path of a file here, or else next to the program that asks for it."""
     path = Path(source)
     if beside is not None and not path.is_absolute() and not path.exists():
         other = Path(beside).parent / path

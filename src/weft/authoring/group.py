@@ -208,7 +208,7 @@ class Group:
         return DocumentContext(types=types, resolve=self.root().blobs())
 
     def blobs(self) -> Callable[[str], bytes | None] | None:
-        """What finds the blobs that a document refers to; a group by itself has no store to look into."""
+        """Return a function that reads the blobs a document refers to; None: a group has no store."""
         return None
 
     def _keep_graph(self, graph: Graph) -> None:
@@ -318,19 +318,19 @@ class Group:
         return Plan(self.make_plan(goal_names(goals), list(given)), self)
 
     def make_plan(self, goals: Sequence[str], given: Iterable[str]) -> CorePlan:
-        """The plan as the engine follows it; goals that say nothing of ``gives`` take part because they are named."""
+        """Return the plan for goals. Goals without ``gives`` take part because they are named."""
         for name in goals:
             if name not in self.planner:
                 self._enter(name)
         return make_plan(self.planner, goals, given)
 
     def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
-        """A run of goals without a name of their own."""
+        """Return a run of goals without a name of their own."""
         goal = Goal(self, GOAL, goal_names(goals))
         return Invocation(goal, goal.given(given))
 
     def _enter(self, name: str) -> None:
-        """Something is named as a goal, and takes part in planning from now on."""
+        """Let something take part in planning because it is named as a goal."""
         found = self._steps.get(name) or self._graphs.get(name) or self._newest.get(name)
         if found is not None:
             self._define(found)
@@ -340,7 +340,7 @@ class Group:
             self._define(thing)
 
     def redefine(self, step: Step[Any, Any]) -> None:
-        """A step got an undo: goals must know."""
+        """Take in that a step has got an undo."""
         if step.body.name in self.planner:
             self._define(step)
         if self._parent is not None:
@@ -358,7 +358,7 @@ class Group:
             self.planner.evolve(event)
 
     def _refuse_other_in_store(self, definition: StepDef) -> None:
-        """A step of the program that the store has too is the program's, if both say the same."""
+        """Refuse a step that the store has with another definition. If both are the same, it is the program's."""
         stored = self._adopted.get(definition.id)
         if stored is not None and stored != definition:
             raise NameTaken(
@@ -368,11 +368,11 @@ class Group:
         self._adopted.pop(definition.id, None)
 
     def planned(self) -> list[StepDef]:
-        """The steps that take part in planning."""
+        """Return the steps that take part in planning."""
         return [entry.definition for entry in self.planner.entries.values()]
 
     def planned_step(self, name: str) -> StepDef | None:
-        """One of the steps that take part in planning."""
+        """Return a step that takes part in planning."""
         return self.planner.step(name) if name in self.planner else None
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
@@ -403,11 +403,11 @@ class Group:
         return names_of(planned) if planned is not None else None
 
     def step_names(self) -> list[str]:
-        """Functions that are registered as steps."""
+        """Return the functions that are registered as steps."""
         return list(self._steps)
 
     def callable_names(self) -> list[str]:
-        """What a node of a graph may name: functions, and requests and scripts of the catalogue."""
+        """Return what a node of a graph may name: functions, and requests and scripts of the catalogue."""
         plain = [step.id for step in self.planned() if not isinstance(step.way, StepWay) and not why_planned(step)]
         return [*self._steps, *plain]
 
@@ -418,7 +418,7 @@ class Group:
         return self._programs.get((workflow, version))
 
     def known(self, workflow: str, version: str) -> Runnable[Any] | None:
-        """What is registered under this name and version."""
+        """Return what is registered under this name and version."""
         graph = self._graphs.get(workflow) or self._goals.get(workflow)
         if graph is not None and graph.version == version:
             return graph
@@ -437,14 +437,14 @@ class Group:
         return list(self._graphs.values())
 
     def workflow_named(self, name: str) -> Workflow[Any, Any]:
-        """The newest registered version of a code workflow. Raises UnknownWorkflow."""
+        """Return the newest registered version of a code workflow. Raises UnknownWorkflow."""
         found = self.runnable_named(name)
         if isinstance(found, Workflow):
             return found
         raise UnknownWorkflow(f'"{name}" is a {found.style}, not a code workflow.')
 
     def runnable_named(self, name: str) -> Runnable[Any]:
-        """The newest registered version of a workflow of any style. Raises UnknownWorkflow."""
+        """Return the newest registered version of a workflow of any style. Raises UnknownWorkflow."""
         found = self._newest.get(name) or self._graphs.get(name) or self._goals.get(name)
         if found is not None:
             return found
@@ -454,7 +454,7 @@ class Group:
         )
 
     def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
-        """What is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
+        """Return what is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
         if inspect.iscoroutine(call):
             return _unpack_call(call)
         workflow = self.runnable_named(call) if isinstance(call, str) else call
@@ -466,7 +466,7 @@ class Group:
         return Invocation(workflow, workflow.given(given or {}))
 
     def root(self) -> Group:
-        """The app, if this group is included in one."""
+        """Return the app, if this group is included in one."""
         return self._parent.root() if self._parent is not None else self
 
     @property
@@ -475,7 +475,7 @@ class Group:
         raise NotRunning("This group is not included in an app, so it reaches no runs.", hint="app.include(group)")
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
-        """What awaiting a workflow's call outside a workflow means."""
+        """Start a run and return its result, as awaiting a workflow's call outside a workflow does."""
         if self._parent is not None:
             return await self._parent.run_and_wait(invocation)
         raise NotRunning(
@@ -484,7 +484,7 @@ class Group:
 
 
 class StepDecorator:
-    """``@app.step(...)``: waits for the function."""
+    """The result of ``@app.step(...)``: registers the function that it is called with."""
 
     def __init__(self, group: Group, policies: dict[str, Any]) -> None:
         self._group = group
@@ -499,7 +499,7 @@ class StepDecorator:
 
 
 class WorkflowDecorator:
-    """``@app.workflow(...)``: waits for the function."""
+    """The result of ``@app.workflow(...)``: registers the function that it is called with."""
 
     def __init__(self, group: Group, options: dict[str, Any]) -> None:
         self._group = group
@@ -514,7 +514,7 @@ class WorkflowDecorator:
 
 
 def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
-    """The workflow and the arguments of a call that nobody awaited; the call is used up by it."""
+    """Return the workflow and the arguments of a call that was not awaited, and close the call."""
     frame = getattr(call, "cr_frame", None)
     if getattr(call, "cr_code", None) is not perform_workflow.__code__ or frame is None:
         call.close()
@@ -529,13 +529,13 @@ def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The closest known name, as half a sentence; nothing if none is close."""
+    """Suggest the closest known name; empty if none is close."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f' Did you mean "{close[0]}"?' if close else ""
 
 
 def known_names(names: Sequence[str]) -> str:
-    """What there is, and how more would come."""
+    """List what is registered, and say how more would be."""
     listed = ", ".join(names[:20]) or "none"
     return f"Known: {listed}. (The file that defines it must be imported.)"
 
@@ -546,7 +546,7 @@ def not_running() -> NoReturn:
 
 
 def _cached(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - `cache=True` is what users write
-    """How long a result answers for equal inputs, in milliseconds; 0: for ever, None: not at all."""
+    """Return how long a result is reused for equal inputs, in milliseconds; 0: for ever, None: not at all."""
     if cache is None or cache is False:
         return None
     return 0 if cache is True else duration_ms(cache)

@@ -68,7 +68,7 @@ class Handle(Generic[R]):
         return self.read(ending)
 
     def read(self, ending: Ending) -> R:
-        """The result of a run that ended, or its failure."""
+        """Return the result of a run that ended, or raise its failure."""
         if ending.status == "completed":
             return self._result.decode(ending.output, what=f"{self.id} returned")
         if ending.failure is not None:
@@ -171,7 +171,7 @@ class Handle(Generic[R]):
 
 
 def unanswered(run_id: str, name: str) -> TimedOut:
-    """The error of a request whose time is up."""
+    """Return the error of a request that was not answered in time."""
     return TimedOut(f'{run_id} did not answer "{name}" in time; the request stands.', code="wait.timed_out")
 
 

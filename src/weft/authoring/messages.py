@@ -79,7 +79,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 async def receive(scope: CodeScope, wanted: Wanted, codec: Codec[T], default: Any) -> Message[T] | Any:
-    """The next message that fits. One that does not is refused and recorded, and the wait goes on."""
+    """Return the next message that fits. One that does not is refused and recorded, and the wait goes on."""
     (name,) = wanted.names
     driver = scope.driver
     due = 0
@@ -103,7 +103,7 @@ async def receive(scope: CodeScope, wanted: Wanted, codec: Codec[T], default: An
 
 
 async def take(scope: CodeScope, place: str, wanted: Wanted) -> list[Message[Any]]:
-    """Messages in order of arrival; none when the time is up."""
+    """Return messages in order of arrival; none when the time is up."""
     entry, _ = await _wait(scope, place, wanted, 0)
     if entry.failure is not None:
         return []
@@ -137,7 +137,7 @@ class Refusal(msgspec.Struct):
 
 
 async def send(service: RunService, sender: str, to: str, message: tuple[str, Any]) -> Refusal | None:
-    """The body of a step that sends a message to another run of the same tenant, once, whatever fails in between."""
+    """Send a message to another run of the same tenant exactly once: the body of a step."""
     name, body = message
     prefix = tenant_prefix(sender)
     target = RunId(to if to.startswith(prefix) else f"{prefix}{to}")

@@ -39,7 +39,7 @@ class Notices:
         print(f"weft: {visible_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - it speaks to the person at the terminal
 
     async def begin(self, service: RunService, local: LocalHost, run_id: str, *, created: bool) -> None:
-        """A run that was there before: say so, and what of it is not repeated."""
+        """Say that a run was there before, and what of it is not repeated."""
         if created:
             return
         row = await service.row(RunId(run_id))
@@ -89,7 +89,7 @@ class Notices:
         await self._say_not_undone(service, uid)
 
     async def _say_not_undone(self, service: RunService, uid: RunUid) -> None:
-        """The result and the error of a run do not say what stayed because an undo failed."""
+        """Say what was left because its undo failed: the result and the error of the run do not."""
         row = await service.store.directory.row(uid)
         if row is None or row.ended_at is None:
             return
@@ -110,7 +110,7 @@ class Notices:
     async def stop(
         self, service: RunService, local: LocalHost, run_id: str, stop_host: Callable[[], Awaitable[None]]
     ) -> None:
-        """Ctrl-C: what is being performed may end, nothing new begins; then it is known where the run stands."""
+        """Stop after Ctrl-C: what is being performed may end, nothing new begins; then say where the run stands."""
         row = await service.row(RunId(run_id))
         self._last = await self._standing(service, row)
         if local.worker.is_busy(row.uid):

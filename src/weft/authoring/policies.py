@@ -32,12 +32,12 @@ class Retry:
 
 
 def bad_policy(name: str, value: object, wanted: str, example: str) -> BadValue:
-    """The refusal of a policy, where it is declared."""
+    """Return the error of a policy that is refused where it is declared."""
     return BadValue(f"{name}={value!r} is not {wanted}.", hint=f"Write {example}.", code="value.bad_policy")
 
 
 def _retry(retries: object) -> Retry:
-    """How it is tried, checked. Raises BadValue."""
+    """Check how a step is retried. Raises BadValue."""
     retry = retries if isinstance(retries, Retry) else None
     attempts = retry.attempts if retry is not None else retries + 1 if isinstance(retries, int) else None
     whole = isinstance(attempts, int) and not isinstance(retries, bool) and not isinstance(attempts, bool)
@@ -86,7 +86,7 @@ def _longest(retry: Retry) -> int:
 def policy_of(
     *, retries: int | Retry = 3, timeout: Duration | None = None, effect: Effect = "idempotent", queue: str = "default"
 ) -> Policy:
-    """The policy as it is recorded. Raises BadValue, BadDuration."""
+    """Return the policy as it is recorded. Raises BadValue, BadDuration."""
     if effect not in EFFECTS:
         raise BadValue(f"effect={effect!r} is not one of {', '.join(EFFECTS)}.", code="value.bad_policy")
     named: object = queue

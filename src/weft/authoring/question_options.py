@@ -20,7 +20,7 @@ OnTimeout = Literal["fail", "approve", "reject"] | Escalation
 
 
 def read_on_timeout(given: OnTimeout) -> tuple[str, list[str]]:
-    """What happens when nobody answers, and who is asked then."""
+    """Return what happens when nobody answers, and who is asked then."""
     if isinstance(given, dict) and set(given) == {"escalate"} and given["escalate"]:
         who = given["escalate"]
         return "escalate", [who] if isinstance(who, str) else list(who)

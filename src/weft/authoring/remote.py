@@ -142,7 +142,7 @@ class Remote:
         return RemoteHandle(self, id, Codec.of(Any))
 
     async def list(self, query: RunQuery) -> AsyncIterator[Handle[Any]]:
-        """Runs, newest first."""
+        """List runs, newest first."""
         asked: list[tuple[str, str]] = [("limit", str(PAGE))]
         if query.workflow is not None:
             asked.append(("workflow", query.workflow))
@@ -161,7 +161,7 @@ class Remote:
                 return
 
     async def plan(self, goals: tuple[str, ...], given: Mapping[str, Any] | Iterable[str]) -> Plan:
-        """What reaching these goals takes there. The server is asked first: it knows what may be a goal."""
+        """Plan for goals with the steps of the server. It is asked first: it knows what may be a goal."""
         names = list(given)
         await self.tell("plan", {"goals": goals, "given": names}, msgspec.Raw)
         found: dict[str, StepDef] = {}
@@ -186,13 +186,13 @@ class Remote:
     async def tell(
         self, path: str, body: Any, of: type[T], *, key: str | None = None, pauses: Sequence[float] = PAUSES_SECONDS
     ) -> T:
-        """Have something done, once, however often it has to be said."""
+        """Send a command. It is carried out once, however often the request has to be repeated."""
         headers = {"content-type": "application/json", "idempotency-key": key or self.ids.new()}
         data = msgspec.json.encode(body)
         return _read(await self._answer("POST", path, pauses=pauses, data=data, headers=headers), of)
 
     async def follow(self, path: str, after: int) -> AsyncIterator[tuple[str, bytes]]:
-        """The events of a live stream: their kinds and their data, until the connection ends."""
+        """Yield the events of a live stream, as kind and data, until the connection ends."""
         headers = {"accept": "text/event-stream"}
         url = f"{self.url}{API}/{path}"
         options = {"params": {"after": str(after)}, "headers": headers, "allow_redirects": False}
@@ -315,7 +315,7 @@ class RemoteHandle(Handle[R]):
         await self._remote.tell(f"{self._path}/{verb}", body, msgspec.Raw, key=key)
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
-        """The log, oldest first; with ``follow`` also what is to come, until the end."""
+        """Yield the log, oldest first; with ``follow`` also new events until the run ends."""
         seq, losses = after, 0
         if not follow:
             while True:
@@ -349,7 +349,7 @@ class RemoteHandle(Handle[R]):
 
 
 def lost(url: str, error: Exception) -> Unavailable:
-    """Nobody answered."""
+    """Return the error of a request that was not answered."""
     return Unavailable(
         f"The server at {url} does not answer ({str(error) or type(error).__name__}).",
         hint="Is `weft serve` running there? What was asked may have happened; asking again is safe.",
@@ -368,7 +368,7 @@ def _read(raw: bytes, of: type[T]) -> T:
 
 
 def _error(status: int, raw: bytes, url: str) -> WeftError:
-    """What the server raised, as it would be raised here."""
+    """Return the exception that the server raised, as it would be raised here."""
     try:
         told = msgspec.json.decode(raw, type=ProblemDetails)
     except msgspec.DecodeError:
@@ -388,7 +388,7 @@ def _class_of(code: str, status: int) -> type[WeftError]:
 
 
 def _plain_classes() -> dict[str, type[WeftError]]:
-    """Classes by their own code; those that need more than a message do not come over the API."""
+    """Return exception classes by their code. Those that need more than a message do not come over the API."""
     found: dict[str, type[WeftError]] = {}
     waiting = [WeftError]
     while waiting:

@@ -42,7 +42,7 @@ class HostSignals:
             signal.signal(signal.SIGINT, self._interrupt)
 
     def close(self) -> None:
-        """Leave signals as they were."""
+        """Restore the signal handlers."""
         if self._loop is not None:
             self._loop.remove_signal_handler(signal.SIGTERM)
             self._loop = None
@@ -51,7 +51,7 @@ class HostSignals:
         self._interrupted_before = None
 
     def has_ended(self, error: BaseException | None) -> bool:
-        """Whether SIGTERM is what ends the hosting task."""
+        """Check whether SIGTERM ended the hosting task."""
         return self.terminated and isinstance(error, asyncio.CancelledError)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:

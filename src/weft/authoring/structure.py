@@ -29,14 +29,14 @@ _decode_name = msgspec.json.Decoder(str).decode
 
 
 def open_place(name: str, kind: str) -> tuple[CodeScope, int, Entry | None, CodeScope]:
-    """The next use of a name where the code is: its scope, its number, what is recorded, and the scope inside."""
+    """Return the next use of a name where the code is: its scope, its number, what is recorded, the scope inside."""
     scope = CURRENT.get()
     n, entry = scope.driver.find(scope, check_name(name), kind)
     return scope, n, entry, scope.inside(name, n)
 
 
 def branch(inner: CodeScope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask:
-    """A task for one branch, in a scope of its own."""
+    """Start a task for one branch, in a scope of its own."""
     return inner.driver.loop.spawn(call, inner.branch(key))
 
 
@@ -58,7 +58,7 @@ class Finish:
             self._waiter.set_result(None)
 
     async def next(self) -> ScopedTask:
-        """The next task that ended."""
+        """Wait for the next task that ends."""
         while not self._ended:
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
@@ -89,7 +89,7 @@ async def wait_for(inner: CodeScope, tasks: Mapping[str, ScopedTask], timeout_ms
 
 
 async def sleep_ms(timeout_ms: int) -> None:
-    """A sleep that belongs to an operation, not to the user's names."""
+    """Sleep as part of an operation, under none of the user's names."""
     scope = CURRENT.get()
     driver = scope.driver
     n, entry = driver.find(scope, "!sleep", "sleep")
@@ -131,13 +131,13 @@ def _raise_failures(name: str, tasks: Mapping[str, ScopedTask], total: int) -> N
 
 
 def _brief(error: Exception) -> str:
-    """An error in one line, without its hint: that stands at the end of what is raised, once."""
+    """Return an error in one line, without its hint, which is added once at the end."""
     text = told(lambda: error.message if isinstance(error, WeftError) else str(error), "")
     return f"{type(error).__name__}: {text.rstrip('. ')}" if text else type(error).__name__
 
 
 async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout_ms: int) -> dict[str, Any]:
-    """All of them; if some fail, the others still finish, and then all failures are raised together."""
+    """Wait for all branches. If some fail, the others still finish; then all failures are raised together."""
     for key in calls:
         check_name(key)
     _, _, _, inner = open_place(name, "join")
@@ -153,7 +153,7 @@ async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
 
 
 async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout_ms: int) -> Winner[Any]:
-    """The first that succeeds; the others are cancelled and what they recorded leaves the state."""
+    """Return the first that succeeds. The others are cancelled, and what they recorded leaves the state."""
     if not calls:
         raise UsageError(f"The race {name!r} has no branches.", hint="Give it at least one call.")
     for key in calls:
@@ -181,7 +181,7 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
 async def _replay_race(
     inner: CodeScope, calls: Mapping[str, Coroutine[Any, Any, Any]], entry: Entry, timeout_ms: int
 ) -> Winner[Any]:
-    """Only the winner's branch is gone through again.
+    """Replay only the winner's branch.
 
     Nothing is left of the others, but they may have delayed the end.
     """
@@ -205,7 +205,7 @@ def _race_timed_out(name: str) -> TimedOut:
 async def map_items(
     name: str, fn: Callable[[Any], Coroutine[Any, Any, Any]], items: Iterable[Any], width: int, *, raising: bool
 ) -> list[Any]:
-    """``fn`` over the items, at most ``width`` at once, results in the order of the items."""
+    """Apply ``fn`` to the items, at most ``width`` at once. Results are in the order of the items."""
     if width < 1:
         raise BadValue(f"map({name!r}): width={width} must be at least 1.", code="value.bad_policy")
     scope, n, entry, inner = open_place(name, "map")
@@ -250,19 +250,19 @@ def _outcome(task: asyncio.Future[Any], error: BaseException | None) -> Ok[Any] 
 
 
 def err_of(error: BaseException) -> Err:
-    """A failure as a value."""
+    """Return a failure as a value."""
     return Err(recorded(error) or failure_of(error))
 
 
 def is_for_the_run(error: BaseException) -> bool:
-    """Whether an error is no outcome of a call but means the run: wrong code, or `weft.Rollback`."""
+    """Check whether an error concerns the run and not only the call: wrong code, or `weft.Rollback`."""
     if isinstance(error, BaseExceptionGroup):
         return error.subgroup(Rollback) is not None
     return isinstance(error, UsageError | Rollback)
 
 
 async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, keep: int) -> Any:
-    """Rounds of ``body`` until it is done.
+    """Run rounds of ``body`` until it is done.
 
     The state of each round is recorded; a restart goes on with the current one.
     """
@@ -310,7 +310,7 @@ async def _round(body: Callable[[Any], Awaitable[Any]], state: Any) -> Any:
 
 
 def _codecs(body: Callable[..., Any], state: Any) -> tuple[Codec[Any], Codec[Any]]:
-    """The types of a loop's state and result, as far as the body says; else the state's own, and plain JSON."""
+    """Return the codecs of a loop's state and result: as the body is annotated, else of the state, and plain JSON."""
     try:
         hint = typing.get_type_hints(body).get("return")
     except (NameError, TypeError):

@@ -1,4 +1,4 @@
-"""From a word on the command line to the user's app: import the file, find the ``weft.App``, explain what is wrong."""
+"""Imports the user's file, finds the ``weft.App`` in it, and explains what is wrong if there is none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LoadedApp(msgspec.Struct, frozen=True):
     name: str
 
     def workflow(self, name: str) -> Runnable[Any]:
-        """The newest version of a workflow of any style. Raises UnknownWorkflow, naming the file."""
+        """Return the newest version of a workflow of any style. Raises UnknownWorkflow, naming the file."""
         try:
             return self.app.runnable_named(name)
         except UnknownWorkflow:
@@ -40,7 +40,7 @@ class LoadedApp(msgspec.Struct, frozen=True):
 
 
 def load_app(target: str, command: str = "a weft command") -> LoadedApp:
-    """The app in ``app.py``, ``app.py:name``, ``shop.app`` or ``shop.app:name``. Raises UsageError, RunAtImport."""
+    """Load ``app.py``, ``app.py:name``, ``shop.app`` or ``shop.app:name``. Raises UsageError, RunAtImport."""
     place, _, name = target.partition(":") if not _is_drive(target) else (target, "", "")
     path = Path(place)
     is_file = path.suffix == ".py" or path.is_file()
@@ -61,7 +61,7 @@ def _files_here() -> str:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """As ``python app.py`` would: its folder comes first, and the module has the file's name."""
+    """Import a file as ``python app.py`` would: its folder comes first, and the module has the file's name."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)

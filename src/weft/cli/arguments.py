@@ -13,7 +13,7 @@ from weft.runtime.words import Read
 
 
 def pairs(words: Sequence[str]) -> dict[str, str]:
-    """``key=value`` words by key. Raises UsageError."""
+    """Read ``key=value`` words. Raises UsageError."""
     found: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -26,7 +26,7 @@ def pairs(words: Sequence[str]) -> dict[str, str]:
 
 
 def given(words: Sequence[str], source: str | None, read: Read) -> dict[str, Any]:
-    """The arguments of a workflow: those of the file, and over them those that were typed. Raises UsageError."""
+    """Return the arguments of a workflow: those of the file, overridden by those that were typed. Raises UsageError."""
     named = dict(read_object(source)) if source is not None else {}
     for key, text in pairs(words).items():
         named[key] = read(key, text)
@@ -34,12 +34,12 @@ def given(words: Sequence[str], source: str | None, read: Read) -> dict[str, Any
 
 
 def unread(_: str, text: str) -> str:
-    """A word as it was typed: the host that takes the run up reads it."""
+    """Return a word as it was typed: the host that takes the run up reads it."""
     return text
 
 
 def read_object(source: str) -> Mapping[str, Any]:
-    """A JSON file that holds an object. Raises UsageError."""
+    """Read a JSON file that holds an object. Raises UsageError."""
     try:
         value = msgspec.json.decode(Path(source).read_bytes())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The catalogue on the terminal: which steps goals are planned with, how they are, and how they come and go."""
+"""Prints and changes the catalogue: the steps that goals are planned with, and their health."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WORDS = {StepRegistered: "registered", StepUpdated: "updated", StepUnregistered:
 
 
 async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
-    """All steps that goals are planned with here, by id."""
+    """Print all steps that goals are planned with here, by id."""
     async with known_steps(url, app, "weft steps") as known:
         stored = None
         if known.service is not None:
@@ -40,7 +40,7 @@ async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
 
 
 def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
-    """As somebody found it last; scripts can be judged here and now."""
+    """Return the last known health of a step; scripts are checked now."""
     found = known.get(step.id)
     if found is not None:
         return found

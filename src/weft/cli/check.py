@@ -1,4 +1,4 @@
-"""Graphs checked on the terminal: whether a run can get stuck, and the shortest way that shows it."""
+"""Checks graphs: whether a run can get stuck, and the shortest way to show it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _print(out: Console, place: str, one: Checked) -> None:
 
 
 def _paired(one: Checked) -> Iterator[tuple[Finding, Flaw | None]]:
-    """Each finding, with the flaw that it tells of."""
+    """Pair each finding with the flaw that it is about."""
     flaws = {(f"graph.{flaw.code}", flaw.finding().path): flaw for flaw in one.flaws}
     for finding in one.findings:
         yield finding, flaws.get((finding.code, finding.path))

@@ -45,7 +45,7 @@ def weft(
 
 @cache
 def command_line() -> Any:
-    """The parser."""
+    """Return the parser."""
     return typer.main.get_command(cli)
 
 
@@ -125,7 +125,7 @@ def start(
     url: Url = None,
     app: AppFile = None,
 ) -> None:
-    """Hand a run to the process that hosts the workflow or can reach the goals, print its id."""
+    """Start a run in the process that hosts the workflow or can reach the goals; print its id."""
     from weft.cli.run import start_elsewhere, start_goals
 
     words = arguments or []
@@ -215,7 +215,7 @@ def show(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """One run: where it stands and what it has recorded, drawn."""
+    """Show one run: its status and what it has recorded, drawn."""
     from weft.cli.show import print_picture, print_run
 
     if svg or mermaid:
@@ -234,7 +234,7 @@ def events(
     app: AppFile = None,
     json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
 ) -> None:
-    """The log of a run."""
+    """Print the log of a run."""
     from weft.cli.event_list import print_events
 
     _wait(print_events(run, after=_count(after, "--after", 0), follow=follow, url=url, app=app, json=json))
@@ -255,7 +255,7 @@ def watch(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False)
 
 @declare(LOOKING)
 def explain(run: Run, *, url: Url = None, app: AppFile = None, json: Json = False) -> None:
-    """What a run waits for, since when, and what would unblock it."""
+    """Explain what a run waits for, since when, and what would unblock it."""
     from weft.cli.show import print_explanation
 
     _wait(print_explanation(run, url=url, app=app, json=json))
@@ -274,7 +274,7 @@ def inbox(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Questions that wait for a person."""
+    """List questions that wait for a person."""
     from weft.cli.questions import print_inbox
 
     _wait(print_inbox(question, of=of, url=url, app=app, json=json))
@@ -297,7 +297,7 @@ def plan(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """What reaching a goal takes: the steps, why, and what is missing."""
+    """Show what reaching a goal takes: the steps, why, and what is missing."""
     from weft.cli.plan import Shown, print_plan
 
     _wait(print_plan(goals, given or [], Shown(json, svg, mermaid, freeze), url=url, app=app))
@@ -314,7 +314,7 @@ def steps(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Steps that goals are planned with, and their health; or change them."""
+    """List the steps that goals are planned with, and their health; or change them."""
     from weft.cli.catalogue import change_steps, print_steps
 
     if action == "list":
@@ -338,7 +338,7 @@ def workflows(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Graphs that were hosted: their versions and tags."""
+    """List graphs that were hosted, with their versions and tags."""
     from weft.cli.definitions import print_definitions, tag_definition
 
     if tag is not None:
@@ -349,7 +349,7 @@ def workflows(
 
 @declare(LOOKING)
 def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
-    """The store: where it is, its size, how many runs."""
+    """Show where the store is, its size, and how many runs it has."""
     from weft.cli.run_list import print_status
 
     _wait(print_status(url=url, app=app, json=json))
@@ -357,7 +357,7 @@ def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
 
 @declare(LOOKING)
 def hosts(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
-    """Who works on what: every host, what it owns, and when it was last seen."""
+    """List hosts: what each one owns, and when it was last seen."""
     from weft.cli.hosts import print_hosts
 
     _wait(print_hosts(url=url, app=app, json=json))
@@ -425,7 +425,7 @@ def cancel(
 
 @declare(STEERING)
 def pause(run: Run, *, url: Url = None, app: AppFile = None) -> None:
-    """No new work until it is resumed."""
+    """Start no new work in a run until it is resumed."""
     from weft.cli.run_control import pause_run
 
     _wait(pause_run(run, url=url, app=app))
@@ -433,7 +433,7 @@ def pause(run: Run, *, url: Url = None, app: AppFile = None) -> None:
 
 @declare(STEERING)
 def resume(run: Run, *, url: Url = None, app: AppFile = None) -> None:
-    """Release a paused run, or one that was held for a person."""
+    """Continue a paused run, or one that was held for a person."""
     from weft.cli.run_control import resume_run
 
     _wait(resume_run(run, url=url, app=app))
@@ -449,7 +449,7 @@ def retry(
     url: Url = None,
     app: AppFile = None,
 ) -> None:
-    """Try a failed run again; what it has recorded is not repeated."""
+    """Retry a failed run; what it has recorded is not repeated."""
     from weft.cli.run_control import retry_run
 
     _wait(retry_run(run, place=place, url=url, app=app))
@@ -464,7 +464,7 @@ def dlq(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Dead letters: work that failed for good and that no edge took."""
+    """List, requeue or discard dead letters: work that failed for good and that no edge took."""
     from weft.cli.dead_letters import change_dead_letter, print_dead_letters
 
     if action == "list":
@@ -492,7 +492,7 @@ def queue(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Queues: what waits, what is in hands, and the limits that hold over all hosts; or set these."""
+    """List queues with their limits over all hosts, or set these limits."""
     from weft.cli.queues import Change, limit_queue, print_queues
 
     change = Change(concurrency, rate, priority)
@@ -515,7 +515,7 @@ def check(
     *,
     json: Json = False,
 ) -> None:
-    """Look for what a graph's runs could run into: deadlocks, joins that never fill, loops without exit."""
+    """Check graphs for what their runs could run into: deadlocks, joins that never fill, loops without exit."""
     from weft.cli.check import check_documents
 
     if check_documents(files, json=json):
@@ -555,7 +555,7 @@ def keys(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Keys to the API: make one, list them, revoke one. The first one closes the API to everybody without."""
+    """Create, list or revoke API keys. The first key closes the API to everybody without one."""
     from weft.cli.keys import create_key, print_keys, revoke_key, wished
 
     if action == "list":

@@ -1,4 +1,4 @@
-"""Dead letters on the terminal: what failed for good and no edge of its graph took."""
+"""Lists, requeues and discards dead letters: work that failed for good and that no edge of its graph took."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored definitions on the terminal: the versions of every graph that was hosted, and their tags."""
+"""Lists the stored versions of graphs that were hosted, and tags them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from weft.observe.error_pages import PAGES, page
 
 
 def print_page(code: str | None) -> None:
-    """The page of a code; without one, all codes. Raises UsageError for a code that does not exist."""
+    """Print the page of a code; without one, list all codes. Raises UsageError for a code that does not exist."""
     if code is None:
         width = max(map(len, PAGES)) + 2
         print("\n".join(f"{known:{width}}{found.what}" for known, found in PAGES.items()))

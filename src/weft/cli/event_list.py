@@ -21,7 +21,7 @@ COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "
 
 
 async def print_events(run: str, *, after: int, follow: bool, url: str | None, app: str | None, json: bool) -> None:
-    """Events in order; with ``follow`` also those to come, until the run is over."""
+    """Print events in order; with ``follow`` also new ones until the run is over."""
     out = console()
     async with found(run, url, app) as (service, row):
         history = History()
@@ -38,7 +38,7 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
 
 
 def event_document(shown: EventPart, location: str) -> dict[str, Any]:
-    """An event for programs."""
+    """Return an event for programs."""
     kind, data = shown.split()
     return {
         "seq": shown.seq,

@@ -1,4 +1,4 @@
-"""Who works on what: the hosts of a store, on the terminal."""
+"""Prints the hosts of a store and what they own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHORT = 12
 
 
 async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
-    """All hosts with what each owns; those that are gone are listed until others have taken over."""
+    """Print all hosts with what each owns. Dead ones are listed until others have taken over."""
     address = url_of(url, app)
     async with opened(address) as service:
         hosts = await service.store.hosts.listed()

@@ -1,4 +1,4 @@
-"""Keys to the API: make one, which is shown once; see which there are; revoke one."""
+"""Creates, lists and revokes API keys. A new key is shown once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER = "never"
 
 
 def wished(name: str, scopes: Sequence[str] | None, groups: Sequence[str] | None, tenant: str) -> Wish:
-    """A key as it was asked for."""
+    """Return a key as it was asked for."""
     return Wish(name=name, scopes=scopes or [], groups=groups or [], tenant=tenant)
 
 
@@ -44,7 +44,7 @@ async def create_key(wish: Wish, *, expires: str, url: str | None, app: str | No
 
 
 async def print_keys(*, url: str | None, app: str | None, json: bool) -> None:
-    """All keys, oldest first."""
+    """Print all keys, oldest first."""
     address = url_of(url, app)
     keys: list[ApiKey] = []
     now = Millis(0)
@@ -74,7 +74,7 @@ async def revoke_key(key_id: str, *, url: str | None, app: str | None) -> None:
 
 
 async def _meant(service: RunService, text: str) -> ApiKey:
-    """The key of this id, or the only one whose id begins so, or whose name it is. Raises NotFound, UsageError."""
+    """Find a key by its id, the beginning of its id, or its name. Raises NotFound, UsageError."""
     keys = await service.store.access.keys()
     found = [key for key in keys if key.id.startswith(text)] or [key for key in keys if key.name == text]
     if len(found) > 1:

@@ -1,4 +1,4 @@
-"""Who types: the name that answers and starts are recorded under, where nobody says another."""
+"""The user's login name: who answers and starts are recorded under, unless another name is given."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import getpass
 
 
 def login() -> str:
-    """The name of the user here; empty if the system has none."""
+    """Return the name of the user here; empty if the system has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

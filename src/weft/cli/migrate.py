@@ -9,7 +9,7 @@ from weft.extras import require
 
 
 async def migrate_store(*, dry_run: bool, url: str | None, app: str | None) -> None:
-    """A store is also migrated by whoever opens it first; this is for those who do so by hand, and beforehand."""
+    """Migrate a store by hand. Whoever opens a store first migrates it too."""
     address = url_of(url, app)
     if dry_run:
         await _print_pending(address)
@@ -30,7 +30,7 @@ async def _print_pending(address: str) -> None:
 
 
 async def _pending(address: str) -> list[tuple[str, str]]:
-    """What is to be applied, with its SQL."""
+    """Return the migrations that are to be applied, with their SQL."""
     if address.startswith("sqlite:"):
         # SQLite's library comes with it.
         from weft.stores.sqlite.schema import pending

@@ -35,7 +35,7 @@ STYLES = {
 
 
 class SafeText(RichText):
-    """One line on the terminal: line breaks and escapes in it are spelled out, whoever wrote them."""
+    """One line on the terminal. Line breaks and escapes in it are spelled out."""
 
     def __init__(self, text: str = "", style: str | Style = "") -> None:
         super().__init__(visible_line(text), style)
@@ -53,7 +53,7 @@ class SafeText(RichText):
 
 
 def lines(text: str, style: str = "") -> RichText:
-    """Text of several lines; escapes in it are spelled out."""
+    """Return a text of several lines with its escapes spelled out."""
     return RichText(visible(text), style)
 
 
@@ -62,23 +62,23 @@ class _Console(Console):
         return super().render_str(visible(text), **options)
 
     def on_broken_pipe(self) -> None:
-        """Whoever read the output has seen enough: that is for the entry to end quietly, and no failure."""
+        """Raise, so that the entry point ends quietly: the reader has seen enough."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """The terminal; what is piped is not cut to the width of one. Escapes in what is printed are spelled out."""
+    """Return the terminal. Piped output is not cut to its width; escapes in it are spelled out."""
     width = None if sys.stdout.isatty() else WIDTH_MAX
     return _Console(highlight=False, soft_wrap=True, width=width)
 
 
 def print_json(document: Any) -> None:
-    """One document, readable."""
+    """Print one indented document."""
     print(visible_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
 
 
 def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[str | RichText]]) -> None:
-    """Columns without a frame; on a terminal only the last one is cut."""
+    """Print columns without a frame. On a terminal only the last one is cut."""
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
     for heading in headings[:-1]:
         table.add_column(heading, no_wrap=True, overflow="fold")
@@ -89,24 +89,24 @@ def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[s
 
 
 def status_text(status: str) -> SafeText:
-    """A status in its colour."""
+    """Return a status in its colour."""
     return SafeText(status.replace("_", " "), style=STYLES.get(status, ""))
 
 
 def iso(ms: int | None) -> str | None:
-    """A moment for programs."""
+    """Format a time for programs."""
     return None if not ms else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def moment(ms: int) -> str:
-    """A moment for people: the time, with the date unless it is today."""
+    """Format a time for people, with the date unless it is today."""
     when = datetime.fromtimestamp(ms / 1000).astimezone()
     today = datetime.now().astimezone().date() == when.date()
     return f"{when:%H:%M:%S}" if today else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
 def age(ms: int) -> str:
-    """A length of time in its two biggest units at most: "3d4h", "12m", "5s"."""
+    """Format a length of time in its two biggest units at most: "3d4h", "12m", "5s"."""
     ms = max(0, ms)
     if ms >= 3_600_000:
         return format_ms(ms - ms % (3_600_000 if ms >= 86_400_000 else 60_000))
@@ -114,12 +114,12 @@ def age(ms: int) -> str:
 
 
 def took(ms: int) -> str:
-    """How long something took: exact while that matters."""
+    """Format how long something took: exact while that matters."""
     return format_ms(ms) if ms < 10_000 else format_ms(ms - ms % 1_000)
 
 
 def value(raw: bytes, *, chars_max: int = 70) -> str:
-    """A recorded value, shortened."""
+    """Return a recorded value, shortened."""
     if values.is_ref(raw):
         return f"({values.parse_ref(raw).size:,} bytes)"
     text = values.unseal(raw).decode("utf-8", "replace")
@@ -127,18 +127,18 @@ def value(raw: bytes, *, chars_max: int = 70) -> str:
 
 
 def pretty(raw: bytes) -> str:
-    """A result for people: text as it is, anything else as indented JSON."""
+    """Format a result for people: text as it is, anything else as indented JSON."""
     decoded = msgspec.json.decode(raw)
     return decoded if isinstance(decoded, str) else msgspec.json.format(raw, indent=2).decode()
 
 
 def document(raw: bytes) -> Any:
-    """A recorded value for programs; one too big for the log is its reference."""
+    """Return a recorded value for programs; one too big for the log is its reference."""
     return msgspec.json.decode(raw if values.is_ref(raw) else values.unseal(raw))
 
 
 def failure_text(failure: Failure) -> str:
-    """A failure in one line."""
+    """Describe a failure in one line."""
     where = f" ({failure.where})" if failure.where else ""
     message = visible_line(failure.message.rstrip(". \n"))
     cause = f", caused by {failure.cause}" if failure.cause else ""
@@ -146,12 +146,12 @@ def failure_text(failure: Failure) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a full stop at its end, if it has none."""
+    """Add a full stop to a text if it has none."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 
 
 def run_document(row: RunRow) -> dict[str, Any]:
-    """What every listing says of a run."""
+    """Return what every listing says about a run."""
     return {
         "id": row.id,
         "workflow": row.workflow,

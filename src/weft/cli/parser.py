@@ -1,4 +1,4 @@
-"""How the command line is read.
+"""Reads the command line.
 
 Typer reads parameters with pydantic, whose import takes longer than most commands. ``TextCommand`` passes text on as
 it was typed.
@@ -16,7 +16,7 @@ RUNNING, LOOKING, STEERING, OTHER = "Run", "Look", "Steer", "More"
 
 
 class TextCommand(TyperCommand):
-    """A command whose words stay text."""
+    """A command whose arguments stay text."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [_as_typed(parameter) for parameter in super().get_params(ctx)]

@@ -1,4 +1,4 @@
-"""Which store a command speaks of, and the way in.
+"""Finds and opens the store that a command works on.
 
 ``--url`` first, then what ``--app`` says, WEFT_URL, ``[tool.weft] url``, the app named by ``[tool.weft] app``, ``sqlite:///weft.db``.
 Looking never makes a store: one that does not exist yet is empty.
@@ -26,7 +26,7 @@ DEFAULT_URL = "sqlite:///weft.db"
 
 
 def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) -> str:
-    """The store's address; ``loaded`` is the app, if it was loaded already. Raises UsageError if it cannot be."""
+    """Return the URL of the store. ``loaded``: the app, if it is loaded already. Raises UsageError if it cannot be."""
     if url:
         return url
     settings = project_settings()
@@ -43,7 +43,7 @@ def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) ->
 
 
 def project_settings() -> dict[str, str]:
-    """``[tool.weft]`` of this folder's pyproject.toml."""
+    """Return ``[tool.weft]`` of this folder's pyproject.toml."""
     try:
         section = tomllib.loads(Path("pyproject.toml").read_text("utf-8")).get("tool", {}).get("weft", {})
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -52,7 +52,7 @@ def project_settings() -> dict[str, str]:
 
 
 def exists(url: str) -> bool:
-    """Whether there is a store at this address. Raises UsageError if there can be none."""
+    """Check whether there is a store at this URL. Raises UsageError if there can be none."""
     if not url.startswith("sqlite:"):
         _refuse_memory(url)
         return True
@@ -60,7 +60,7 @@ def exists(url: str) -> bool:
 
 
 def file_of(url: str) -> Path:
-    """The file of a SQLite store. Raises UsageError."""
+    """Return the file of a SQLite store. Raises UsageError."""
     # SQLite's library comes with it.
     from weft.stores.sqlite.connection import path_of
 
@@ -68,7 +68,7 @@ def file_of(url: str) -> Path:
 
 
 def described(url: str) -> str:
-    """The address, with the folder where that is not plain from it."""
+    """Return the URL, with the folder if that is not obvious from it."""
     path = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and path.name == str(path):
         return f"{url} in this folder"
@@ -77,7 +77,7 @@ def described(url: str) -> str:
 
 @asynccontextmanager
 async def opened(url: str | None, app: str | None = None, *, create: bool = False) -> AsyncIterator[RunService]:
-    """Open a store and reach its runs; nothing is hosted here. Raises NotFound if there is none."""
+    """Open the store of a command; nothing is hosted. Raises NotFound if it does not exist and is not created."""
     address = url_of(url, app)
     _refuse_memory(address)
     if not create and not exists(address):
@@ -95,7 +95,7 @@ async def opened(url: str | None, app: str | None = None, *, create: bool = Fals
 
 @asynccontextmanager
 async def found(run: str, url: str | None, app: str | None) -> AsyncIterator[tuple[RunService, RunRow]]:
-    """The run that a word on the command line means."""
+    """Open the store of a command and find the run that it names."""
     async with opened(url, app) as service:
         yield service, await service.by_prefix(run)
 

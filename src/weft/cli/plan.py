@@ -1,4 +1,4 @@
-"""Goals on the terminal: what reaching one takes, as a tree with reasons, as a picture, or frozen into a graph."""
+"""Prints the plan for goals as a tree with reasons or as a picture, or freezes it into a graph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITHOUT_APP = "Steps of an app are known only with it: --app FILE"
 
 
 class KnownSteps(msgspec.Struct, frozen=True):
-    """All steps that a command speaks of: those of the app, if one is named, and those of the store, if it is there."""
+    """The steps that a command can use: those of the app, if one is named, and those of the store, if there is one."""
 
     group: Group
     service: RunService | None
@@ -45,7 +45,7 @@ class KnownSteps(msgspec.Struct, frozen=True):
 async def known_steps(
     url: str | None, app: str | None, command: str, *, create: bool = False
 ) -> AsyncIterator[KnownSteps]:
-    """The app's steps and the store's together, as a host would have them. Raises NameTaken, BadStep."""
+    """Return the steps of the app and of the store, as a host would have them. Raises NameTaken, BadStep."""
     target = app or project_settings().get("app")
     loaded: LoadedApp | None = load_app(target, command) if target else None
     address = url_of(url, app, loaded)
@@ -61,7 +61,7 @@ async def known_steps(
 
 
 def given_facts(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """``k=v`` is a fact with a value, ``k`` one whose value is not known yet: all names, and the values there are."""
+    """Read facts: ``k=v`` has a value, ``k`` is not known yet. Returns all names, and the values that are known."""
     values: dict[str, Any] = {}
     names: dict[str, None] = {}
     for word in words:
@@ -86,7 +86,7 @@ class Shown(msgspec.Struct, frozen=True):
 async def print_plan(
     goals: Sequence[str], given: Sequence[str], shown: Shown, *, url: str | None, app: str | None
 ) -> int:
-    """The plan for these goals; 1 if it could not start. Raises UnknownStep, BadPlan."""
+    """Print the plan for these goals. Returns 1 if it could not start. Raises UnknownStep, BadPlan."""
     names, values = given_facts(given)
     async with known_steps(url, app, "weft plan", create=shown.freeze is not None) as known:
         plan = _planned(known, goals, names)

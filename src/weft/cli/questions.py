@@ -1,4 +1,4 @@
-"""Questions that runs ask people: which are open, and how one is answered."""
+"""Lists the open questions of runs, and answers them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 async def print_inbox(question: str | None, *, of: str | None, url: str | None, app: str | None, json: bool) -> None:
-    """All open questions, those that wait longest first; or one of them, with what it is about."""
+    """Print all open questions, longest wait first; or one of them, with what it is about."""
     if question is not None:
         async with opened(url, app) as service:
             await _print_one(service, await _found(service, question), json=json)
@@ -74,7 +74,7 @@ def _print_all(out: Console, found: Sequence[OpenQuestion], address: str) -> Non
 
 
 async def _found(service: RunService, question: str) -> OpenQuestion:
-    """The open question that is meant. Raises NotFound, UsageError."""
+    """Find the open question that is meant. Raises NotFound, UsageError."""
     row, place = await _meant(service, question)
     found = questions_at(await open_in(service, row), place)
     if found:
@@ -170,7 +170,7 @@ def _only(row: RunRow, questions: Sequence[OpenQuestion]) -> str:
 
 
 def form_of(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
-    """What was typed for a form: one JSON value, or fields by name. Raises UsageError."""
+    """Read what was typed for a form: one JSON value, or fields by name. Raises UsageError."""
     if len(words) == 1 and "=" not in words[0].partition('"')[0]:
         try:
             return msgspec.json.decode(words[0])
@@ -180,7 +180,7 @@ def form_of(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
 
 
 def _field(key: str, text: str, schema: dict[str, Any]) -> Any:
-    """The word as the field's schema wants it: as text where that fits, else as JSON."""
+    """Read a field as its schema wants it: as text where that fits, else as JSON."""
     definitions = schema.get("$defs", {})
     whole = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
     field = whole.get("properties", {}).get(key)

@@ -1,4 +1,4 @@
-"""Queues on the terminal: how long they are, what is in hands, what they allow; and changing that."""
+"""Lists queues: how long they are, what is being performed, their limits; and changes these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.stores import shown_url
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What is to be changed, as it was typed; None: stays as it is."""
+    """What is to be changed, as it was typed. None: it stays as it is."""
 
     concurrency: str | None
     rate: str | None
@@ -26,7 +26,7 @@ class Change(msgspec.Struct, frozen=True):
         return self.concurrency is None and self.rate is None and self.priority is None
 
     def applied(self, limits: QueueLimits) -> QueueLimits:
-        """The limits after it. Raises UsageError."""
+        """Return the limits after the change. Raises UsageError."""
         changed: dict[str, Any] = {}
         if self.concurrency is not None:
             changed["concurrency"] = _number(self.concurrency, "--concurrency")
@@ -38,7 +38,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 async def print_queues(name: str | None, *, url: str | None, app: str | None, json: bool) -> None:
-    """All queues with rows or limits, or one."""
+    """Print all queues with rows or limits, or one."""
     address = url_of(url, app)
     async with opened(address) as service:
         queues = [row for row in await service.store.tasks.queues() if name in {None, row.queue}]
@@ -95,7 +95,7 @@ def _number(text: str, option: str) -> int | None:
 
 
 def _rate(text: str) -> dict[str, Any]:
-    """``10/1s``, ``10/s``, ``500/1h30m``."""
+    """Read a rate: ``10/1s``, ``10/s``, ``500/1h30m``."""
     if text == "none":
         return {"rate": None, "per_ms": QueueLimits().per_ms}
     number, _, stretch = text.partition("/")

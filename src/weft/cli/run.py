@@ -47,7 +47,7 @@ class RunRequest(msgspec.Struct, frozen=True):
     id: str | None
 
     def parts(self) -> tuple[str, str, Sequence[str]]:
-        """The file with the app, the workflow, its arguments. Raises UsageError."""
+        """Return the file with the app, the workflow and its arguments. Raises UsageError."""
         settled = self.app or project_settings().get("app")
         first, *rest = self.words
         if settled is None or (rest and "=" not in rest[0]) or _is_file(first):
@@ -65,7 +65,7 @@ def _is_file(word: str) -> bool:
 
 
 def run_here(wish: RunRequest, *, url: str | None, json: bool) -> None:
-    """What ``app.run`` does, from the command line."""
+    """Run a workflow in this process and print its result, as ``app.run`` does."""
     file, workflow, words = wish.parts()
     loaded = load_app(file, "weft run")
     if url is not None:
@@ -151,7 +151,7 @@ async def start_goals(
 
 
 def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:
-    """A workflow of the app, or the newest graph of this name in its store. Raises UnknownWorkflow."""
+    """Return a workflow of the app, or the newest graph of this name in its store. Raises UnknownWorkflow."""
     try:
         return loaded.workflow(name)
     except UnknownWorkflow:
@@ -170,7 +170,7 @@ async def _stored_graph(url: str, name: str) -> dict[str, Any] | None:
 
 
 def _reading(found: Runnable[Any], app: App) -> Read:
-    """How words become arguments: as the workflow declares them, in every style."""
+    """Return how words become arguments, as the workflow declares them."""
     if isinstance(found, Workflow):
         return by_signature(found.signature)
     if isinstance(found, Graph):

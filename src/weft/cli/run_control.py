@@ -28,7 +28,7 @@ NOBODY = "no process hosts it now; it will be seen when one does."
 
 
 def reached(service: RunService, row: RunRow) -> Handle[Any]:
-    """The run, to be told something."""
+    """Return a handle of the run."""
     return Handle(service, RunId(row.id), Codec.of(Any))
 
 
@@ -88,7 +88,7 @@ async def report(service: RunService, row: RunRow, done: str, kept: str) -> None
 
 
 async def is_taken_up(service: RunService, row: RunRow) -> bool:
-    """Whether a host acts on the run's mail: it has done so, or it is alive and busy."""
+    """Check whether a host acts on the run's mail: it has done so, or it is alive and busy."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         now = await service.store.directory.row(row.uid)

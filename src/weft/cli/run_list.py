@@ -1,4 +1,4 @@
-"""Finding runs, and what the store as a whole holds."""
+"""Lists runs, and shows what a store holds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RunFilter(msgspec.Struct, frozen=True):
     cursor: str | None
 
     def query(self, now: int) -> RunQuery:
-        """The same for the store. Raises UsageError."""
+        """Return the query for the store. Raises UsageError."""
         if self.status is not None and self.status not in STATUSES:
             raise UsageError(f"{self.status!r} is not a status.", hint=f"One of: {', '.join(STATUSES)}.")
         if self.limit > PAGE_MAX:
@@ -72,7 +72,7 @@ def _moment(since: str, now: int) -> Millis:
 
 
 async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, json: bool) -> None:
-    """A page of runs, newest first, and the store it comes from."""
+    """Print a page of runs, newest first, and the store it comes from."""
     address = url_of(url, app)
     now = SystemClock().now_ms()
     query = wanted.query(now)
@@ -148,7 +148,7 @@ def _waits_for(row: RunRow, activity: ListedActivity) -> str:
 
 
 async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
-    """Where the store is, how big, and how many runs of each status it has."""
+    """Print where the store is, how big it is, and how many runs of each status it has."""
     address = url_of(url, app)
     there = exists(address)
     counts: dict[str, int] = {}

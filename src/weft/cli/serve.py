@@ -145,7 +145,7 @@ def _supervise(command: ChildCommand, count: int, stopping: str, listener: socke
 
 
 def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
-    """The app of one file; several become one, over one store. Raises UsageError."""
+    """Return the app of one file; several become one, over one store. Raises UsageError."""
     named = list(files) or [name for name in [project_settings().get("app")] if name]
     apps = [load_app(name, command).app for name in named]
     if len(apps) == 1:
@@ -212,7 +212,7 @@ def _run(main: Any) -> None:
 
 
 async def _refuse_open(url: str, host: str) -> None:
-    """Nothing is bound to an address that others can reach before there is a way to tell who they are."""
+    """Refuse an address that others can reach before there is a way to identify them."""
     store = open_store(url)
     await store.open()
     try:

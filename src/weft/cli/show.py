@@ -1,4 +1,4 @@
-"""One run on the terminal: where it stands, what it has recorded, and why it is not done."""
+"""Prints one run: where it stands, what it has recorded, and why it is not done."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PICTURE_WIDTH = 100
 
 
 async def print_picture(run: str, *, kind: str, url: str | None, app: str | None) -> None:
-    """A graph or a plan with its run as SVG or Mermaid, for a file. Raises NotAllowed for code, which has neither."""
+    """Print a graph or a plan with its run as SVG or Mermaid. Raises NotAllowed for code, which has no picture."""
     async with found(run, url, app) as (service, row):
         picture = await read_picture(service, row)
         if picture is None:
@@ -62,7 +62,7 @@ async def print_picture(run: str, *, kind: str, url: str | None, app: str | None
 
 
 async def print_run(run: str, *, children: bool, url: str | None, app: str | None, json: bool) -> None:
-    """Header, recorded operations as a tree (a graph as a picture), and the end if there is one."""
+    """Print one run: header, operations as a tree (a graph as a picture), and the end if there is one."""
     async with found(run, url, app) as (service, row):
         history = await read_history(service, row)
         if json:
@@ -94,7 +94,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
 
 
 async def print_header(out: Console, service: RunService, row: RunRow, history: History) -> None:
-    """Which run this is: what does not change while it is looked at."""
+    """Print which run this is: what does not change while it is watched."""
     version = f" version {row.version}" if row.version else ""
     begun = f"started {moment(history.started)}" if history.started else f"created {moment(row.created_at)}"
     facts = [f"{row.workflow}{version}", begun]
@@ -114,7 +114,7 @@ async def print_header(out: Console, service: RunService, row: RunRow, history: 
 
 
 async def _given(service: RunService, row: RunRow, history: History) -> bytes:
-    """The input of a run; null if it cannot be read."""
+    """Return the input of a run; null if it cannot be read."""
     if history.seq:
         return history.input
     try:
@@ -124,14 +124,14 @@ async def _given(service: RunService, row: RunRow, history: History) -> bytes:
 
 
 def standing(row: RunRow, history: History, now: int) -> SafeText:
-    """Where it stands: its status, and for how long."""
+    """Say which status it has, and for how long."""
     began = history.started or row.created_at
     length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age(now - began)}"
     return SafeText.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 
 
 def after_failure(row: RunRow, history: History) -> str:
-    """What can be done about a run that failed. One that never began, or was undone, has nothing to go on from."""
+    """Say how to continue after a failure. A run that never began or was undone can only be started anew."""
     notes = history.failure.attributes if history.failure is not None else {}
     anew = f"Start it anew, under another id: weft start {row.workflow} --input FILE"
     if notes.get(NEVER_BEGAN) == row.id:
@@ -142,7 +142,7 @@ def after_failure(row: RunRow, history: History) -> str:
 
 
 async def print_end(out: Console, service: RunService, row: RunRow, history: History, activity: Activity) -> None:
-    """How it ended, or what to ask next."""
+    """Print how it ended, or what to ask next."""
     out.print()
     problem = await service.reader.problem(row)
     if problem is not None:
@@ -185,14 +185,14 @@ def _print_not_undone(out: Console, history: History) -> None:
 
 
 def print_traceback(out: Console, failure: Failure) -> None:
-    """The recorded traceback of a failure, if it has one."""
+    """Print the recorded traceback of a failure, if it has one."""
     if failure.traceback:
         out.print(lines(indent(failure.traceback, "  "), style="dim"))
         out.print()
 
 
 async def _children(service: RunService, history: History, depth: int) -> dict[str, History]:
-    """The histories of all runs below this one, by id."""
+    """Return the histories of all runs below this one, by id."""
     result: dict[str, History] = {}
     for operation in history.current():
         row = await service.store.directory.find(RunId(operation.child)) if operation.child and depth else None
@@ -228,7 +228,7 @@ async def _run_document(service: RunService, row: RunRow, history: History, dept
 
 
 def operation_document(operation: Operation) -> dict[str, Any]:
-    """A recorded operation for programs."""
+    """Return a recorded operation for programs."""
     return {
         "location": operation.location,
         "kind": operation.kind,
@@ -245,7 +245,7 @@ def operation_document(operation: Operation) -> dict[str, Any]:
 
 
 async def print_explanation(run: str, *, url: str | None, app: str | None, json: bool) -> None:
-    """What it waits for, since when, and what would unblock it."""
+    """Print what it waits for, since when, and what would unblock it."""
     async with found(run, url, app) as (service, row):
         explanation = await explain(service, row)
         if json:

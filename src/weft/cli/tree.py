@@ -1,4 +1,4 @@
-"""Operations drawn as a tree by their places: ``pages/~3/fetch`` hangs below ``pages``."""
+"""Draws operations as a tree by their places: ``pages/~3/fetch`` is below ``pages``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GLYPHS = {"done": "✓", "failed": "✗", "cancelled": "–", "open": "●"}
 
 
 class PlaceNode(msgspec.Struct):
-    """A place, with what is recorded there (or nothing: only a scope) and below it."""
+    """A place with its operation (None for a scope) and the places below it."""
 
     name: str
     operation: Operation | None = None
@@ -26,7 +26,7 @@ class PlaceNode(msgspec.Struct):
 
 
 class TreeLine(msgspec.Struct, frozen=True):
-    """A node and its guides, or how many siblings are left out here."""
+    """A place to draw, or the number of siblings that are left out here."""
 
     guides: str
     name: str
@@ -36,7 +36,7 @@ class TreeLine(msgspec.Struct, frozen=True):
 
 
 def rooted(operations: Sequence[Operation]) -> PlaceNode:
-    """All places below one root."""
+    """Return all places below one root."""
     root = PlaceNode("")
     for operation in operations:
         node = root
@@ -47,7 +47,7 @@ def rooted(operations: Sequence[Operation]) -> PlaceNode:
 
 
 def lines(node: PlaceNode, guides: str = "") -> Iterator[TreeLine]:
-    """The tree from top to bottom; of many siblings only the first and the last."""
+    """Yield the lines from top to bottom; of many siblings only the first and the last."""
     nodes = [_folded(child) for child in node.below.values()]
     cut = len(nodes) - HEAD - TAIL if len(nodes) > SIBLINGS_MAX else 0
     for index, child in enumerate(nodes):
@@ -61,12 +61,12 @@ def lines(node: PlaceNode, guides: str = "") -> Iterator[TreeLine]:
 
 
 def is_map(operation: Operation | None) -> bool:
-    """Whether a operation is that of a map."""
+    """Check whether an operation is a map."""
     return operation is not None and operation.kind == "map"
 
 
 def _standing(branch: PlaceNode) -> str:
-    """A branch is open while anything in it is."""
+    """Return the status of a branch: it is open while anything in it is."""
     found: set[str] = set()
     todo = [branch]
     while todo:
@@ -78,7 +78,7 @@ def _standing(branch: PlaceNode) -> str:
 
 
 def _folded(node: PlaceNode) -> PlaceNode:
-    """A scope with one thing in it is drawn on the line of that thing."""
+    """Draw a scope with one operation on the line of that operation."""
     while node.operation is None and len(node.below) == 1:
         (child,) = node.below.values()
         node = PlaceNode(f"{node.name}/{child.name}", child.operation, child.below)
@@ -96,7 +96,7 @@ def drawn(
     children: Mapping[str, History] | None = None,
     lines_max: int | None = None,
 ) -> Table:
-    """The tree as columns: place, time taken, what came of it. ``children``: histories of child runs, by id."""
+    """Draw the tree as columns: place, time, outcome. ``children``: histories of child runs, by id."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
@@ -124,7 +124,7 @@ def _rows(history: History, run_id: str, now: int, children: Mapping[str, Histor
 
 
 def _map_row(line: TreeLine, operation: Operation, now: int) -> Row:
-    """A map is as far as its branches are."""
+    """Draw a map with how many of its branches are done."""
     total = int(operation.output)
     counts = Counter(line.branches)
     status = "open" if counts["open"] else "failed" if counts["failed"] else "done"
@@ -156,14 +156,14 @@ def _kind(operation: Operation) -> str:
 
 
 def took_text(operation: Operation, now: int) -> str:
-    """How long it took, or has been under way."""
+    """Say how long it took, or has been running."""
     if operation.ended is None:
         return age(now - operation.started)
     return took(operation.ended - operation.started) if operation.ended > operation.started else ""
 
 
 def outcome(operation: Operation, run_id: str) -> SafeText:
-    """What came of it, or what it waits for."""
+    """Say how it ended, or what it waits for."""
     tries = f"{operation.attempts} attempts · " if operation.attempts > 1 and operation.status != "open" else ""
     if operation.status == "failed" and operation.failure is not None:
         return SafeText(tries + failure_text(operation.failure), style="red")
@@ -180,7 +180,7 @@ def outcome(operation: Operation, run_id: str) -> SafeText:
 
 
 def waiting(operation: Operation, run_id: str) -> str:
-    """What an open operation waits for, in words, with what would help."""
+    """Say what an open operation waits for, and what would help."""
     until = f" until {moment(operation.due)}" if operation.due else ""
     match operation.kind:
         case "step" | "undo":

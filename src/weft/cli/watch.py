@@ -1,4 +1,4 @@
-"""A run as it happens: drawn again and again on a terminal, a line per change elsewhere."""
+"""Shows a run live: redrawn on a terminal, a line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _catch_up(service: RunService, row: RunRow, history: History) -> list[
 
 
 async def _is_stuck(service: RunService, row: RunRow, history: History) -> bool:
-    """Whether there is nothing more to see, because the run cannot be read."""
+    """Check whether there is nothing more to see because the run cannot be read."""
     if row.fault is not None:
         return True
     return history.seq < row.seq and (await readable(service.store.log, row, after=history.seq, limit=1))[1] is not None
@@ -84,12 +84,12 @@ async def _draw(out: Console, service: RunService, row: RunRow, history: History
 
 
 async def _is_held(service: RunService, row: RunRow) -> bool:
-    """Whether a run waits for a person and nothing has come for it: it stays as it is."""
+    """Check whether a run waits for a person and has no mail: it stays as it is."""
     return row.status == "held" and not await service.store.log.inbox(row.uid)
 
 
 class _Look:
-    """Looks at the state of a run when it has changed, and now and then at who works on it."""
+    """Reads the state of a run when it has changed, and from time to time who works on it."""
 
     def __init__(self, service: RunService) -> None:
         self._service = service
@@ -112,7 +112,7 @@ class _Look:
         note_idle(history, self._found)
 
     async def silence(self, row: RunRow) -> str:
-        """Why nothing happens in a run that no host has, in words; empty if one has it or will take it up."""
+        """Say why nothing happens in a run that no host has; empty if one has it or will take it up."""
         hosting = self._found.hosting
         if hosting.is_owned or row.ended_at is not None or row.status in ("held", "paused"):
             return ""
@@ -121,7 +121,7 @@ class _Look:
         return unhosted_sentence(row.workflow, hosting)
 
     def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
-        """The tree, and below it how the run stands."""
+        """Draw the tree, and below it how the run stands."""
         now = self._service.clock.now_ms()
         # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
         tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
@@ -132,7 +132,7 @@ class _Look:
 
 
 def _standing(row: RunRow, history: History, now: int, activity: Activity) -> str:
-    """What the tree does not show."""
+    """Say what the tree does not show."""
     if history.held:
         return history.held
     if row.status == "paused":
@@ -146,7 +146,7 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
 
 
 async def _report(out: Console, service: RunService, row: RunRow, history: History) -> None:
-    """What is recorded, then a line for each change, also of who works on it."""
+    """Print what is recorded, then a line for each change, also of who works on it."""
     look, quiet = _Look(service), ""
     await look.again(row, history)
     for operation in history.current():

@@ -16,7 +16,7 @@ class ErrorPage(NamedTuple):
 
 
 def page(code: str) -> str | None:
-    """The page of a code as text, or None if there is no such code."""
+    """Return the page of a code as text; None if there is no such code."""
     found = PAGES.get(code)
     if found is None:
         return None

@@ -29,7 +29,7 @@ BRANCHES_MAX = 100
 
 
 class GraphPath:
-    """Grows by one event at a time."""
+    """The path of one graph run. It grows by one event at a time."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph

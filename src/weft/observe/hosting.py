@@ -1,4 +1,4 @@
-"""Whether anybody works on a run: its owner, a host that could take it up, and who has its open tasks."""
+"""Who works on a run: its owner, hosts that could take it up, and who performs its open tasks."""
 
 from __future__ import annotations
 

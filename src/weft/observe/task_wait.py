@@ -1,4 +1,4 @@
-"""The wait for a task, and for a sleep: what the styles report alike."""
+"""Waits for tasks and timers, which all styles report alike."""
 
 from __future__ import annotations
 

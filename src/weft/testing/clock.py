@@ -17,7 +17,7 @@ EPOCH_MS = 1_767_225_600_000
 
 
 class SimClock:
-    """The clocks of one process. The one that people read may be wrong and may jump; the other only goes forward."""
+    """The clocks of one process. The wall clock may be wrong and may jump; the monotonic one only goes forward."""
 
     def __init__(self, loop: SimLoop, *, skew_ms: int = 0) -> None:
         self.skew_ms = skew_ms
@@ -30,12 +30,12 @@ class SimClock:
         return self._loop.time()
 
     def jump(self, ms: int) -> None:
-        """Somebody sets the clock: forward, or back."""
+        """Set the clock forward or back, as an operator would."""
         self.skew_ms += ms
 
 
 class SeededIds:
-    """Names that nobody had before in this world, ordered by its time."""
+    """Ids that are unique in this world and sort by its time."""
 
     def __init__(self, loop: SimLoop, seed: int) -> None:
         self._loop = loop
@@ -46,7 +46,7 @@ class SeededIds:
 
 
 class InlineExecutor:
-    """Plain functions run where they are, on the loop: a world has no threads and no other processes."""
+    """Runs plain functions on the loop: a world has no threads and no other processes."""
 
     async def in_thread(self, body: Callable[[], T]) -> T:
         await asyncio.sleep(0)

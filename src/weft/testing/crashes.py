@@ -1,4 +1,4 @@
-"""Deaths that a test has planned: at the result of a step, or at the n-th write of a world."""
+"""Planned crashes: at the result of a step, or at the n-th write of a world."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Plan(msgspec.Struct):
 
 
 class Crashes:
-    """All that are planned in one world."""
+    """The crashes that are planned in one world."""
 
     def __init__(self, book: CallBook) -> None:
         self._book = book
@@ -41,11 +41,11 @@ class Crashes:
         self._plans.append(_Plan(at, when, times))
 
     def pending(self) -> list[str]:
-        """Places whose planned crash has not happened."""
+        """Return the places whose planned crash has not happened."""
         return [f"{plan.when} {plan.at}" for plan in self._plans if plan.times > 0]
 
     async def carry(self, call: StoreCall) -> Any:
-        """Every call of the store passes here, so that the process can die before or after it."""
+        """Carry out a call of the store, and let the process die before or after it if that is planned."""
         if not call.is_write:
             return call.apply()
         if self._is_due(call, "before"):
@@ -56,7 +56,7 @@ class Crashes:
         return result
 
     def _is_due(self, call: StoreCall, when: When) -> bool:
-        """Whether the process dies here."""
+        """Check whether the process dies here."""
         if when == "before":
             self.writes.append(call.what)
         if self.at_write == (len(self.writes) - 1, when):
@@ -72,7 +72,7 @@ class Crashes:
         return False
 
     def _results(self, append: Append) -> list[tuple[str, str]]:
-        """Step and location of the tasks whose last word is in this append."""
+        """Return step and location of the tasks that end with this append."""
         found = []
         for stored in append.events:
             event = e.decode(stored.body)
@@ -82,6 +82,6 @@ class Crashes:
 
 
 async def _die() -> Any:
-    """The process that runs this is gone, so this never comes back."""
+    """End the process that runs this. Never returns."""
     PROCESS.get().die()
     return await asyncio.get_running_loop().create_future()

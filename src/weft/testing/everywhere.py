@@ -1,4 +1,4 @@
-"""The same scenario again and again, and each time the process dies at another write."""
+"""Runs one scenario repeatedly, with a crash at another write each time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def crash_everywhere(app: App, scenario: Scenario, *, seeds: int = 1) -> int:
 
 
 def _play(app: App, scenario: Scenario, seed: int, crash: tuple[int, When] | None) -> list[str]:
-    """One playing; the writes there were."""
+    """Run the scenario once. Returns the number of writes."""
     world = World(app, seed)
     world.crash_at_write(crash)
     level = logging.getLogger("weft").level

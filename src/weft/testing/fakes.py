@@ -1,4 +1,4 @@
-"""What a world knows of steps: every call that was made, and what to answer instead of performing it.
+"""The calls of steps in a world, and fakes that answer instead of steps.
 
 It outlives crashes.
 """
@@ -44,7 +44,7 @@ class CallBook:
         """Step and location of every task that was handed out."""
 
     def name_of(self, step: object) -> str:
-        """The name under which a step is known. Raises UsageError if it is neither a step nor a name."""
+        """Return the name that a step is registered under. Raises UsageError if it is neither a step nor a name."""
         if isinstance(step, Step):
             return step.body.name
         if isinstance(step, str):
@@ -64,7 +64,7 @@ class CallBook:
         return list(self._calls.get(self.name_of(step), ()))
 
     def watched(self, flight: Flight) -> StepBody | None:
-        """The body of a hand-out, with this book beside it."""
+        """Return a step body that notes its calls in this book."""
         effect = flight.effect
         self.places[flight.uid, effect.task] = (effect.step, effect.location)
         if flight.body is None and effect.step not in self._fakes:
@@ -84,7 +84,7 @@ class CallBook:
         return found.signature.result if found is not None else Codec.of(Any)
 
     def answer(self, effect: PerformTask) -> tuple[bool, Any]:
-        """Whether this hand-out is faked, and by what.
+        """Return whether this call is faked, and the answer.
 
         Each attempt takes the next fake; the same one, lost and handed out again, gets the same answer.
         """

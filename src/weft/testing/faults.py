@@ -1,4 +1,4 @@
-"""A store that fails as real ones do.
+"""A store that fails as real stores do.
 
 The fault model:
 
@@ -48,7 +48,7 @@ It belongs to no process, so it goes on when the one who asked is dead or frozen
 
 
 class StoreCall:
-    """One call of a port. ``apply`` does it, now."""
+    """One call of a port. ``apply`` carries it out at once."""
 
     __slots__ = ("_args", "_method", "_options", "what")
 
@@ -101,7 +101,7 @@ class _Port:
 
 
 class WiredStore:
-    """A memory store as one process sees it: every call is carried by ``carry``, which may do with it what it likes."""
+    """A memory store as one process sees it. Every call passes through ``carry``."""
 
     def __init__(self, inner: MemoryStore, carry: Carrier) -> None:
         self.url = inner.url
@@ -118,10 +118,10 @@ class WiredStore:
         self.memos = cast("Memos", _Port("memos", inner.memos, carry))
 
     async def open(self) -> None:
-        """Nothing to connect to."""
+        """Do nothing: there is nothing to connect to."""
 
     async def close(self) -> None:
-        """The content stays."""
+        """Do nothing: the content stays."""
 
 
 class Rates(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,7 +192,7 @@ class FaultyStore(WiredStore):
         return ""
 
     async def _slowly(self, call: StoreCall) -> Any:
-        """The question takes its time, then the answer does."""
+        """Delay the call, then its answer."""
         answer: asyncio.Future[Any] = self._loop.create_future()
         there = self._faults.random.uniform(0, self._faults.rates.slow_seconds_max)
         back = self._faults.random.uniform(0, self._faults.rates.slow_seconds_max)
@@ -223,7 +223,7 @@ def _settle(answer: asyncio.Future[Any], result: Any, error: Exception | None) -
 
 
 def _apply_late(call: StoreCall) -> None:
-    """Nobody hears what becomes of it."""
+    """Apply a call later, when nobody waits for its result any more."""
     try:
         call.apply()
     except Exception:  # noqa: BLE001 - a call that fails late has done nothing

@@ -1,4 +1,4 @@
-"""A recorded run as a regression test: its events, exported, are told to today's code, and nothing is performed.
+"""A recorded run as a regression test: today's code is given its exported events, and nothing is performed.
 
 The format is one JSON object: ``weft`` ("events/1"), ``run`` (its id), ``uid``, ``workflow``, ``version``, ``events``
 (each with ``seq``, ``at`` and ``event``, as stored) and ``blobs`` (digest to content) for the values that the events
@@ -60,7 +60,7 @@ def export_events(run: SimRun[Any]) -> dict[str, Any]:
 
 
 async def history_of(service: RunService, run_id: str) -> dict[str, Any]:
-    """The events of a run as ``replay`` reads them."""
+    """Return the events of a run as ``replay`` reads them."""
     row = await service.row(RunId(run_id))
     stored = [event async for event in service.reader.events(row)]
     digests = {digest.decode() for event in stored for digest in _REFERENCE.findall(event.body)}
@@ -98,7 +98,7 @@ def replay(app: App, path: str | Path) -> None:
 
 
 def _compact(event: Raw) -> bytes:
-    """As it was stored, however the file was written."""
+    """Return JSON as it was stored, however the file is formatted."""
     return msgspec.json.encode(msgspec.json.decode(event))
 
 
@@ -119,7 +119,7 @@ def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs:
 
 
 class _Listener:
-    """Stands where the run's actor would, and takes down what the code wants instead of doing it."""
+    """Takes the place of the run's actor and records what the code asks for instead of doing it."""
 
     tolerant = False
 
@@ -157,14 +157,14 @@ class _Listener:
         return "0" * 32
 
     def emit(self, stream: str, raw: bytes, place: str) -> None:
-        """Output is no part of what is compared."""
+        """Ignore output: it is not compared."""
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         recorded = getattr(e.decode(self._stored[entry - 1].body), "input", e.NULL)
         self._beyond = self._diverged(location, call_shown("", bytes(recorded)), call_shown("", asked))
 
     def check(self, stopped: WeftError | None) -> None:
-        """Whether the code asked for nothing new and ended as the log says. Raises Diverged."""
+        """Check that the code asked for nothing new and ended as the log says. Raises Diverged."""
         state = self._machine.state
         if stopped is not None:
             raise self._beyond or stopped

@@ -28,7 +28,7 @@ _set_running = asyncio._set_running_loop  # noqa: SLF001
 
 
 class Process:
-    """One simulated operating-system process: what runs in its context ends with it."""
+    """One simulated operating-system process. What runs in its context ends with it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Process:
         self.context.run(PROCESS.set, self)
 
     def die(self) -> None:
-        """Nothing of it runs any more."""
+        """End the process: nothing of it runs any more."""
         if self.alive:
             self.alive = False
             self.held.clear()
@@ -141,14 +141,14 @@ class SimLoop(asyncio.AbstractEventLoop):
             self.errors.append(error)
 
     def next_timer(self) -> float:
-        """When the next timer is due; infinite if there is none."""
+        """Return when the next timer is due; infinite if there is none."""
         timers = self._timers
         while timers and (timers[0][2].dropped or _is_dead(timers[0][2])):
             heapq.heappop(timers)
         return timers[0][0] if timers else math.inf
 
     def jump(self, until: float = math.inf) -> bool:
-        """Nothing is ready: go on to the next timer. If that is later than ``until``, go there and return False."""
+        """Go to the next timer when nothing is ready. If that is later than ``until``, go there and return False."""
         following = self.next_timer()
         if following > until or following == math.inf:
             if until != math.inf:
@@ -161,7 +161,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return True
 
     def thaw(self, process: Process) -> None:
-        """A frozen process goes on as if nothing had been."""
+        """Let a frozen process continue where it stopped."""
         process.frozen = False
         self._ready.extend(process.held)
         process.held.clear()
@@ -242,20 +242,20 @@ class SimLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """A task or future was forgotten with an exception in it."""
+        """Keep the exception of a task or future that nobody awaited."""
         error = context.get("exception")
         if error is not None and not isinstance(error, ProcessDied):
             self.errors.append(error)
 
     async def shutdown_asyncgens(self) -> None:
-        """Asynchronous generators end with the code that made them."""
+        """Do nothing: asynchronous generators end with the code that made them."""
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """There is none."""
+        """Do nothing: there is no executor."""
 
 
 def make_loop(seed: int = 0) -> SimLoop:
-    """A loop whose order is drawn from this seed."""
+    """Return a loop that draws the order of callbacks from this seed."""
     return SimLoop(seed)  # type: ignore[abstract]  # what it lacks is put into the class below, as refusals
 
 

@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def weft_app(request: pytest.FixtureRequest) -> App:
-    """The app under test."""
+    """Return the app under test."""
     named = str(request.config.getini("weft_app"))
     module, colon, name = named.partition(":")
     if not colon:
@@ -37,7 +37,7 @@ def weft_app(request: pytest.FixtureRequest) -> App:
 
 @pytest.fixture
 def weft_world(weft_app: App) -> Iterator[World]:
-    """A simulated world for the app. A crash that was planned and never came is a failure: the test proved nothing."""
+    """Return a simulated world for the app. A planned crash that never happened fails the test: it proved nothing."""
     from weft.testing.world import World  # noqa: PLC0415 - who has Weft installed and does not test it must not pay
 
     world = World(weft_app)

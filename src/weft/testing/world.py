@@ -209,7 +209,7 @@ class World:
         )
 
     def _boot(self) -> None:
-        """A new process on the same store.
+        """Start a new process on the same store.
 
         What the one before held is claimable at once, as when the system frees a dead one's locks.
         """
@@ -240,7 +240,7 @@ class World:
 
     @contextlib.contextmanager
     def _bound(self) -> Iterator[None]:
-        """The app speaks through this world's service, and through its own again afterwards."""
+        """Let the app use this world's service for the time being."""
         try:
             before: RunService | None = self.app.service
         except NotRunning:

@@ -47,7 +47,7 @@ CAPS = (
 
 
 def render_text(picture: Picture, *, width: int, color: bool = False) -> str:
-    """The picture in lines of at most `width` cells; `color` adds ANSI sequences and changes nothing else."""
+    """Draw a picture in lines of at most `width` cells. `color` adds ANSI sequences and changes nothing else."""
     picture = cleaned(picture)
     lines = _drawn(picture, width, color=color) or outline(picture, width=width, color=color)
     return "\n".join([*_heading(picture, width, color=color), *lines]) + "\n"
@@ -91,12 +91,12 @@ def _metrics(picture: Picture, caps: _Caps) -> LayoutMetrics:
 
 
 def _title(box: Box, caps: _Caps, *, live: bool) -> str:
-    """Names matter most: they get a little more room than the rest."""
+    """Return the lines of a title, which get a little more room than the rest."""
     return clipped(headline(box, live=live), caps.box + 4)
 
 
 def _rows(box: Box, caps: _Caps) -> list[str]:
-    """What stands below the title, a badge on a line of its own unless all fit on one."""
+    """Return the lines below the title. Each badge has its own line unless all fit on one."""
     badges = [" · ".join(box.badges)]
     if cell_len(badges[0]) > caps.box:
         badges = list(box.badges)

@@ -1,4 +1,4 @@
-"""A sheet of terminal cells: lines that join where they meet, and texts on top of them. Pure."""
+"""A grid of terminal cells: lines that join where they meet, and texts on top of them. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stroke(NamedTuple):
 
 
 class Canvas:
-    """`style` is the number of an SGR sequence ("31", "2;32"), or empty."""
+    """A grid of cells. `style` is the number of an SGR sequence ("31", "2;32"), or empty."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width
@@ -55,7 +55,7 @@ class Canvas:
         return x
 
     def line(self, begin: tuple[int, int], end: tuple[int, int], stroke: Stroke) -> None:
-        """A line down or across, both ends included; it joins the lines that begin or end in the same cell."""
+        """Draw a line down or across, both ends included. It joins lines that begin or end in the same cell."""
         (x, y), (to_x, to_y) = begin, end
         step_x, step_y = (to_x > x) - (to_x < x), (to_y > y) - (to_y < y)
         ahead = {(1, 0): RIGHT, (-1, 0): LEFT, (0, 1): DOWN, (0, -1): UP}.get((step_x, step_y), 0)
@@ -81,7 +81,7 @@ class Canvas:
         return DASHED.get(char, char) if cell in self._dashed else char
 
     def lines(self, *, color: bool) -> list[str]:
-        """The sheet from top to bottom, without blanks at the ends of lines."""
+        """Return the lines from top to bottom, without trailing blanks."""
         for cell in self._arms:
             self._chars[cell[1]][cell[0]] = self._join(cell)
         found = []

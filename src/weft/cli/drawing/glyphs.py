@@ -33,21 +33,21 @@ BOLD: Final = "1"
 
 
 def clipped(text: str, cells_max: int) -> str:
-    """The text in at most so many cells."""
+    """Cut a text to so many cells."""
     if cell_len(text) <= cells_max:
         return text
     return set_cell_size(text, cells_max - 1).rstrip() + "…" if cells_max > 0 else ""
 
 
 def headline(box: Box, *, live: bool) -> str:
-    """A box in a few words: its glyph, its title, how often it was done."""
+    """Describe a box in a few words: its glyph, its title, how often it was done."""
     times = f" ×{box.times}" if box.times > 1 else ""
     glyph = f"{GLYPHS[box.mark]} " if live else ""
     return f"{glyph}{box.title or ('start' if box.shape == 'start' else box.id)}{times}"
 
 
 def arrow_style(arrow: Arrow, *, live: bool) -> str:
-    """Where a run is shown, ways that it did not go are faint."""
+    """Return the style of an arrow. In the picture of a run, arrows that it did not take are faint."""
     style = ARROW_STYLES[arrow.kind]
     if live and not arrow.taken:
         return f"{DIM};{style}" if style else DIM

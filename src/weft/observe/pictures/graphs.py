@@ -13,7 +13,7 @@ from weft.observe.pictures.node_states import Standing
 
 
 def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
-    """The graph, with what a run of it has done and where its tokens are.
+    """Return the picture of a graph, with what a run of it has done and where its tokens are.
 
     A state does not remember which edges were taken; `taken` names them (see `edges_taken`). Without it only those are
     marked that a live token came by.
@@ -36,7 +36,7 @@ def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Colle
 
 
 def edges_taken(log: Iterable[AnyEvent]) -> set[str]:
-    """The edges that tokens went by, from the log of a run."""
+    """Return the edges that tokens took, from the log of a run."""
     return {taken.edge for event in log if isinstance(event, NodeRouted) for taken in event.taken}
 
 

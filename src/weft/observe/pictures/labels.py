@@ -35,33 +35,33 @@ DEPTH_MAX = 4
 
 
 def short(text: str, chars_max: int = CHARS_MAX) -> str:
-    """The text in one line of so many characters."""
+    """Shorten a text to one line of so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= chars_max else f"{line[: chars_max - 1].rstrip()}…"
 
 
 def doing(node: Node) -> str:
-    """What a node does: how it meets others, then its work."""
+    """Say what a node does: how it joins branches, then its work."""
     parts = [meeting(node), _named(node)]
     return " · ".join(part for part in parts if part) or "pass"
 
 
 def _named(node: Node) -> str:
-    """A step is told by its name alone, unless the node has that name already."""
+    """Name a step, unless the node has that name already."""
     if isinstance(node.work, StepWork):
         return node.work.step if node.work.step != node.id else "step"
     return working(node.work)
 
 
 def meeting(node: Node) -> str:
-    """What it waits for, if it is a join."""
+    """Say what a join waits for; empty for other nodes."""
     if node.fan_in is not None:
         return f"join {needed(node.fan_in)}"
     return "join edges" if node.join == "edges" else ""
 
 
 def needed(fan_in: FanIn) -> str:
-    """How many branches must come."""
+    """Say how many branches must arrive."""
     need = fan_in.need
     if need.kind == "all":
         return "all"
@@ -71,7 +71,7 @@ def needed(fan_in: FanIn) -> str:
 
 
 def working(work: Work) -> str:
-    """The work alone; nothing for a node that only passes on."""
+    """Say what work a node does; empty for a node that only passes on."""
     match work:
         case StepWork():
             return f"step {work.step}"
@@ -108,7 +108,7 @@ def _request(source: Any) -> str:
 
 
 def details(node: Node) -> list[str]:
-    """What a box has no room for."""
+    """Return the lines that a box has no room for."""
     found = [part for part in (meeting(node), working(node.work)) if part] or ["pass"]
     if isinstance(node.work, AskWork):
         found.append(f"asks: {node.work.title.source}")
@@ -135,7 +135,7 @@ def details(node: Node) -> list[str]:
 
 
 def taking(graph: Graph, edge: Edge) -> str:
-    """When and how an edge is taken; nothing if it always is."""
+    """Say when and how an edge is taken; empty if it always is."""
     node = graph.nodes.get(edge.source)
     if edge.kind == "back":
         return _again(node.repeat) if node is not None and node.repeat is not None else ""
@@ -164,13 +164,13 @@ def _again(repeat: Repeat) -> str:
 
 
 def _is_last_resort(node: Node, edge: Edge) -> bool:
-    """Whether other edges are tried first."""
+    """Check whether other edges are tried first."""
     firsts = [tier for tier in node.tiers if tier not in node.error_tiers]
     return node.fan_out != "all" and len(firsts) > 1 and edge.name not in firsts[0]
 
 
 def condition(source: Any, depth: int = 0) -> str:
-    """A condition as a person would say it."""
+    """Write a condition as a person would say it."""
     if isinstance(source, str):
         return " ".join(source.split())
     match source:

@@ -1,4 +1,4 @@
-"""A picture with places: where each box and label is, and the way of every arrow. Pure; the units are the renderer's.
+"""The layout of a picture: where each box and label is, and the route of every arrow. Units are the renderer's.
 
 Layered drawing: ranks by the longest way, order by barycentres, places by least squares, and between two ranks a track
 of its own for every line that turns. Lines run straight down and across only, and pass no box and no label.
@@ -22,7 +22,7 @@ Point = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A rectangle; its right and lower sides do not belong to it."""
+    """A rectangle, without its right and lower sides."""
 
     x: int
     y: int
@@ -40,7 +40,7 @@ class ArrowRoute:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Boxes and routes in the order of the picture's boxes and arrows."""
+    """The layout of a picture: boxes and routes in the order of its boxes and arrows."""
 
     width: int
     height: int
@@ -49,12 +49,12 @@ class Layout:
 
 
 def lay_out(picture: Picture, metrics: LayoutMetrics) -> Layout:
-    """Find a place for everything."""
+    """Find a place for every box, label and arrow."""
     return _placed(_ordered(picture, metrics), metrics, len(picture.boxes))
 
 
 def lay_out_within(picture: Picture, metrics: LayoutMetrics, width_max: int) -> Layout | None:
-    """The same, or nothing if it takes more than this width."""
+    """Find places as ``lay_out`` does; None if that takes more than this width."""
     ranked = _ordered(picture, metrics)
     if any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
         return None
@@ -77,13 +77,13 @@ def _placed(ranked: Ranked, metrics: LayoutMetrics, boxes: int) -> Layout:
 
 
 def _least(row: list[int], ranked: Ranked, metrics: LayoutMetrics) -> int:
-    """The width that a rank takes at least."""
+    """Return the width that a rank takes at least."""
     vertices = [ranked.vertices[number] for number in row]
     return sum(metrics.distance(*pair) for pair in pairwise(vertices)) + (vertices[-1].width if vertices else 0)
 
 
 def _sizes(picture: Picture, metrics: LayoutMetrics) -> list[Size]:
-    """Boxes are at least so wide that the arrows which meet them stand apart."""
+    """Return the sizes of boxes: wide enough that the arrows which meet them stand apart."""
     leaving = Counter(arrow.source for arrow in picture.arrows)
     entering = Counter(arrow.to for arrow in picture.arrows)
     sizes = []
@@ -96,7 +96,7 @@ def _sizes(picture: Picture, metrics: LayoutMetrics) -> list[Size]:
 
 
 class _Drawing:
-    """Lines as turns between ranks, then everything with a height."""
+    """Turns lines into tracks between ranks, then gives everything its height."""
 
     def __init__(self, ranked: Ranked, metrics: LayoutMetrics, positions: Positions, boxes: int) -> None:
         self.ranked = ranked
@@ -109,7 +109,7 @@ class _Drawing:
         self.ways = [self._turns(chain) for chain in ranked.chains]
 
     def _turns(self, chain: Chain) -> list[tuple[int, LineTurn]]:
-        """The turns of an arrow, each with the rank that it is above."""
+        """Return the turns of an arrow, each with the rank that it is above."""
         found = []
         last = len(chain.vertices) - 2
         for index, (one, other) in enumerate(pairwise(chain.vertices)):
@@ -151,7 +151,7 @@ class _Drawing:
         return Layout(max(edges, default=0), tops[-1][0], areas[: self.boxes], routes)
 
     def _heights(self) -> tuple[list[tuple[int, int]], list[int]]:
-        """The top and height of each rank (the last is below all), and the first track above each."""
+        """Return the top and height of each rank (the last is below all), and the first track above each."""
         metrics, tops, firsts, y = self.metrics, list[tuple[int, int]](), list[int](), 0
         for level, turns in enumerate(self.channels):
             row = self.ranked.rows[level] if level < len(self.ranked.rows) else []
@@ -175,7 +175,7 @@ class _Drawing:
 
 
 def _aligned(ranked: Ranked, positions: Positions, metrics: LayoutMetrics) -> dict[tuple[int, int, bool], int]:
-    """Where arrows meet boxes, by box, arrow and whether they leave: straight to the other end where that can be."""
+    """Return where arrows meet boxes, by box, arrow and whether they leave. Lines are straight where possible."""
     ports: dict[tuple[int, int, bool], int] = {}
     for leaves, table in ((True, positions.leaving), (False, positions.entering)):
         for (box, arrow), offset in table.items():
@@ -206,7 +206,7 @@ def _opposite(
     ports: dict[tuple[int, int, bool], int],
     line: tuple[int, Chain, bool],
 ) -> int | None:
-    """Where the other end of a line is, if the line goes to another rank."""
+    """Return where the other end of a line is; None if the line stays in its rank."""
     other, chain, leaves = line
     if chain.up:
         return None

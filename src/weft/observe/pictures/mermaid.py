@@ -32,7 +32,7 @@ STROKES: Final[dict[ArrowKind, str]] = {
 
 
 def render_mermaid(picture: Picture) -> str:
-    """The source of a flowchart; boxes are `b0`, `b1`, … in the order of the picture."""
+    """Return the source of a flowchart; boxes are `b0`, `b1`, … in the order of the picture."""
     picture = cleaned(picture)
     names = {box.id: f"b{number}" for number, box in enumerate(picture.boxes)}
     lines = []
@@ -69,5 +69,5 @@ def _arrow(names: dict[str, str], arrow: Arrow) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text for a quoted label: what could mean something to Mermaid or HTML is written as a character code."""
+    """Quote a text for a label: characters that mean something to Mermaid or HTML become character codes."""
     return "".join(char if char.isalnum() or char in " .,_-×·" else f"#{ord(char)};" for char in text)

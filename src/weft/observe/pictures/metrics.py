@@ -1,4 +1,4 @@
-"""How big things are in the units of a renderer: cells of a terminal, or pixels."""
+"""The sizes of things in the units of a renderer: cells of a terminal, or pixels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.observe.pictures.ranks import Size, Vertex
 
 @dataclass(frozen=True, slots=True)
 class LayoutMetrics:
-    """`label_line`: where in a label of this width its arrow passes.
+    """Sizes and distances. `label_line`: where in a label of this width its arrow passes.
 
     Across: `gap` between two boxes, `lane` beside a line, `port` between two lines at one box, `corner` between the
     outermost of them and the side of the box. Down: what lies between two ranks has `straight` room if no line turns
@@ -33,6 +33,6 @@ class LayoutMetrics:
     arrow: int
 
     def distance(self, left: Vertex, right: Vertex) -> int:
-        """From the left side of one vertex to that of the next."""
+        """Return the distance from the left side of one vertex to that of the next."""
         both = left.kind == "box" and right.kind == "box"
         return left.width + (self.gap if both else self.lane)

@@ -1,4 +1,4 @@
-"""What a picture shows, whoever draws it: boxes with a state, and arrows between them.
+"""The parts of a picture: boxes with a state, and arrows between them.
 
 Titles and labels may come from anywhere; `cleaned` makes one printable line of each, so that no renderer meets a line
 break, an escape sequence or half a character. Quoting for its own format is up to each renderer.
@@ -17,7 +17,7 @@ ArrowKind = Literal["main", "back", "error", "timeout"]
 
 
 class Box(msgspec.Struct, frozen=True):
-    """`subtitle` says what it does, `badges` where it stands, `tip` what there is no room for (a fact per line).
+    """A box. `subtitle` says what it does, `badges` where it stands, `tip` what there is no room for (a fact per line).
 
     `times`: how often it was done. A `start` without a title is drawn as a dot.
     """
@@ -33,7 +33,7 @@ class Box(msgspec.Struct, frozen=True):
 
 
 class Arrow(msgspec.Struct, frozen=True):
-    """`back` arrows go round a loop: they are drawn against the flow and do not count when boxes are put in order."""
+    """An arrow. `back` arrows close a loop: they are drawn against the flow and ignored when boxes are ranked."""
 
     source: str
     to: str
@@ -44,7 +44,7 @@ class Arrow(msgspec.Struct, frozen=True):
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """Boxes in the order of their author; arrows name them by id."""
+    """A picture: boxes in the order of their author, and arrows that name them by id."""
 
     title: str
     boxes: tuple[Box, ...]
@@ -63,7 +63,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 def cleaned(picture: Picture) -> Picture:
-    """The same picture with printable one-line texts."""
+    """Return the same picture with printable one-line texts."""
     return Picture(
         title=printable(picture.title),
         subtitle=printable(picture.subtitle),
@@ -85,7 +85,7 @@ def cleaned(picture: Picture) -> Picture:
 
 
 def printable(text: str) -> str:
-    """One line of visible characters."""
+    """Return a text as one line of visible characters."""
     spaced = " ".join(text.split())
     return "".join(char for char in spaced if not unicodedata.category(char).startswith("C"))
 

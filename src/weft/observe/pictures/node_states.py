@@ -1,4 +1,4 @@
-"""Where a run stands, node by node: what its tokens do there, what joins lack, which round it is. Pure."""
+"""The state of a run by node: what its tokens do, what its joins lack, which round a loop is in. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES_MAX = 3
 
 
 class Standing:
-    """Reads a state once, however many tokens it has."""
+    """The state of a graph run by node. It is read once, however many tokens there are."""
 
     def __init__(self, graph: Graph, state: GraphState, taken: Collection[str]) -> None:
         self.graph = graph
@@ -41,7 +41,7 @@ class Standing:
         self._ahead = self._reachable()
 
     def stand(self, box: Box, node: Node) -> Box:
-        """The box of a node, marked."""
+        """Return the box of a node with its mark and badges."""
         times = self.state.executed.get(node.id, 0)
         return msgspec.structs.replace(box, mark=self._mark(node, times), times=times, badges=tuple(self._badges(node)))
 
@@ -62,7 +62,7 @@ class Standing:
                 self._rounds.setdefault(run.loop, set()).add(seg.n + 1)
 
     def _activity(self, token: Token) -> Mark | None:
-        """What a token does; nothing if the run is over and it only stayed behind."""
+        """Return what a token does; None for one that was left over when the run ended."""
         if token.mode == "failing":
             return "failed"
         if self.is_over:
@@ -77,7 +77,7 @@ class Standing:
         return "working"
 
     def _reachable(self) -> set[str]:
-        """Nodes that a live token, or a join that is open, can still lead to."""
+        """Return the nodes that a live token, or an open join, can still lead to."""
         if self.is_over:
             return set()
         stack = [*self._tokens, *filter(None, self._frames)] if self.state.begun else [START]
@@ -115,7 +115,7 @@ class Standing:
         return "idle" if node.id in self._ahead else "skipped"
 
     def _caught(self, node: Node) -> bool:
-        """Whether an edge for failures was taken from here."""
+        """Check whether an edge for failures was taken from here."""
         return any(name in self.taken for tier in node.error_tiers for name in tier)
 
     def _badges(self, node: Node) -> Iterator[str]:
@@ -138,7 +138,7 @@ class Standing:
             yield self._lacks(node, self._slots[node.id])
 
     def _branches(self, node: Node) -> Iterator[str]:
-        """How many branches have come to a fan-in; where nothing closes a fan-out, how many of it are done."""
+        """Say how many branches have reached a fan-in; without a fan-in, how many of the fan-out are done."""
         frames = self._frames.get(node.id, []) if node.fan_in is not None else []
         if frames:
             where = f" in {len(frames)} fan-outs" if len(frames) > 1 else ""

@@ -18,7 +18,7 @@ _MISSING = "?"
 
 
 def picture_of_plan(plan: Plan, state: GoalState | None = None, *, title: str = "") -> Picture:
-    """The steps of a plan with who gives what to whom; with a state, how each of them stands."""
+    """Return the picture of a plan: who gives what to whom; with a state, how each step stands."""
     begun = state is not None
     start = Box(GIVEN, shape="start", mark="done" if begun else "idle", times=1 if begun else 0, tip=_given(plan))
     boxes = [start, *(_missing_box(plan, fact) for fact in plan.missing if "/" not in fact)]
@@ -100,7 +100,7 @@ def _badges(definition: StepDef, run: StepRun, state: GoalState) -> Iterator[str
 
 
 def _arrows(plan: Plan, state: GoalState | None) -> Iterator[Arrow]:
-    """One arrow per pair of steps, with the facts that go along it."""
+    """Yield one arrow per pair of steps, with the facts that go along it."""
     ways: dict[tuple[str, str], list[str]] = {}
     for step, definition in plan.steps.items():
         for fact, need in sorted(definition.needs.items()):

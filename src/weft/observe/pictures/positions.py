@@ -1,4 +1,4 @@
-"""Where vertices stand across their rank: lines as straight as the order allows, nothing overlaps. Pure.
+"""The positions of vertices across their rank: lines as straight as the order allows, nothing overlaps. Pure.
 
 Every vertex is drawn to where its lines would be straight. A rank settles by least squares under the distances that its
 members keep (pool adjacent violators); the ranks do so in turn, down and up. Then whole units are chosen, and each
@@ -78,7 +78,7 @@ class Positions:
     # --- lines ----------------------------------------------------------------------------------------------------
 
     def _spread(self) -> None:
-        """Ports side by side around the middle of their box, in the order of where the lines go."""
+        """Spread ports around the middle of their box, in the order in which the lines leave."""
         leaving: dict[int, list[tuple[int, Chain]]] = {}
         entering: dict[int, list[tuple[int, Chain]]] = {}
         for chain in self.ranked.chains:
@@ -93,14 +93,14 @@ class Positions:
                     found[box, chain.arrow] = (width - 1) / 2 + (index - (len(lines) - 1) / 2) * step
 
     def _side(self, box: int, other: int, chain: Chain) -> tuple[int, int, int]:
-        """Lanes leave at their own side, the nearest one outermost, so that they do not cross each other."""
+        """Return the side at which a lane leaves. The nearest is outermost, so that lanes do not cross."""
         place = self.ranked.vertices[other].place
         if not chain.up:
             return 1, place, chain.arrow
         return (2 if place > self.ranked.vertices[box].place else 0), -place, chain.arrow
 
     def line(self, number: int, arrow: int, *, leaves: bool) -> float:
-        """Where an arrow passes a vertex, counted from its left side."""
+        """Return where an arrow passes a vertex, counted from its left side."""
         vertex = self.ranked.vertices[number]
         if vertex.kind == "box":
             return (self.leaving if leaves else self.entering)[number, arrow]
@@ -121,7 +121,7 @@ class Positions:
             lower[other].append(Hop(other, one, at_other, at_one, weight))
 
     def _add_turn(self, one: int, other: int) -> None:
-        """A lane stays close to the boxes that it joins."""
+        """Keep a lane close to the boxes that it joins."""
         vertices = self.ranked.vertices
         box, lane = (one, other) if vertices[one].kind == "box" else (other, one)
         gap = self.metrics.lane
@@ -176,7 +176,7 @@ class Positions:
                     vertices[number].x = max(vertices[number].x, left.x + self.metrics.distance(left, vertices[number]))
 
     def _straighten(self, row: list[int]) -> None:
-        """Each vertex goes, as far as its neighbours let it, to where its lines have the shortest jogs."""
+        """Move each vertex, as far as its neighbours allow, to where its lines bend least."""
         vertices = self.ranked.vertices
         for index, number in enumerate(row):
             vertex = vertices[number]
@@ -188,7 +188,7 @@ class Positions:
             vertex.x = _nearest(vertex.x, wishes, low, high)
 
     def _straighten_chain(self, chain: Chain) -> None:
-        """The bends of an arrow go below each other: all of them if that can be, else as many as possible at a time."""
+        """Move the bends of an arrow below each other: all of them if possible, else as many as possible at a time."""
         inner = [number for number in chain.vertices if self.ranked.vertices[number].kind != "box"]
         low, high = self._column(chain, inner)
         if inner and low - high <= self.metrics.lane * PUSH_LANES:
@@ -205,7 +205,7 @@ class Positions:
             self._line_up(chain, run, *self._column(chain, run))
 
     def _column(self, chain: Chain, run: list[int]) -> tuple[int, int]:
-        """Between what a line can be while the neighbours of its bends stay; an empty range if that cannot be."""
+        """Return the bounds of a line while the neighbours of its bends stay; an empty range if there is no room."""
         low, high = -FAR, FAR
         for number in run:
             vertex = self.ranked.vertices[number]
@@ -227,7 +227,7 @@ class Positions:
             self._push(self.ranked.rows[vertices[number].rank], vertices[number].place)
 
     def _push(self, row: list[int], index: int) -> None:
-        """What stands to the right of a vertex makes room for it."""
+        """Move what stands to the right of a vertex to make room for it."""
         vertices = self.ranked.vertices
         for one, other in zip(row[index:], row[index + 1 :], strict=False):
             least = vertices[one].x + self.metrics.distance(vertices[one], vertices[other])
@@ -236,7 +236,7 @@ class Positions:
             vertices[other].x = least
 
     def _room(self, row: list[int], index: int) -> tuple[int, int]:
-        """Between what a vertex can be moved while its neighbours stay."""
+        """Return the bounds within which a vertex can move while its neighbours stay."""
         vertices = self.ranked.vertices
         vertex = vertices[row[index]]
         low, high = -FAR, FAR
@@ -250,7 +250,7 @@ class Positions:
 
 
 def _nearest(now: int, wishes: list[tuple[int, float]], low: int, high: int) -> int:
-    """The spot between two bounds that is nearest to what is wished, by weight; if none is better, the old one."""
+    """Return the spot between two bounds that is nearest to the wishes, by weight; if none is better, the old one."""
     wanted = sorted(wish for wish, _ in wishes)
     if len(wanted) > WISHES_MAX:
         wanted = wanted[len(wanted) // 2 - 1 : len(wanted) // 2 + 2]

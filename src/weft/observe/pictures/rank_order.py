@@ -49,7 +49,7 @@ class Ordering:
         return [list(row) for row in self.ranked.rows if row]
 
     def _begin(self) -> None:
-        """As a reader goes: from the first box down, arrows in their order."""
+        """Order vertices as a reader goes: from the first box down, arrows in their order."""
         rows: list[list[int]] = [[] for _ in self.ranked.rows]
         seen = [False] * len(self.ranked.vertices)
         tops = [number for number in range(len(seen)) if not self.above[number]]
@@ -97,7 +97,7 @@ class Ordering:
         return changed
 
     def _between(self, left: int, right: int) -> int:
-        """Crossings of the arrows at two neighbours that stand in this order."""
+        """Count the crossings of the arrows at two neighbours in this order."""
         vertices = self.ranked.vertices
         count = 0
         for near in (self.above, self.below):
@@ -133,7 +133,7 @@ def _height(ranked: Ranked, chain: Chain) -> int:
 
 
 def _body(ranked: Ranked, ordering: Ordering, chain: Chain) -> set[int]:
-    """What lies on ways from the target of a back arrow to its source, with the lanes that are there already."""
+    """Return what lies between the target of a back arrow and its source, with the lanes that are there already."""
     source, header = chain.vertices
     body = _reached(header, ordering.below) & _reached(source, ordering.above) | {source, header}
     for other in ranked.chains:
@@ -171,7 +171,7 @@ def _add_lane(ranked: Ranked, chain: Chain, around: set[int], label: Size) -> No
 
 
 def _is_freer_on_right(ranked: Ranked, around: set[int], levels: range) -> bool:
-    """Whether fewer things stand to the right of a loop than to its left."""
+    """Check whether less stands to the right of a loop than to its left."""
     left = right = 0
     for level in levels:
         inside = [ranked.vertices[number].place for number in ranked.rows[level] if number in around]

@@ -1,4 +1,4 @@
-"""Boxes in ranks from top to bottom, and every arrow as a chain of vertices from rank to rank. Pure.
+"""The ranks of boxes from top to bottom, and every arrow as a chain of vertices from rank to rank. Pure.
 
 Boxes stand as deep as the longest way to them. Where arrows that leave boxes of one depth have labels, these have a
 rank of their own below the boxes, so that a label has its place and covers nothing. An arrow that passes a rank bends
@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 @dataclass(slots=True)
 class Vertex:
-    """Something that takes room in a rank. `place`: which of its rank it is. `x`: its left side."""
+    """A part of a rank that takes room. `place`: its index in the rank. `x`: its left side."""
 
     kind: Literal["box", "label", "bend"]
     rank: int
@@ -39,7 +39,7 @@ class Chain:
 
 @dataclass(slots=True)
 class Ranked:
-    """The first vertices are the boxes of the picture, in its order. `rows`: the vertices of each rank, in order."""
+    """A picture in ranks. Its first vertices are the boxes in order; `rows` has the vertices of each rank."""
 
     vertices: list[Vertex]
     rows: list[list[int]]
@@ -51,7 +51,7 @@ class Ranked:
         return len(self.vertices) - 1
 
     def reorder(self, row: list[int]) -> None:
-        """The vertices of one rank in this order."""
+        """Put the vertices of one rank in this order."""
         for place, number in enumerate(row):
             self.vertices[number].place = place
         self.rows[self.vertices[row[0]].rank] = row
@@ -85,7 +85,7 @@ def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
 
 
 def _closing(count: int, ends: list[tuple[int, int]], back: set[int]) -> set[int]:
-    """Arrows that close a circle although nobody calls them back arrows."""
+    """Return arrows that close a circle without being called back arrows."""
     out: list[list[int]] = [[] for _ in range(count)]
     for number, (source, _) in enumerate(ends):
         if number not in back:
@@ -113,7 +113,7 @@ def _closing(count: int, ends: list[tuple[int, int]], back: set[int]) -> set[int
 
 
 def _depths(count: int, ends: list[tuple[int, int]]) -> list[int]:
-    """How many arrows the longest way to each box has."""
+    """Return how many arrows the longest path to each box has."""
     out: list[list[int]] = [[] for _ in range(count)]
     missing = [0] * count
     for source, to in ends:
@@ -132,7 +132,7 @@ def _depths(count: int, ends: list[tuple[int, int]]) -> list[int]:
 
 
 def _levels(count: int, labelled: set[int]) -> list[int]:
-    """The rank of the boxes of each depth."""
+    """Return the rank of the boxes of each depth."""
     levels = []
     level = 0
     for depth in range(count):

@@ -41,7 +41,7 @@ SIGNS: dict[Mark, str] = {
 
 
 def render_svg(picture: Picture) -> str:
-    """The picture as SVG."""
+    """Return the picture as SVG."""
     picture = cleaned(picture)
     live = picture.live
     layout = lay_out(picture, _metrics(picture))
@@ -102,7 +102,7 @@ def _times(box: Box) -> str:
 
 
 def _badge_rows(box: Box) -> list[list[str]]:
-    """Badges side by side while they fit."""
+    """Put badges side by side while they fit."""
     rows: list[list[str]] = []
     used = TEXT_MAX + 1
     for badge in box.badges:
@@ -213,7 +213,7 @@ def _label_size(arrow: Arrow) -> Size:
 
 
 def _arrows(picture: Picture, routes: list[ArrowRoute]) -> Iterator[str]:
-    """Lines first and labels on top of all of them; ways that were taken lie above those that were not."""
+    """Draw lines first and labels on top of them; taken arrows are above those that were not taken."""
     pairs = sorted(zip(picture.arrows, routes, strict=True), key=lambda pair: pair[0].taken)
     names = {box.id: box.title or "start" for box in picture.boxes}
     for arrow, route in pairs:
@@ -236,7 +236,7 @@ def _line(ends: str, arrow: Arrow, route: ArrowRoute) -> str:
 
 
 def _path(points: list[Point]) -> str:
-    """Straight lines with round corners, as round as there is room for."""
+    """Draw straight lines with corners as round as there is room for."""
     parts = [f"M{points[0][0]} {points[0][1]}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         reach = min(CORNER, _length(before, corner) / 2, _length(corner, after) / 2)
@@ -278,7 +278,7 @@ def _label(arrow: Arrow, area: Area) -> str:
 
 
 def _legend(picture: Picture) -> list[tuple[int, Mark]]:
-    """The states that occur, each with the width it takes."""
+    """Return the states that occur, each with the width it takes."""
     present = {box.mark for box in picture.boxes if box.shape != "start"}
     return [(text_width(mark, 13) + 36, mark) for mark in MARKS if mark in present]
 

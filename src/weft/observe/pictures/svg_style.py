@@ -76,7 +76,7 @@ _FIXED: Final = f"""
 
 
 def style() -> str:
-    """The style sheet."""
+    """Return the style sheet."""
     light = _colours(PAGE, MUTED, LIGHT, ARROWS_LIGHT)
     dark = _colours(PAGE_DARK, MUTED_DARK, DARK, ARROWS_DARK)
     return f"{_FIXED}{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n"
@@ -110,7 +110,7 @@ BROAD: Final = frozenset("mwMW@%—…")
 
 
 def text_width(text: str, size: float, *, mono: bool = False) -> int:
-    """About how wide a text is; a little too much rather than too little, as fonts differ."""
+    """Estimate the width of a text, rather too wide than too narrow, as fonts differ."""
     units = 0.0
     for char in text:
         if unicodedata.east_asian_width(char) in "WF":
@@ -129,7 +129,7 @@ def text_width(text: str, size: float, *, mono: bool = False) -> int:
 
 
 def fitted(text: str, size: float, width: int, *, mono: bool = False) -> str:
-    """The text, cut to a width."""
+    """Cut a text to a width."""
     if text_width(text, size, mono=mono) <= width:
         return text
     low, high = 0, len(text)

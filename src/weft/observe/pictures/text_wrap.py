@@ -1,4 +1,4 @@
-"""Texts on several lines, whatever the units of their width. Pure."""
+"""Wraps texts in any unit of width. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ JOINTS = "._/&|,;:(["
 
 
 def wrapped(text: str, lines_max: int, fits: Callable[[str], bool], cut: Callable[[str], str]) -> list[str]:
-    """The text in lines that fit, broken between words, else at joints, else anywhere; the last line is cut."""
+    """Break a text into lines that fit: between words, else at joints, else anywhere. The last line is cut."""
     lines: list[str] = []
     rest = text
     while rest and len(lines) < lines_max - 1 and not fits(rest):

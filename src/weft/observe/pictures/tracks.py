@@ -1,4 +1,4 @@
-"""Turns between two ranks: which line turns above which, so that few cross and none lie on each other. Pure."""
+"""Tracks for the turns between two ranks: few lines cross and none lie on each other. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lay_tracks(turns: list[LineTurn]) -> int:
 
 
 def _pack(bent: list[LineTurn]) -> int:
-    """As few tracks as possible, whatever crosses: from the left, each turn on the track that was free first."""
+    """Use as few tracks as possible, whatever crosses: from the left, each turn takes the track that is free first."""
     free: list[tuple[int, int]] = []
     for turn in bent:
         turn.track = heapreplace(free, (turn.right, free[0][1]))[1] if free and free[0][0] < turn.left else len(free)
@@ -65,7 +65,7 @@ def _pack(bent: list[LineTurn]) -> int:
 
 
 def _preferences(bent: list[LineTurn]) -> list[set[int]]:
-    """For each turn, those that are better above it."""
+    """Return for each turn those that should be above it."""
     above: list[set[int]] = [set() for _ in bent]
     for one, first in enumerate(bent):
         for other in range(one + 1, len(bent)):
@@ -85,14 +85,14 @@ def _meet(one: LineTurn, other: LineTurn) -> bool:
 
 
 def _cost(upper: LineTurn, lower: LineTurn) -> int:
-    """What it costs to have one turn above another."""
+    """Return what it costs to have one turn above another."""
     down, up = upper.ends(above=False), lower.ends(above=True)
     crossings = sum(upper.left < x < upper.right for x in up) + sum(lower.left < x < lower.right for x in down)
     return crossings + COVERED * sum(x in up for x in down)
 
 
 def _in_turn(above: list[set[int]]) -> list[int]:
-    """An order in which what should be above comes first; where wishes go in a circle, the least wanted is broken."""
+    """Order turns so that what should be above comes first. In a circle, the weakest preference is dropped."""
     waiting = [set(others) for others in above]
     left = dict.fromkeys(range(len(above)))
     order: list[int] = []
