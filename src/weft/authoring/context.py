@@ -45,7 +45,7 @@ Call = Coroutine[Any, Any, R]
 KINDS = tuple("step sleep receive ask join race map loop child now random uuid version set answer".split())  # noqa: SIM905
 
 
-class _Answered(msgspec.Struct):
+class _RecordedAnswer(msgspec.Struct):
     approved: bool
     by: list[str]
     reason: str
@@ -53,7 +53,7 @@ class _Answered(msgspec.Struct):
     at: int
 
 
-_answered = msgspec.json.Decoder(_Answered).decode
+_read_answer = msgspec.json.Decoder(_RecordedAnswer).decode
 
 
 class Context:
@@ -312,7 +312,7 @@ class Context:
         await driver.outcome(entry)
         if entry.failure is not None:
             raise rebuild(entry.failure, run_id=self.run_id)
-        answer = _answered(await driver.value(entry.output))
+        answer = _read_answer(await driver.value(entry.output))
         filled = None
         if codec is not None and answer.approved and bytes(answer.form) != b"null":
             filled = driver.read(codec, await driver.value(answer.form), entry)

@@ -93,7 +93,7 @@ class _Result(msgspec.Struct):
     reason: str | None = None
 
 
-class _Answered(msgspec.Struct):
+class _RequestAnswer(msgspec.Struct):
     """The answer to a request, as it was sent, or that there is none yet."""
 
     id: str
@@ -274,12 +274,12 @@ class RemoteHandle(Handle[R]):
         deadline = time.monotonic() + duration_ms(timeout) / 1000 if timeout is not None else None
         sent = {"name": name, "body": msgspec.Raw(raw)}
         path = f"{self._path}/requests"
-        found = await self._remote.tell(path, sent, _Answered, key=key)
+        found = await self._remote.tell(path, sent, _RequestAnswer, key=key)
         while found.status == "waiting":
             left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
             if left <= 0:
                 raise unanswered(self.id, name)
-            found = await self._remote.look(f"{path}/{found.id}", _Answered, [("wait", f"{left:.3f}")], wait=left)
+            found = await self._remote.look(f"{path}/{found.id}", _RequestAnswer, [("wait", f"{left:.3f}")], wait=left)
         return values.decode(bytes(found.answer))
 
     async def decide(

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from weft.ports.boundary import ProcessDied
     from weft.testing.everywhere import crash_everywhere
-    from weft.testing.fakes import Call
+    from weft.testing.fakes import StepCall
     from weft.testing.faults import FaultyStore, Rates
     from weft.testing.history import export_events, replay
     from weft.testing.loop import SimLoop
     from weft.testing.world import SimRun, World
 
 __all__ = [
-    "Call",
     "FaultyStore",
     "ProcessDied",
     "Rates",
     "SimLoop",
     "SimRun",
+    "StepCall",
     "World",
     "crash_everywhere",
     "export_events",
@@ -31,7 +31,7 @@ __all__ = [
 if not TYPE_CHECKING:
     # Loaded at first use: pytest imports the plugin beside this in every project that has Weft installed.
     _HOMES = {
-        "Call": "fakes",
+        "StepCall": "fakes",
         "FaultyStore": "faults",
         "ProcessDied": "loop",
         "Rates": "faults",

@@ -21,7 +21,7 @@ from weft.steps.base import Executor, StepBody
 from weft.steps.codec import Codec
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class StepCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a step, performed or answered by its fake."""
 
     args: dict[str, Any]
@@ -37,7 +37,7 @@ class CallBook:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._calls: dict[str, list[Call]] = {}
+        self._calls: dict[str, list[StepCall]] = {}
         self._fakes: dict[str, list[Any]] = {}
         self._given: dict[tuple[str, str, int], int] = {}
         self.places: dict[tuple[RunUid, EntryId], tuple[str, str]] = {}
@@ -60,7 +60,7 @@ class CallBook:
         self._fakes[name] = list(results)
         self._given = {place: n for place, n in self._given.items() if place[0] != name}
 
-    def calls(self, step: object) -> list[Call]:
+    def calls(self, step: object) -> list[StepCall]:
         return list(self._calls.get(self.name_of(step), ()))
 
     def watched(self, flight: Flight) -> StepBody | None:
@@ -72,7 +72,7 @@ class CallBook:
         return WatchedStep(self, flight.body, effect, flight.run_id)
 
     def note(self, effect: PerformTask, run_id: str, args: dict[str, Any]) -> None:
-        call = Call(args=args, key=effect.key, attempt=effect.attempt, run_id=run_id)
+        call = StepCall(args=args, key=effect.key, attempt=effect.attempt, run_id=run_id)
         self._calls.setdefault(effect.step, []).append(call)
 
     def arguments(self, step: str, given: bytes) -> dict[str, Any]:

@@ -136,8 +136,8 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
     slow_seconds_max: float = 0.5
 
 
-class Faults(Protocol):
-    """Where faults come from."""
+class FaultSource(Protocol):
+    """The rates and the random source that faults are drawn from, and how many there were."""
 
     rates: Rates
     random: random.Random
@@ -147,7 +147,7 @@ class Faults(Protocol):
 class FaultyStore(WiredStore):
     """A store in memory whose calls fail, come late or never return. Change ``faults`` at any time."""
 
-    def __init__(self, inner: MemoryStore, loop: SimLoop, faults: Faults) -> None:
+    def __init__(self, inner: MemoryStore, loop: SimLoop, faults: FaultSource) -> None:
         super().__init__(inner, self._carry)
         self._loop = loop
         self._faults = faults

@@ -19,6 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 from weft.errors import UsageError
 from weft.ports.boundary import ProcessDied
+from weft.runtime.run.private_loop import IO_METHODS
 
 T = TypeVar("T")
 
@@ -276,35 +277,7 @@ def _refused(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-OUTSIDE = (
-    "run_in_executor",
-    "call_soon_threadsafe",
-    "create_connection",
-    "create_server",
-    "create_unix_connection",
-    "create_unix_server",
-    "create_datagram_endpoint",
-    "getaddrinfo",
-    "getnameinfo",
-    "sendfile",
-    "start_tls",
-    "sock_recv",
-    "sock_recv_into",
-    "sock_recvfrom",
-    "sock_sendall",
-    "sock_sendto",
-    "sock_connect",
-    "sock_accept",
-    "sock_sendfile",
-    "add_reader",
-    "add_writer",
-    "add_signal_handler",
-    "subprocess_exec",
-    "subprocess_shell",
-    "connect_read_pipe",
-    "connect_write_pipe",
-    "run_forever",
-)
-# Methods, not a look at every attribute: the loop is asked a hundred times for each thing that happens.
+OUTSIDE = (*IO_METHODS, "run_in_executor", "call_soon_threadsafe", "run_forever")
+# Set as methods: __getattribute__ would slow down every use of the loop.
 for _name in OUTSIDE:
     setattr(SimLoop, _name, _refused(_name))

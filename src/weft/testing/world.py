@@ -27,7 +27,7 @@ from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import InlineExecutor, SeededIds, SimClock
 from weft.testing.crashes import Crashes, When
-from weft.testing.fakes import Call, CallBook
+from weft.testing.fakes import CallBook, StepCall
 from weft.testing.faults import WiredStore
 from weft.testing.loop import Process, SimLoop, make_loop
 
@@ -126,7 +126,7 @@ class World:
         """
         self._book.fake(step, results_or_exceptions)
 
-    def calls(self, step: object) -> list[Call]:
+    def calls(self, step: object) -> list[StepCall]:
         """Return every call of a step so far, across crashes."""
         self.settle()
         return self._book.calls(step)

@@ -39,6 +39,35 @@ _get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but nam
 _set_running = asyncio._set_running_loop  # noqa: SLF001
 
 
+IO_METHODS = (
+    "create_connection",
+    "create_server",
+    "create_unix_connection",
+    "create_unix_server",
+    "create_datagram_endpoint",
+    "getaddrinfo",
+    "getnameinfo",
+    "sendfile",
+    "start_tls",
+    "sock_recv",
+    "sock_recv_into",
+    "sock_recvfrom",
+    "sock_sendall",
+    "sock_sendto",
+    "sock_connect",
+    "sock_accept",
+    "sock_sendfile",
+    "add_reader",
+    "add_writer",
+    "add_signal_handler",
+    "subprocess_exec",
+    "subprocess_shell",
+    "connect_read_pipe",
+    "connect_write_pipe",
+)
+"""The methods of an event loop that reach the network, files, signals or other processes."""
+
+
 class ScopedTask(asyncio.Task[Any]):
     """A task of a workflow. Its hash comes from its place, so that a set of tasks has the same order in every process.
 
@@ -324,32 +353,7 @@ def _forbid(name: str) -> None:
     setattr(PrivateLoop, name, refuse)
 
 
-for _name in (
-    "create_connection",
-    "create_server",
-    "create_unix_connection",
-    "create_unix_server",
-    "create_datagram_endpoint",
-    "getaddrinfo",
-    "getnameinfo",
-    "sendfile",
-    "start_tls",
-    "sock_recv",
-    "sock_recv_into",
-    "sock_sendall",
-    "sock_connect",
-    "sock_accept",
-    "sock_sendfile",
-    "add_reader",
-    "add_writer",
-    "add_signal_handler",
-    "subprocess_exec",
-    "subprocess_shell",
-    "connect_read_pipe",
-    "connect_write_pipe",
-    "run_until_complete",
-    "run_forever",
-):
+for _name in (*IO_METHODS, "run_until_complete", "run_forever"):
     _forbid(_name)
 
 
