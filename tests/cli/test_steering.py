@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Weft
 from tests.cli.shop import APP
 
-NOBODY = "weft: no process hosts it now; it will be seen when one does.\n"
+NOBODY = "weft: no process hosts it now; the next one that does will act on it.\n"
 
 
 def document(weft: Weft, *words: str) -> Any:

@@ -229,7 +229,7 @@ def test_a_port_that_is_taken_is_said(
 
         assert main(["serve", "app.py", "--port", port]) == 1
     said = capsys.readouterr().err
-    assert f"Port {port} of 127.0.0.1 cannot be had" in said
+    assert f"Port {port} of 127.0.0.1 cannot be opened" in said
 
 
 def test_two_apps_are_served_together(folder: Path) -> None:

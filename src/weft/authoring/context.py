@@ -134,7 +134,7 @@ class Context:
                 inline=True,
                 early=ephemeral,
             )
-            # The body is known before the ask: an ephemeral step begins while it is being recorded.
+            # The body is set before the ask: an ephemeral step begins while it is being recorded.
             driver.bodies[driver.machine.state.seq + 1] = InlineBody(fn, codec)
             entry = driver.ask(ask)
         elif entry.status == "open":

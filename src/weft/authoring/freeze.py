@@ -146,13 +146,13 @@ class _Freezer:
             }
             node["next"] = f"{name}_all"
         elif step in self.plan.goals:
-            # The output of a run is made from its state: no token is left then that has seen a node.
+            # The output is made from the state of the run: by then no token has seen a node.
             node["save"] = {f"state.{name}_out": "${output}"}
         if condition is not None:
             to = name if apart or not each else f"{name}_each"
             gate = {"pass": True, "on_no_match": "end", "next": [{"when": condition, "to": to}]}
             if step in self.plan.goals and not apart:
-                # Who was asked and refused is skipped, which is an answer; who was never asked has failed.
+                # A step whose predicate said no is skipped, which is an answer; one that never got there has failed.
                 gate["save"] = {f"state.{name}_asked": True}
             self.nodes[f"{name}_if"] = gate
         self.nodes[name] = node
@@ -232,7 +232,7 @@ class _Freezer:
                     found.setdefault(fact, f"${{{_path('input', fact)}}}")
                 continue
             definition = self.plan.steps[goal]
-            # A goal that gives nothing by name gives what it returns, under its own name.
+            # A goal without ``gives`` gives what it returns, under its own name.
             for fact in sorted(definition.gives) or ([] if goal in self.fanned else [goal]):
                 end = "all" if goal in self.fanned else "out"
                 field = f"{self.names[goal]}_{end}"

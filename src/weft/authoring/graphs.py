@@ -105,7 +105,7 @@ class Graph(Runnable[dict[str, Any]]):
 
         Every way that a run can take is looked at, as far as that is possible; errors show the shortest way to them.
         """
-        # The search for flaws is big, and most programs never ask for it.
+        # The search for flaws is a big import that most programs never need.
         from weft.graphs.check import check_document, check_loaded  # noqa: PLC0415
 
         if self._loaded is not None:
@@ -154,7 +154,7 @@ class Graph(Runnable[dict[str, Any]]):
         What a node gives to a queue of its own may be known elsewhere.
         """
         if self._performable == (id(self.loaded), id(group)):
-            return  # nothing that is registered goes away again
+            return  # nothing that is registered is removed again
         found = unknown_work(self.loaded.graph, group)
         if found:
             raise refusal(found, name=self.name)

@@ -178,7 +178,7 @@ def unanswered(run_id: str, name: str) -> TimedOut:
 def _described(failure: Failure) -> str:
     cause = f" The cause: {failure.cause.rstrip('. ')}." if failure.cause else ""
     if failure.code.startswith("step.") and failure.message:
-        return f"{failure.message}{cause}"  # it names the step, its attempts and the place itself
+        return f"{failure.message}{cause}"  # the message names the step, its attempts and the place
     where = f" at {failure.where}" if failure.where else ""
     step = f" in {failure.step}" if failure.step and not failure.cause else ""
     what = f"{failure.type}: {failure.message.rstrip('. ')}" if failure.message else failure.type

@@ -48,7 +48,7 @@ class Notices:
             self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
             return
         if row.status == "held" and not await service.store.log.inbox(row.uid):
-            return  # it stopped for a person, which is raised
+            return  # it is held for a person; that is raised
         taken_up = await service.take_up(row) is not None
         state = local.runs.state_of(row.uid) or await service.reader.state(row)
         if not taken_up and row.owner is not None and row.owner != local.id:
@@ -76,7 +76,7 @@ class Notices:
             held = asyncio.ensure_future(stopped.wait())
             row = await service.store.directory.row(uid)
             if row is not None and row.status == "held" and not await service.store.log.inbox(uid):
-                stopped.set()  # with mail, such as a resume, its next commit says whether it still is
+                stopped.set()  # if it has mail, such as a resume, its next commit tells whether it is still held
             try:
                 await asyncio.wait({ended, held}, return_when=asyncio.FIRST_COMPLETED)
             finally:

@@ -104,5 +104,5 @@ def policy_of(
         effect=effect,
         queue=queue,
     )
-    # The default is one object: an event that has it leaves it out.
+    # The default is one object: events leave it out.
     return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy

@@ -133,7 +133,7 @@ class Remote:
             "delay": order.delay_ms / 1000,
             "existing": order.existing,
         }
-        # Who does not want the run that is there must not take the one that was just made for another's.
+        # Not repeated with existing="refuse": a second request would take the run of the first for another's.
         pauses = PAUSES_SECONDS if order.existing == "attach" else ()
         started = await self.tell("runs", body, views.StartedView, pauses=pauses)
         return self.get(started.id)

@@ -30,7 +30,7 @@ class HostSignals:
         if threading.current_thread() is not threading.main_thread():
             return
         self._task = asyncio.current_task()
-        # A framework that has its own way to end on SIGTERM leaves `async with app` by itself.
+        # A framework with its own handling of SIGTERM leaves `async with app` by itself.
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             loop = asyncio.get_running_loop()
             with contextlib.suppress(RuntimeError):  # Windows cannot
@@ -60,6 +60,6 @@ class HostSignals:
 
     def _terminate(self) -> None:
         if self.terminated or self._task is None or self._task.done():
-            raise SystemExit(TERMINATED)  # told twice: at once
+            raise SystemExit(TERMINATED)  # the second signal: exit at once
         self.terminated = True
         self._task.cancel()

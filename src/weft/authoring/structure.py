@@ -164,7 +164,7 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
     tasks = {key: branch(inner, key, call) for key, call in calls.items()}
     try:
         in_time = await wait_for(inner, tasks, timeout_ms, first=True)
-        # Before the losers are told: one that shrugs it off and returns has not won.
+        # Before the losers are cancelled: one that ignores that and returns has not won.
         winner = next((key for key, task in tasks.items() if _has_succeeded(task)), None)
     finally:
         await _end(tasks.values())
@@ -211,7 +211,7 @@ async def map_items(
     scope, n, entry, inner = open_place(name, "map")
     todo = list(items)
     if entry is None:
-        # So that whoever looks at the run knows how far it is.
+        # Recorded so that the progress of the run can be shown.
         scope.driver.ask(c.RecordValue(scope.prefix, name, n, "map", msgspec.Raw(b"%d" % len(todo))))
     else:
         inner.driver.compare_items(inner, entry, len(todo))
@@ -296,7 +296,7 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
                 hint="Return weft.again(state) to go on, or weft.done(value) to leave.",
             )
         if driver.tell_cancel():
-            # Between two rounds, live and on replay: rounds may wait for nothing, and then no other moment comes.
+            # Between two rounds, live and on replay: a round that waits for nothing gives no other chance.
             await asyncio.sleep(0)
         number += 1
         inner.counts.pop(f"~{number - keep - 2}", None)  # its entries have left the state

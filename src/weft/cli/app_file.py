@@ -65,7 +65,7 @@ def _import_file(path: Path) -> ModuleType:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    # A file called like a module that is loaded (types.py) must not take its place.
+    # A file with the name of a loaded module (types.py) must not replace it.
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_app"
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     assert spec is not None
@@ -111,7 +111,7 @@ def _importing(place: str, command: str) -> Iterator[None]:
 def _told(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename or '?').name}:{error.lineno})."
-    # The innermost line that is the user's own, not the import system's.
+    # The innermost line of the user's code, not of the import system.
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
     own = [frame for frame in frames if Path(frame.filename) != Path(__file__) and "importlib" not in frame.filename]
     where = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""

@@ -47,5 +47,5 @@ def read_object(source: str) -> Mapping[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{source} is not JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise UsageError(f"{source} holds no JSON object.", hint='It names the arguments: {"order_id": "o-1"}')
+        raise UsageError(f"{source} is not a JSON object.", hint='It names the arguments: {"order_id": "o-1"}')
     return value

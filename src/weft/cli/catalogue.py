@@ -81,7 +81,7 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
     """
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft steps") if target else None
-    # Policies of a function stand where a document that names it is silent.
+    # The policies of a function apply where the document that names it has none.
     steps = loaded.app if loaded is not None else None
     async with opened(url_of(url, app, loaded), create=action == "register") as service:
         stored = StoredCatalogue(service.store.definitions, service.clock)

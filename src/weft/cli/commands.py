@@ -73,7 +73,7 @@ WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.
 
 
 def _wait(coroutine: Coroutine[Any, Any, int | None]) -> None:
-    # The help does without it.
+    # The help does not need it.
     import asyncio
 
     code = asyncio.run(coroutine)
@@ -147,7 +147,7 @@ def serve(
     files: Files = None,
     *,
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[str, typer.Option(metavar="N", help="On which port; 0 takes a free one.")] = "8420",
+    port: Annotated[str, typer.Option(metavar="N", help="The port; 0 picks a free one.")] = "8420",
     queue: Annotated[
         list[str] | None,
         typer.Option(metavar="Q", help="Perform only steps of this queue, leave others to workers; may be repeated."),
@@ -192,7 +192,7 @@ def list_(
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only runs with this attribute; may be repeated.")
     ] = None,
     limit: Annotated[str, typer.Option(metavar="N", help="How many at once.")] = "20",
-    cursor: Annotated[str | None, typer.Option(metavar="CURSOR", help="Where the page before ended.")] = None,
+    cursor: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
@@ -229,7 +229,7 @@ def events(
     run: Run,
     *,
     after: Annotated[str, typer.Option(metavar="N", help="Only events after this number.")] = "0",
-    follow: Annotated[bool, typer.Option("--follow", help="Also those to come, until the run is over.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Also print new events until the run is over.")] = False,
     url: Url = None,
     app: AppFile = None,
     json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
@@ -288,9 +288,7 @@ def plan(
         list[str] | None,
         typer.Option(metavar="KEY[=VALUE]", help="A fact that will be given; may be repeated."),
     ] = None,
-    freeze: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Store the plan as a graph of this name, which plans nothing.")
-    ] = None,
+    freeze: Annotated[str | None, typer.Option(metavar="NAME", help="Store the plan as a graph of this name.")] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Print its picture as SVG.")] = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
     url: Url = None,
@@ -307,7 +305,7 @@ def plan(
 def steps(
     action: Annotated[str, typer.Argument(metavar="[list|register|update|unregister]")] = "list",
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE|ID]...", help="Files with steps, or the steps to take out.")
+        list[str] | None, typer.Argument(metavar="[FILE|ID]...", help="Files with steps, or the steps to remove.")
     ] = None,
     *,
     url: Url = None,
@@ -323,7 +321,7 @@ def steps(
     if action not in ("register", "update", "unregister"):
         raise typer.BadParameter(f"{action!r} is none of list, register, update, unregister.", param_hint="ACTION")
     if not words:
-        raise typer.BadParameter("say which: a file with steps, or for unregister their ids.", param_hint="FILE|ID")
+        raise typer.BadParameter("name a file with steps, or for unregister the ids of steps.", param_hint="FILE|ID")
     _wait(change_steps(action, words, url=url, app=app))
 
 
@@ -331,9 +329,7 @@ def steps(
 def workflows(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only versions of this one.")] = None,
     *,
-    tag: Annotated[
-        str | None, typer.Option(metavar="TAG=VERSION", help="Let a tag stand for a version of NAME.")
-    ] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG=VERSION", help="Point a tag at a version of NAME.")] = None,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
@@ -394,7 +390,8 @@ def decide(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
     by: Annotated[str | None, typer.Option(metavar="NAME", help="Who decides; else your login name.")] = None,
     digest: Annotated[
-        str, typer.Option(metavar="DIGEST", help="Of what you saw, as weft inbox ID shows it; else what is asked now.")
+        str,
+        typer.Option(metavar="DIGEST", help="The digest of the question that you saw; else the one of now."),
     ] = "",
     url: Url = None,
     app: AppFile = None,
@@ -413,7 +410,7 @@ def cancel(
     run: Run,
     *,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Do not ask the code of the run.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="End it without waiting for its code.")] = False,
     url: Url = None,
     app: AppFile = None,
 ) -> None:
@@ -443,9 +440,7 @@ def resume(run: Run, *, url: Url = None, app: AppFile = None) -> None:
 def retry(
     run: Run,
     *,
-    place: Annotated[
-        str, typer.Option("--from", metavar="PLACE", help="Perform everything anew from this place on.")
-    ] = "",
+    place: Annotated[str, typer.Option("--from", metavar="PLACE", help="Repeat everything from this place on.")] = "",
     url: Url = None,
     app: AppFile = None,
 ) -> None:
@@ -482,10 +477,11 @@ def queue(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only this one.")] = None,
     *,
     concurrency: Annotated[
-        str | None, typer.Option(metavar="N", help="Let no more of its tasks be in hands at once; none: any number.")
+        str | None, typer.Option(metavar="N", help="Perform at most this many of its tasks at once; none: no limit.")
     ] = None,
     rate: Annotated[
-        str | None, typer.Option(metavar="N/TIME", help="Hand out no more in that time, as in 10/s or 500/1h; or none.")
+        str | None,
+        typer.Option(metavar="N/TIME", help="Start at most so many tasks in that time: 10/s, 500/1h, none."),
     ] = None,
     priority: Annotated[str | None, typer.Option(metavar="N", help="Higher comes first; 0 is usual.")] = None,
     url: Url = None,
@@ -549,8 +545,8 @@ def keys(
     group: Annotated[
         list[str] | None, typer.Option(metavar="GROUP", help="role:NAME or team:NAME to answer as; may be repeated.")
     ] = None,
-    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose runs it sees; else those of all.")] = "",
-    expires: Annotated[str, typer.Option(metavar="TIME", help="How long it is good: 90d, or never.")] = "365d",
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Only for runs of this tenant; else for all.")] = "",
+    expires: Annotated[str, typer.Option(metavar="TIME", help="How long it is valid: 90d, or never.")] = "365d",
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
@@ -564,7 +560,9 @@ def keys(
     if action not in ("create", "revoke"):
         raise typer.BadParameter(f"{action!r} is none of create, list, revoke.", param_hint="create|list|revoke")
     if subject is None:
-        raise typer.BadParameter("say whose, or which: weft keys list shows them.", param_hint="NAME|ID")
+        raise typer.BadParameter(
+            "name its user, or the key to revoke: weft keys list shows them.", param_hint="NAME|ID"
+        )
     if action == "revoke":
         _wait(revoke_key(subject, url=url, app=app))
         return

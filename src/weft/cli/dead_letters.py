@@ -55,8 +55,8 @@ async def change_dead_letter(action: str, letter: str, *, url: str | None, app: 
     """Requeue or discard a dead letter."""
     run, colon, token = letter.rpartition(":")
     if not colon:
-        raise UsageError(f"{letter!r} is no dead letter.", hint="Its id is RUN:TOKEN: weft dlq list")
+        raise UsageError(f"{letter!r} is not the id of a dead letter.", hint="Its id is RUN:TOKEN: weft dlq list")
     async with found(run, url, app) as (service, row):
         command = c.RequeueLetter(token) if action == "requeue" else c.DiscardLetter(token)
         await service.tell(RunId(row.id), command)
-        say(f"{row.id} works on it again" if action == "requeue" else f"the letter of {row.id} is put away")
+        say(f"{row.id} performs it again" if action == "requeue" else f"the letter of {row.id} is discarded")

@@ -37,4 +37,4 @@ async def tag_definition(name: str | None, tag: str, *, url: str | None, app: st
         raise UsageError("Say which: weft workflows NAME --tag TAG=VERSION.")
     async with opened(url_of(url, app)) as service:
         await service.store.definitions.tag(name, word, version)
-    say(f"{name} {word} is {version} now")
+    say(f"{name} {word} now points at {version}")

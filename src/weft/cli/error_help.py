@@ -23,6 +23,6 @@ def print_page(code: str | None) -> None:
 def _meant(code: str) -> str:
     close = difflib.get_close_matches(code, PAGES, n=1)
     if not close:
-        # People remember the last word of a code: "id_taken" means run.id_taken.
+        # The last part of a code is enough: "id_taken" means run.id_taken.
         close = [known for known in PAGES if code in known][:1]
     return f' Did you mean "{close[0]}"?' if close else ""

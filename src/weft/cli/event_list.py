@@ -14,7 +14,7 @@ from weft.errors import Failure
 from weft.observe.event_parts import EventPart
 from weft.observe.history import History
 
-# What a location already says in words, or only the engine wants to know.
+# Fields that the location already shows, or that only the engine needs.
 _SAID = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "uid"})
 _MOMENTS = frozenset({"due", "retry_at", "scheduled_at"})
 COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "green", "completed": "green"}
@@ -26,7 +26,7 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
     async with found(run, url, app) as (service, row):
         history = History()
         async for stored in service.reader.events(row, follow=follow):
-            # Also those before ``after`` are read: they say what the places are called.
+            # Events before ``after`` are read too: they have the names of the places.
             for part, operation in history.add(stored):
                 if stored.seq <= after:
                     continue

@@ -38,7 +38,7 @@ async def create_key(wish: Wish, *, expires: str, url: str | None, app: str | No
         else:
             print(text, flush=True)
         till = f"until {moment(until)}" if until is not None else "until it is revoked"
-        say(f"this is shown once: key {kept.id} of {kept.name}, good for {', '.join(kept.scopes)} {till}")
+        say(f"this is shown once: key {kept.id} of {kept.name}, with scopes {', '.join(kept.scopes)} {till}")
         if was_open:
             say("the API of this store is closed from now on: every request needs a key")
 

@@ -62,7 +62,7 @@ class LiveNotices(Notices):
 async def _draw(service: RunService, local: LocalHost, uid: RunUid) -> None:
     console = Console(stderr=True, highlight=False)
     spinner = Spinner("dots")
-    # What steps print stays above the line; what goes to a file must not be drawn into the terminal.
+    # What steps print stays above the line, unless stdout goes to a file.
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
         while True:
             text = SafeText(await _line(service, local, uid) or "waiting")
@@ -74,7 +74,7 @@ async def _draw(service: RunService, local: LocalHost, uid: RunUid) -> None:
 async def _line(service: RunService, local: LocalHost, uid: RunUid) -> str:
     actor = local.runs.actors.get(uid)
     if actor is None:
-        # It is not in this process: what the store says of it.
+        # The run is not in this process: ask the store.
         row = await service.store.directory.row(uid)
         return f"{row.id} {row.status}: {(await explain(service, row)).summary}" if row is not None else ""
     what = summary(actor.machine, local.clock.now_ms())

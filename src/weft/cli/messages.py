@@ -11,14 +11,14 @@ from weft.errors import RunFailed, WeftError
 
 def say(text: str, *more: str) -> None:
     """Print a message; ``more`` are further lines of it."""
-    # Line breaks in a text are indented, so that they cannot imitate a message of ours.
+    # Line breaks are indented, so that a text cannot imitate a message of Weft.
     lines = [visible(each).replace("\n", "\n      ") for each in (text, *more) if each]
     print("weft: " + "\n      ".join(lines), file=sys.stderr, flush=True)
 
 
 def print_error(error: WeftError) -> None:
     """Print what happened, what to do, and where to read more."""
-    # Most commands print no error; the texts of the pages are read only here.
+    # Most commands print no error and do not need the pages.
     from weft.observe.error_pages import PAGES
 
     if isinstance(error, RunFailed) and error.failure.traceback:

@@ -32,7 +32,7 @@ async def _print_pending(address: str) -> None:
 async def _pending(address: str) -> list[tuple[str, str]]:
     """Return the migrations that are to be applied, with their SQL."""
     if address.startswith("sqlite:"):
-        # SQLite's library comes with it.
+        # Imports SQLite's library.
         from weft.stores.sqlite.schema import pending
 
         path = file_of(address) if exists(address) else None

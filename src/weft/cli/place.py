@@ -35,7 +35,7 @@ def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) ->
     if found or not target:
         return found or DEFAULT_URL
     if loaded is None:
-        # The user's code, and all that it needs: not for those who name their store.
+        # Imports the user's code: not needed if the store is named.
         from weft.cli.app_file import load_app
 
         loaded = load_app(target)
@@ -61,7 +61,7 @@ def exists(url: str) -> bool:
 
 def file_of(url: str) -> Path:
     """Return the file of a SQLite store. Raises UsageError."""
-    # SQLite's library comes with it.
+    # Imports SQLite's library.
     from weft.stores.sqlite.connection import path_of
 
     return path_of(url)
@@ -103,6 +103,6 @@ async def found(run: str, url: str | None, app: str | None) -> AsyncIterator[tup
 def _refuse_memory(url: str) -> None:
     if url.startswith("memory:"):
         raise UsageError(
-            f"{url} lives in the process that made it; nothing of it can be seen from here.",
+            f"{url} exists only in the process that made it and cannot be read from here.",
             hint='Keep runs in a file: weft.App("sqlite:///weft.db")',
         )

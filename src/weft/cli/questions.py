@@ -132,11 +132,11 @@ async def answer_question(question: str, given: Given, *, url: str | None, app: 
     async with opened(url, app) as service:
         row, location = await _meant(service, question)
         found = questions_at(await open_in(service, row), location)
-        # Several, or none: the run itself refuses the answer.
+        # If there are several, or none, the run itself refuses the answer.
         asked = found[0] if len(found) == 1 else None
         schema = asked.question.form if asked is not None else None
         location = asked.place if asked is not None else location
-        # What is answered is what is asked now, whatever happens until the answer arrives.
+        # The digest of the question as it is now: if the question changes meanwhile, the answer is refused.
         digest = given.digest or (asked.digest if asked is not None else "")
         by = given.by if given.by is not None else login()
         form = form_of(given.form, schema) if given.form else None
@@ -190,7 +190,7 @@ def _field(key: str, text: str, schema: dict[str, Any]) -> Any:
 
 
 def _now() -> int:
-    # Imported with the store anyway; the listing needs the same clock as what it lists.
+    # Imported with the store anyway.
     from weft.runtime.clock import SystemClock
 
     return SystemClock().now_ms()

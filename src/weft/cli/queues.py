@@ -90,7 +90,7 @@ def _number(text: str, option: str) -> int | None:
     if text == "none":
         return None
     if not text.isascii() or not text.isdigit():
-        raise UsageError(f"{option} {text} is no number.", hint=f"Write {option} 5, or {option} none for no limit.")
+        raise UsageError(f"{option} {text} is not a number.", hint=f"Write {option} 5, or {option} none for no limit.")
     return int(text)
 
 
@@ -105,7 +105,7 @@ def _rate(text: str) -> dict[str, Any]:
         per_ms = 0
     rate = _number(number, "--rate") if number.isdigit() else None
     if not rate or per_ms <= 0:
-        raise UsageError(f"--rate {text} is no rate.", hint="Write --rate 10/s, --rate 500/1h, or --rate none.")
+        raise UsageError(f"--rate {text} is not a rate.", hint="Write --rate 10/s, --rate 500/1h, or --rate none.")
     return {"rate": rate, "per_ms": per_ms}
 
 
@@ -113,4 +113,6 @@ def _priority(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"--priority {text} is no number.", hint="Write --priority 5; higher comes first.") from None
+        raise UsageError(
+            f"--priority {text} is not a number.", hint="Write --priority 5; higher comes first."
+        ) from None

@@ -106,7 +106,7 @@ async def start_elsewhere(
             )
             run_id = (await service.start(start, chosen=id is not None)).id
         else:
-            # The app speaks through this service: it knows the workflow's version, its timeout and its types.
+            # The app starts the run through this service: it knows the workflow's version, timeout and types.
             loaded.app.bind(service)
             try:
                 run_id = RunId((await loaded.app.start(workflow, arguments, id=id, attributes=attributes)).id)

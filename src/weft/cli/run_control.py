@@ -24,7 +24,7 @@ from weft.steps.codec import Codec
 
 PATIENCE_SECONDS = 0.6
 LOOK_SECONDS = 0.02
-NOBODY = "no process hosts it now; it will be seen when one does."
+NOBODY = "no process hosts it now; the next one that does will act on it."
 
 
 def reached(service: RunService, row: RunRow) -> Handle[Any]:

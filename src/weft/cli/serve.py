@@ -174,7 +174,7 @@ def _bind(host: str, port: int, *options: int, backlog: int = BACKLOG) -> socket
     except OSError as error:
         bound.close()
         raise Unavailable(
-            f"Port {port} of {host} cannot be had: {os.strerror(error.errno or 0)}.", hint="Another one: --port"
+            f"Port {port} of {host} cannot be opened: {os.strerror(error.errno or 0)}.", hint="Another one: --port"
         ) from error
     bound.set_inheritable(False)
     return bound
@@ -198,7 +198,7 @@ def _listener_of(command: ChildCommand) -> socket.socket:
 
 def _run(main: Any) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
-    # The loop that servers of this kind use; asyncio's own where there is none.
+    # uvloop if it is installed, else asyncio's own loop.
     factory: Any = None
     with contextlib.suppress(ImportError):
         import uvloop

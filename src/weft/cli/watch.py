@@ -36,7 +36,7 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
         out = console()
         history = History()
         await _catch_up(service, row, history)
-        # Elsewhere than on a terminal nothing below shows the status again.
+        # Without a terminal nothing below shows the status again.
         out.print(SafeText(row.id, style="bold") if out.is_terminal else standing(row, history, service.clock.now_ms()))
         await print_header(out, service, row, history)
         out.print()
@@ -123,7 +123,7 @@ class _Look:
     def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
         """Draw the tree, and below it how the run stands."""
         now = self._service.clock.now_ms()
-        # What does not fit the screen would scroll away and be drawn twice; until the end the newest lines count.
+        # Lines that do not fit the screen would be drawn twice, so only the newest are shown until the end.
         tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
         text = SafeText.assemble(status_text(row.status), f"  {_standing(row, history, now, self._found)}")
         text.truncate(out.width - SPINNER_WIDTH, overflow="ellipsis")

@@ -37,7 +37,7 @@ async def read_history(service: RunService, row: RunRow) -> History:
         async for stored in service.reader.events(row):
             history.add(stored)
             if not stored.seq % EVENTS_PER_TURN:
-                await asyncio.sleep(0)  # a long log must not keep everybody else waiting
+                await asyncio.sleep(0)  # a long log must not block the loop
     return history
 
 
@@ -84,7 +84,7 @@ class History:
             return own
         at = getattr(event, "at", None)
         if isinstance(event, e.MessageAnswered) and not at:
-            return None  # nobody in the run did this: a message was taken that nobody answers, or refused
+            return None  # not an operation of the run: a message was refused, or taken without an answer
         if at is not None:
             return self._begin(event, at, stored)
         operation = self._operation_of(event, stored)

@@ -57,7 +57,7 @@ def plan_tree(machine: GoalMachine) -> PlanTree:
 
 def _lines(machine: GoalMachine, plan: Plan) -> Iterator[PlanLine]:
     shown: set[str] = set()
-    # A stack of its own: plans may be deeper than Python's.
+    # An explicit stack: plans may be deeper than Python's recursion limit.
     stack = [(goal, 0) for goal in reversed(plan.goals)]
     while stack:
         step, depth = stack.pop()

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    # Loaded at first use: pytest imports the plugin beside this in every project that has Weft installed.
+    # Loaded at first use: pytest imports this package in every project that has Weft installed.
     _HOMES = {
         "StepCall": "fakes",
         "FaultyStore": "faults",

@@ -37,7 +37,7 @@ def _play(app: App, scenario: Scenario, seed: int, crash: tuple[int, When] | Non
     world = World(app, seed)
     world.crash_at_write(crash)
     level = logging.getLogger("weft").level
-    logging.getLogger("weft").setLevel(logging.CRITICAL)  # a crash is no news here
+    logging.getLogger("weft").setLevel(logging.CRITICAL)  # crashes are expected here
     try:
         scenario(world)
         return world.writes

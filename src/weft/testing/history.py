@@ -169,7 +169,7 @@ class _Listener:
         if stopped is not None:
             raise self._beyond or stopped
         if state.status in ("paused", "held"):
-            return  # it was not told its last facts, so what it makes of them is not recorded
+            return  # the last events were not given to it, so what it does with them is not recorded
         if self._beyond is not None:
             raise self._beyond
         recorded, said = self._recorded_end(), self._said_end()

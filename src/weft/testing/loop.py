@@ -23,7 +23,7 @@ from weft.runtime.run.private_loop import IO_METHODS
 
 T = TypeVar("T")
 
-# Public in all but name, and what asyncio's own loops use; pinned by a test.
+# Private, but what asyncio's own loops use; pinned by a test.
 _get_running = asyncio._get_running_loop  # noqa: SLF001
 _set_running = asyncio._set_running_loop  # noqa: SLF001
 

@@ -64,7 +64,7 @@ class World:
         self._services: list[RunService] = []
         """Of every process there was, the last one now."""
         self._named = 0
-        # Nothing that these hold may hold the world, or it would never be let go.
+        # These must not refer to the world, or it would never be freed.
         self._finalizer = weakref.finalize(self, _let_go, self._loop, self._services)
         with self._bound():
             self._boot()
@@ -90,7 +90,7 @@ class World:
         invocation = self.app.invocation(call, input)
         workflow = invocation.workflow
         self._named += 1
-        # It has a name before it is made: if the process dies meanwhile, the same start is made again, not a second.
+        # The id is chosen first: if the process dies meanwhile, the same start is repeated, not a second one.
         run_id = id if id is not None else f"{workflow.name}-{self._named}"
 
         async def start() -> Any:

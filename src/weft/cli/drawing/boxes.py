@@ -136,7 +136,7 @@ class _Sheet:
 
     def lines(self, *, color: bool) -> list[str]:
         pairs = list(zip(self.picture.arrows, self.layout.routes, strict=True))
-        # Taken ways are drawn last: where lines cross, theirs is the colour.
+        # Taken arrows are drawn last, so that crossings have their colour.
         pairs.sort(key=lambda pair: pair[0].taken)
         for arrow, route in pairs:
             self._draw_way(arrow, route)

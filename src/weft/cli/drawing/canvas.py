@@ -47,7 +47,7 @@ class Canvas:
             if x + size > self.width:
                 break
             for column in range(x, x + size):
-                # The second half of a wide character is no cell of its own.
+                # The second half of a wide character is not a separate cell.
                 self._chars[y][column] = char if column == x else ""
                 self._styles[y][column] = style
                 self._arms.pop((column, y), None)

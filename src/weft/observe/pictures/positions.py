@@ -62,7 +62,7 @@ class Positions:
             near = (self._above, self._below) if sweep % 2 == 0 else (self._below, self._above)
             rows = self.ranked.rows if sweep % 2 == 0 else self.ranked.rows[::-1]
             for row in rows:
-                # The last sweeps look both ways at once, so that neither direction has the last word.
+                # The last sweeps look in both directions, so that neither is preferred.
                 hops = [near[0][n] + self._beside[n] + (near[1][n] if sweep >= SWEEPS // 2 else []) for n in row]
                 self._settle_row(row, hops, spots)
         self._take_whole(spots)
@@ -257,7 +257,7 @@ def _nearest(now: int, wishes: list[tuple[int, float]], low: int, high: int) -> 
     spots = [max(low, min(high, spot)) for spot in (now, *wanted)]
 
     def badness(spot: int) -> tuple[float, int, int]:
-        # Of two equally near ones, that where more lines are straight.
+        # Of two equally near spots, the one where more lines are straight.
         far = sum(weight * abs(spot - wish) for wish, weight in wishes)
         return far, sum(spot != wish for wish, _ in wishes), abs(spot - now)
 

@@ -72,7 +72,7 @@ class Ordering:
                 for number in row
                 if near[number]
             }
-            # Who has no neighbour there keeps its place; the others are sorted around it.
+            # A vertex without neighbours there keeps its place; the others are sorted around it.
             moving = iter(sorted(keys, key=lambda number: (keys[number], vertices[number].place)))
             if keys:
                 self.ranked.reorder([next(moving) if number in keys else number for number in row])
