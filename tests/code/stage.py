@@ -94,7 +94,7 @@ class Stage:
         """Let the code hear what is new; what it asks for."""
         state = self.machine.state
         if self.driver is None and state.started and not state.ended and state.status not in IDLE:
-            program = self.app.find_program(self.name, "1")
+            program = self.app.registered.find_program(self.name, "1")
             assert program is not None
             self.driver = CodeDriver(self.machine, program, self)
         if self.driver is not None and state.status not in IDLE:
@@ -179,7 +179,7 @@ class Stage:
             return self.driver.bodies[number]._fn()
         if task.undo_of:
             return None
-        step = self.app.find_step(task.step)
+        step = self.app.registered.find_step(task.step)
         assert step is not None
         body = step.fn(**step.signature.unpack(values.unseal(bytes(task.input)), what=step.name))
         try:

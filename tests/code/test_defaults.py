@@ -44,7 +44,7 @@ def test_a_run_keeps_the_defaults_of_its_start() -> None:
 def test_only_what_was_left_out_is_recorded() -> None:
     app = build(1)
     desk = Desk(app)
-    desk.across_a_crash(app.workflow_named("flow")("x", 7))
+    desk.across_a_crash(app.registered.workflow_named("flow")("x", 7))
     started = desk.log()[0]
     assert msgspec.json.decode(started.defaults) == {"to": {"city": "Rome"}}  # type: ignore[union-attr]
     assert msgspec.json.decode(started.input) == {"first": "x", "count": 7}  # type: ignore[union-attr]

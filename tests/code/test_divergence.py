@@ -404,7 +404,7 @@ def test_an_input_that_no_longer_fits_the_workflow_holds_the_run(change: str) ->
             return m
 
         found: Any = {"": same, "another name": renamed, "another type": retyped, "one more": longer}[changed]
-        app.add_workflow(found, name="flow")
+        app.registered.add_workflow(found, name="flow")
         return app
 
     async def begin() -> None:
@@ -434,7 +434,7 @@ def test_a_name_used_for_two_kinds_is_a_mistake_and_not_divergence() -> None:
         await ctx.sleep("1s", name="a")
 
     app, steps = build(code)
-    assert Desk(app).fail(app.workflow_named("flow")()).type == "NameTaken"
+    assert Desk(app).fail(app.registered.workflow_named("flow")()).type == "NameTaken"
     assert steps.undone == ["a1"]
 
 

@@ -43,7 +43,7 @@ def build(fail_in: int, keep: int) -> tuple[weft.App, list[str], list[bool]]:
 def test_a_loop_is_repeated_from_its_first_round(place: str, fail_in: int, keep: int) -> None:
     app, acts, broken = build(fail_in, keep)
     desk = Desk(app)
-    desk.fail(app.workflow_named("flow")())
+    desk.fail(app.registered.workflow_named("flow")())
     broken[0] = False
     acts.clear()
 
@@ -59,7 +59,7 @@ def test_a_loop_is_repeated_from_its_first_round(place: str, fail_in: int, keep:
 def test_a_place_that_was_never_there_is_refused(place: str) -> None:
     app, _, _ = build(1, 0)
     desk = Desk(app)
-    desk.fail(app.workflow_named("flow")())
+    desk.fail(app.registered.workflow_named("flow")())
 
     async def again() -> None:
         with pytest.raises(weft.NotFound):

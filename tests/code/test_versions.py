@@ -64,7 +64,7 @@ async def with_gate(ctx: weft.Context, s: Any) -> Any:
 
 def test_a_new_run_gets_the_latest_version() -> None:
     app = build(with_gate)
-    assert Desk(app).across_a_crash(app.workflow_named("flow")()) == [2, "a", "c"]
+    assert Desk(app).across_a_crash(app.registered.workflow_named("flow")()) == [2, "a", "c"]
 
 
 def test_a_run_that_passed_the_place_before_gets_version_one() -> None:
@@ -203,7 +203,7 @@ def test_a_version_below_one_is_refused() -> None:
         await ctx.version("gate", 0)
 
     app = build(code)
-    assert Desk(app).fail(app.workflow_named("flow")()).type == "BadValue"
+    assert Desk(app).fail(app.registered.workflow_named("flow")()).type == "BadValue"
 
 
 def test_a_removed_step_is_passed_over_in_old_runs_and_nothing_is_written_in_new_ones() -> None:
@@ -223,7 +223,7 @@ def test_a_removed_step_is_passed_over_in_old_runs_and_nothing_is_written_in_new
     assert "run_held" not in desk.kinds()
     app = build(new)
     fresh = Desk(app)
-    assert fresh.across_a_crash(app.workflow_named("flow")()) == "a"
+    assert fresh.across_a_crash(app.registered.workflow_named("flow")()) == "a"
     assert fresh.places() == ["a", "go"]
 
 
@@ -281,7 +281,7 @@ def test_every_kind_can_be_removed(kind: str) -> None:
     prepare(app, old=True)
     prepare(second, old=False)
     desk = Desk(app)
-    flow = app.workflow_named("flow")
+    flow = app.registered.workflow_named("flow")
     assert desk.across_a_crash(flow(), app=second, seconds=10) == "2"
 
 
@@ -303,7 +303,7 @@ def test_a_kind_that_does_not_exist_is_refused(kind: str) -> None:
         await ctx.removed("a", kind)
 
     app = build(code)
-    assert Desk(app).fail(app.workflow_named("flow")()).type in {"BadValue", "UsageError"}
+    assert Desk(app).fail(app.registered.workflow_named("flow")()).type in {"BadValue", "UsageError"}
 
 
 def test_two_declared_versions_of_a_workflow_run_side_by_side() -> None:

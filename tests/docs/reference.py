@@ -49,18 +49,13 @@ CONSTRUCTED = {
 """Classes that users make; of the others they are given objects."""
 
 INTERNAL = {
-    "App": "notices bind blob_content catalogue host_only launch",
+    "App": "notices bind blob_content blobs catalogue host_only launch run_and_wait service",
     "Client": "service",
     "FaultyStore": "offset_ms inner log directory hosts blobs tasks definitions streams access memos open close url",
     "Goal": "style group version timeout_ms result plan_for given goals",
     "Graph": "style group version timeout_ms result plan_for given gives load loaded register refuse_unknown",
     "GraphNode": "graph",
-    "Group": (
-        "achievement add_step add_workflow adopt_step blobs callable_names service find_program find_step goals graphs "
-        "invocation known learn_steps make_plan planned planned_step planner queue_names redefine root "
-        "run_and_wait runnable_names runnable_named step_names step_policy step_takes step_undo workflow_named "
-        "workflow_versions"
-    ),
+    "Registrar": "registered",
     "Handle": "read",
     "Plan": "plan",
     "Step": "planning fn signature policy body raises undo_plan",

@@ -92,7 +92,7 @@ class Shop:
 
     def done(self) -> dict[str, list[dict[str, Any]]]:
         """Every step that was performed, with the arguments of each call."""
-        names = self.world.app.step_names()
+        names = self.world.app.registered.step_names()
         return {name: [call.args for call in calls] for name in names if (calls := self.world.calls(name))}
 
 

@@ -55,7 +55,7 @@ def test_a_script_that_does_not_compile_is_not_registered(language: str) -> None
     app = weft.App("memory://")
     with pytest.raises(BadStep, match="does not compile"):
         app.steps(step("bad", {}, type="script", script={"language": language, "script": "((("}))
-    assert app.planned() == []
+    assert app.registered.planned() == []
 
 
 # --- bad input, and nobody else is disturbed ---------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_a_document_with_a_mistake_leaves_the_app_as_it_was() -> None:
 
     with pytest.raises(BadStep):
         app.steps({"steps": {"b": {"step": "b"}, "c": {"step": "c", "needs": {"x": "number"}}}})
-    assert [step.id for step in app.planned()] == ["a"]
+    assert [step.id for step in app.registered.planned()] == ["a"]
 
 
 def test_the_documents_of_a_group_come_along_when_it_is_included() -> None:

@@ -65,7 +65,7 @@ def reopen(world: World, run: str, make: Callable[[str], Any], token: str) -> No
 def failed(app: weft.App) -> World:
     world = World(app)
     world.fake("check", ValueError("not yet"))
-    run = world.start(app.runnable_named("chain"), {"n": 3}, id="c-1")
+    run = world.start(app.registered.runnable_named("chain"), {"n": 3}, id="c-1")
     world.settle()
     assert run.status == "failed"
     world.fake("check", 7)
@@ -505,7 +505,7 @@ def test_what_nobody_here_could_perform_is_refused_before_the_start(node: dict[s
 def test_a_run_goes_on_with_the_version_it_began_with(tmp_path: Path) -> None:
     def app_with(n: int) -> weft.App:
         app = weft.App(f"sqlite:///{tmp_path}/weft.db")
-        app.add_step(say, name="say")
+        app.registered.add_step(say, name="say")
         app.graph(
             {
                 "weft": "graph/1",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.authoring.serving import QueueCatalogue, WorkerCatalogue
+from weft.authoring.app_catalogue import QueueCatalogue, WorkerCatalogue
 from weft.ports.store import QueueLimits
 
 

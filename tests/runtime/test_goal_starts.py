@@ -30,13 +30,13 @@ def test_a_start_that_is_refused_makes_no_run(given: dict[str, object]) -> None:
     world = World(app)
 
     with pytest.raises(weft.UsageError):
-        world.start(app.runnable_named("pricing"), given, id="p-1")
+        world.start(app.registered.runnable_named("pricing"), given, id="p-1")
 
     async def listed() -> list[str]:
         return [handle.id async for handle in app.list()]
 
     assert world.perform(listed) == []
-    assert world.run(app.runnable_named("pricing"), {"n": 2}, id="p-1")["total"] == 4
+    assert world.run(app.registered.runnable_named("pricing"), {"n": 2}, id="p-1")["total"] == 4
 
 
 def test_a_start_from_elsewhere_is_planned_by_its_host(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_start_from_elsewhere_is_planned_by_its_host(tmp_path: Path) -> None:
             await service.start(_start("bad", b"{}"), chosen=True)
         app = shop(url)
         async with app:
-            good = await app.get("good", app.runnable_named("pricing")).result(timeout=120)
+            good = await app.get("good", app.registered.runnable_named("pricing")).result(timeout=120)
             with pytest.raises(weft.RunFailed, match="nobody gives n"):
                 await app.get("bad").result(timeout=120)
             return [good["total"], await app.get("bad").status()]

@@ -31,7 +31,7 @@ def test_a_second_run_with_equal_inputs_is_answered_from_the_first() -> None:
     world = World(app)
     first = world.start(app.goal("priced", price), {"order_id": "o-1"}, id="first")
     first_result = first.result()
-    second = world.start(app.runnable_named("priced"), {"order_id": "o-1"}, id="second")
+    second = world.start(app.registered.runnable_named("priced"), {"order_id": "o-1"}, id="second")
 
     assert second.result()["total"] == first_result["total"]
     assert len(world.calls(price)) == 1
@@ -171,7 +171,7 @@ def test_a_preview_knows_what_would_be_reused_where_all_inputs_are_given() -> No
     async def send(total: dict[str, str], order_id: str) -> str:
         return "sent"
 
-    plan = make_plan(app.planner, ["send"], ["order_id"])
+    plan = make_plan(app.registered.planner, ["send"], ["order_id"])
     definition = plan.steps["price"]
     memos = MemoryStore().memos
     key = memo_key(definition, b'{"order_id":"o-1","country":"de"}')
@@ -187,7 +187,7 @@ def test_a_preview_knows_what_would_be_reused_where_all_inputs_are_given() -> No
 
 def test_equal_work_under_another_name_is_equal_work() -> None:
     app, _ = an_app()
-    definition = app.planner.step("price")
+    definition = app.registered.planner.step("price")
     renamed = msgspec.structs.replace(definition, id="other", title="Another", labels={"a": "b"}, width=7)
     changed = msgspec.structs.replace(definition, gives={})
     assert memo_key(renamed, b'{"a": 1, "b": 2}') == memo_key(definition, b'{"b":2,"a":1}')

@@ -51,10 +51,10 @@ def test_a_host_asks_the_servers_of_steps_and_notes_only_what_changes(tmp_path: 
             async with app:
                 local = app.service.local
                 assert local is not None
-                await local.steps.look(app.planned()[:1])
-                await local.steps.look(app.planned()[:1])
+                await local.steps.look(app.registered.planned()[:1])
+                await local.steps.look(app.registered.planned()[:1])
                 state["status"] = 503
-                await local.steps.look([step for step in app.planned() if can_be_checked(step)])
+                await local.steps.look([step for step in app.registered.planned() if can_be_checked(step)])
                 catalogue = StoredCatalogue(local.store.definitions, local.clock)
                 health = (await catalogue.catalogue()).health
                 assert health["count"].status == "unhealthy"
@@ -133,7 +133,7 @@ def test_what_runs_others_is_as_healthy_as_they_are(tmp_path: Any, monkeypatch: 
                 assert local is not None
                 for well in (True, False):
                     state["status"] = 200 if well else 503
-                    await local.steps.look([step for step in app.planned() if can_be_checked(step)])
+                    await local.steps.look([step for step in app.registered.planned() if can_be_checked(step)])
                     health = (await local.steps.stored.catalogue()).health
                     expected = "healthy" if well else "unhealthy"
                     for step in ("count", "inner", "outer", "drawn"):

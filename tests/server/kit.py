@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 import weft
-from weft.authoring.serving import Served
+from weft.authoring.served_app import Served
 from weft.server.api import Api
 from weft.server.identity import Gate
 from weft.server.limits import RequestLimits

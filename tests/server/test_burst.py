@@ -15,7 +15,7 @@ import pytest
 import weft
 from tests.server.kit import API
 from tests.server.test_serve import Process, serve
-from weft.authoring.serving import Served
+from weft.authoring.served_app import Served
 from weft.core.ids import RunId
 from weft.server import admission
 from weft.server.admission import STARTS_MAX

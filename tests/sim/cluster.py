@@ -19,7 +19,7 @@ from tests.sim.hosts import HOUR, Complaints, Machine, SimHost
 from tests.sim.ledger import Ledger, ObservedLog
 from tests.sim.swarm import Swarm, draw
 from tests.sim.workflows import CODE, Cast
-from weft.authoring.app import AppCatalogue
+from weft.authoring.app_catalogue import AppCatalogue
 from weft.authoring.handles import Handle
 from weft.core import commands as c
 from weft.core.ids import RunId, RunUid
@@ -56,7 +56,7 @@ class Cluster:
         self.loop = make_loop(seed)
         self.store = MemoryStore()
         self.ids = SeededIds(self.loop, seed)
-        self.catalogue = AppCatalogue(cast.app)
+        self.catalogue = AppCatalogue(cast.app.registered)
         """What nobody's version of the app lacks: for those who judge."""
         self.ledger = Ledger(self.loop, self.store.content, self.catalogue)
         self.hosts_built: list[SimHost] = []

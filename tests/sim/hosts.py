@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.sim.full import FullStore
 from tests.sim.ledger import Ledger
-from weft.authoring.app import App, AppCatalogue
+from weft.authoring.app import App
+from weft.authoring.app_catalogue import AppCatalogue
 from weft.core.ids import HostId
 from weft.core.run.env import MissingInputs
 from weft.errors import Critical, StoreError
@@ -133,7 +134,7 @@ class PartOfApp(AppCatalogue):
     """The definitions of an app do not change, and there are many boots: they are worked out once."""
 
     def __init__(self, app: App, lacks: Sequence[str]) -> None:
-        super().__init__(app)
+        super().__init__(app.registered)
         self._lacks = lacks
         self._definitions = self._made.setdefault(app.url, {})
         self._own = super().programs()

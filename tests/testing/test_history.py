@@ -40,7 +40,7 @@ OLD = ("pay", "ship")
 
 def recorded(tmp_path: Path, app: weft.App, *, end: bool = True) -> Path:
     world = World(app)
-    run = world.start(app.workflow_named("order")(1), id="order-1")
+    run = world.start(app.registered.workflow_named("order")(1), id="order-1")
     world.advance("2d")
     if end:
         run.send("go")

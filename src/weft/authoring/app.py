@@ -8,7 +8,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,38 +17,32 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 import msgspec
 
+from weft.authoring.app_catalogue import AppCatalogue
 from weft.authoring.goals import Goal
 from weft.authoring.graphs import Graph
-from weft.authoring.group import Group, not_running
+from weft.authoring.group import Registrar
 from weft.authoring.handles import Handle
 from weft.authoring.notices import Notices
-from weft.authoring.policies import Duration
+from weft.authoring.policies import Duration, since_ms
+from weft.authoring.registrations import Registrations, not_running
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.signals import TERMINATED, HostSignals
-from weft.authoring.unknown_work import unknown_work
-from weft.authoring.workflows import check_run_id
+from weft.authoring.workflows import check_run_id, plain_attributes
 from weft.core import commands as c
-from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
-from weft.core.events import Policy, Style, UndoPlan
-from weft.core.goal.definitions import StepDef
-from weft.core.goal.plan import Plan as CorePlan
-from weft.core.goal.types import Type
-from weft.core.ids import GOAL, Millis, RunId
-from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UnknownWorkflow, UsageError, WeftError
+from weft.core.ids import RunId
+from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UsageError, WeftError
 from weft.extras import require
-from weft.ports.store import Definition, RunQuery, Store
+from weft.ports.store import RunQuery, Store
 from weft.runtime.about import this_process
-from weft.runtime.catalogue import Callee
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.garbage import calm
 from weft.runtime.host import Host, Surroundings
-from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, keep_definition, read_graph
+from weft.runtime.programs import graph_definition, keep_definition
 from weft.runtime.service import RunService, StartedRun
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
-from weft.steps.base import StepBody
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
 
@@ -64,7 +58,7 @@ DOCUMENTED = frozenset(
 )
 
 
-class App(Group):
+class App(Registrar):
     """An application: steps and workflows, and the store that keeps their runs. Creating one does no I/O."""
 
     def __init__(
@@ -76,7 +70,7 @@ class App(Group):
         tree_depth: int = 32,
         tree_runs: int = 20_000,
     ) -> None:
-        super().__init__()
+        super().__init__(Registrations(app=self))
         if durability not in ("full", "fast"):
             raise UsageError(f"durability={durability!r} is not one of full, fast.")
         if replay not in ("checked", "tolerant"):
@@ -93,14 +87,14 @@ class App(Group):
         """Stops the host, if there is one."""
         self._executor: PoolExecutor | None = None
         self._restore_gc: Callable[[], None] = lambda: None
-        self._catalogue: Callable[[App], AppCatalogue] = AppCatalogue
+        self._catalogue: Callable[[Registrations], AppCatalogue] = AppCatalogue
         self._router: Api | None = None
         self._signals = HostSignals()
         self.notices: type[Notices] = Notices
-        """What ``run`` says while it waits: the command line says more."""
+        """The messages of ``run``; the command line prints more of them."""
 
     def __dir__(self) -> list[str]:
-        """Only the documented names are offered for completion: the rest is for Weft's own modules."""
+        """Offer only the documented names for completion. The rest is for Weft's own modules."""
         return [name for name in super().__dir__() if name in DOCUMENTED or name.startswith("_")]
 
     @property
@@ -114,11 +108,11 @@ class App(Group):
         self._url = url
 
     def blobs(self) -> Callable[[str], bytes | None] | None:
-        """What finds blobs in the store; one in memory holds nothing before it is opened."""
+        """Return a function that reads blobs from the store; None for one in memory, which is empty before it opens."""
         return None if self.url.startswith("memory:") else self.blob_content
 
     def blob_content(self, reference: str) -> bytes | None:
-        """What a reference in a document (``cas://sha256:…``) stands for, read from the store; None if it is not there.
+        """Read the blob of a reference in a document (``cas://sha256:…``) from the store; None if it is not there.
 
         Only documents with references cost this: the store is opened for it, on a thread of its own.
         """
@@ -139,9 +133,10 @@ class App(Group):
     # --- the catalogue, as the engine sees it ---------------------------------------------------------------------
 
     def catalogue(self) -> AppCatalogue:
-        return self._catalogue(self)
+        """Return what the host is given to run."""
+        return self._catalogue(self.registered)
 
-    def host_only(self, catalogue: Callable[[App], AppCatalogue]) -> None:
+    def host_only(self, catalogue: Callable[[Registrations], AppCatalogue]) -> None:
         """Host a part of the app: what this catalogue has of it."""
         self._catalogue = catalogue
 
@@ -176,7 +171,7 @@ class App(Group):
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
-            about=this_process(catalogue.programs(), catalogue.queues() or self.queue_names()),
+            about=this_process(catalogue.programs(), catalogue.queues() or self.registered.queue_names()),
             # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )
@@ -222,7 +217,7 @@ class App(Group):
         """The HTTP API as an ASGI application: ``api.mount("/weft", app.router)``."""
         if self._router is None:
             require("server", "The HTTP API")
-            from weft.authoring.serving import Served  # noqa: PLC0415
+            from weft.authoring.served_app import Served  # noqa: PLC0415
             from weft.server.api import Api  # noqa: PLC0415
 
             self._router = Api(Served(self))
@@ -253,7 +248,7 @@ class App(Group):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            invocation = self.invocation(call, input)
+            invocation = self.registered.invocation(call, input)
         else:
             if inspect.iscoroutine(call):
                 call.close()
@@ -342,7 +337,7 @@ class App(Group):
                 call.close()
             not_running()
         wait = duration_ms(delay) if delay is not None else 0
-        invocation = self.invocation(call, input)
+        invocation = self.registered.invocation(call, input)
         handle, _ = await self.launch(
             invocation, id, existing=existing, queue=queue, attributes=attributes, delay_ms=wait
         )
@@ -360,11 +355,11 @@ class App(Group):
     ) -> tuple[Handle[Any], StartedRun]:
         """Start what a call stands for; its handle, and whether it was there already."""
         workflow = invocation.workflow
-        own = isinstance(workflow, Goal) and workflow.group is self
-        if not own and self.known(workflow.name, workflow.version) is None:
+        own = isinstance(workflow, Goal) and workflow.group is self.registered
+        if not own and self.registered.known(workflow.name, workflow.version) is None:
             raise UsageError(f"The workflow {workflow.name} belongs to another app.", hint="app.include(group)")
         if isinstance(workflow, Graph):
-            workflow.refuse_unknown(self)
+            workflow.refuse_unknown(self.registered)
             await self._keep_definition(workflow)
         start = c.StartRun(
             run_id=check_run_id(run_id) if run_id is not None else f"{workflow.name}-{self.service.ids.new()}",
@@ -401,7 +396,7 @@ class App(Group):
     def get(self, id: str, workflow: str | None = None) -> Handle[Any]: ...
     def get(self, id: str, workflow: Any = None) -> Handle[Any]:
         """Return the handle of a run. With ``workflow`` the result has its type."""
-        found = self.runnable_named(workflow) if isinstance(workflow, str) else workflow
+        found = self.registered.runnable_named(workflow) if isinstance(workflow, str) else workflow
         return Handle(self.service, RunId(id), found.result if found is not None else Codec.of(Any))
 
     async def list(
@@ -425,122 +420,8 @@ class App(Group):
                 return
 
     def _result_of(self, workflow: str, version: str) -> Codec[Any]:
-        found = self.known(workflow, version)
+        found = self.registered.known(workflow, version)
         return found.result if found is not None else Codec.of(Any)
-
-
-class AppCatalogue:
-    """What an app can do, as the engine asks for it."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._programs: dict[tuple[str, str], GraphProgram] = {}
-        self._goals: dict[str, GoalProgram] = {}
-        self._definitions: dict[tuple[str, str], Definition] = {}
-
-    def step(self, name: str) -> StepBody | None:
-        found = self._app.find_step(name)
-        return found.body if found is not None else None
-
-    def steps(self) -> list[str]:
-        return self._app.step_names()
-
-    def queues(self) -> list[str] | None:
-        return None
-
-    def program(self, workflow: str, version: str) -> AnyProgram | None:
-        found: AnyProgram | None = self._app.find_program(workflow, version) or self._programs.get((workflow, version))
-        if found is None:
-            known = self._app.known(workflow, version)
-            if isinstance(known, Graph):
-                found = self._programs[workflow, version] = GraphProgram(known.loaded.graph, version, self)
-            elif isinstance(known, Goal) or (workflow, version) == (GOAL, "1"):
-                goals = known.goals if isinstance(known, Goal) else ()
-                found = self._goals.setdefault(workflow, GoalProgram(workflow, self, goals))
-        return found
-
-    def programs(self) -> list[tuple[str, str]]:
-        graphs = [(graph.name, graph.version) for graph in self._app.graphs()]
-        goals = [(GOAL, "1"), *((goal.name, goal.version) for goal in self._app.goals())]
-        versions = dict.fromkeys([*self._app.workflow_versions(), *graphs, *goals, *self._programs])
-        return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions)]))
-
-    def resolve(self, workflow: str, version: str) -> Callee | None:
-        if version:
-            known = self._app.known(workflow, version)
-        else:
-            known = self._app.runnable_named(workflow) if workflow in self._app.runnable_names() else None
-        if known is not None:
-            return Callee(known.version, known.style, known.timeout_ms)
-        return Callee(version, "graph") if (workflow, version) in self._programs else None
-
-    def definitions(self, now: Millis) -> list[Definition]:
-        for graph in self._app.graphs():
-            if (graph.name, graph.version) not in self._definitions:
-                definition = graph_definition(graph.loaded.graph, graph.loaded.source, now=now)
-                self._definitions[graph.name, graph.version] = definition
-        return list(self._definitions.values())
-
-    def learn(self, definition: Definition) -> None:
-        key = (definition.name, definition.version)
-        # What the app has itself need not be read: a version is its content.
-        if definition.style == "graph" and key not in self._programs and self._app.known(*key) is None:
-            self._programs[key] = GraphProgram(read_graph(definition).graph, definition.version, self)
-
-    def learn_other(self, definition: Definition) -> bool:
-        if definition.style == "graph" and not unknown_work(read_graph(definition).graph, self._app):
-            self.learn(definition)
-            return True
-        return False
-
-    def planned(self) -> list[StepDef]:
-        return self._app.planned()
-
-    def planned_step(self, name: str) -> StepDef | None:
-        return self._app.planned_step(name)
-
-    def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
-        return self._app.learn_steps(steps)
-
-    # --- what programs ask ----------------------------------------------------------------------------------------
-
-    def step_policy(self, step: str) -> Policy | None:
-        return self._app.step_policy(step)
-
-    def step_undo(self, step: str) -> UndoPlan | None:
-        return self._app.step_undo(step)
-
-    def step_takes(self, step: str) -> list[str] | None:
-        return self._app.step_takes(step)
-
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> CorePlan:
-        return self._app.make_plan(goals, given)
-
-    def fact_type(self, fact: str) -> Type:
-        return self._app.planner.fact_type(fact)
-
-    def callee(self, workflow: str) -> tuple[str, Style] | None:
-        try:
-            found = self._app.runnable_named(workflow)
-        except UnknownWorkflow:
-            return None
-        return found.version, found.style
-
-
-def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Attributes as JSON has them."""
-    if not attributes:
-        return {}
-    found: dict[str, Any] = values.decode(values.encode(dict(attributes), what="the attributes have"))
-    return found
-
-
-def since_ms(since: datetime | timedelta | None) -> Millis | None:
-    """A moment, or a span back from now, as the store counts."""
-    if since is None:
-        return None
-    moment = datetime.now().astimezone() - since if isinstance(since, timedelta) else since
-    return Millis(int(moment.timestamp() * 1000))
 
 
 def _configured_url() -> str | None:

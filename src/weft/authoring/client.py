@@ -1,4 +1,4 @@
-"""Talking to runs that another process hosts: through the store that it shares with us, or through its API."""
+"""A client for runs that another process hosts: through the store that both share, or through its API."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
-from weft.authoring.app import plain_attributes, since_ms
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.authoring.handles import Handle
-from weft.authoring.policies import Duration
-from weft.authoring.workflows import check_run_id
+from weft.authoring.policies import Duration, since_ms
+from weft.authoring.workflows import check_run_id, plain_attributes
 from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
 from weft.extras import require
-from weft.ports.store import Definition, RunQuery
+from weft.observe.definitions import stored_workflow
+from weft.ports.store import RunQuery
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.service import RunService
@@ -102,7 +102,8 @@ class Client:
                 delay_ms=wait,
             )
             return await self._remote.start(order)
-        stored = await self._stored(workflow, version) if version is not None else None
+        definitions = self.service.store.definitions
+        stored = await stored_workflow(definitions, workflow, version) if version is not None else None
         start = c.StartRun(
             run_id=check_run_id(id) if id is not None else f"{workflow}-{self.service.ids.new()}",
             workflow=workflow,
@@ -126,13 +127,8 @@ class Client:
         group = Group()
         stored = StoredCatalogue(self.service.store.definitions, self.service.clock)
         await stored.refresh()
-        group.learn_steps(stored.steps)
+        group.registered.learn_steps(stored.steps)
         return group.plan(*goals, given=given)
-
-    async def _stored(self, workflow: str, version: str) -> Definition | None:
-        """The graph of this name and version or tag, if the store has it."""
-        found = await self.service.store.definitions.get(workflow, version)
-        return found if found is not None and found.style == "graph" else None
 
     def get(self, id: str) -> Handle[Any]:
         """Return the handle of a run."""

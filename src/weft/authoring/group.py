@@ -1,76 +1,32 @@
-"""Steps and workflows without a store: what modules of a larger application collect, and an app includes."""
+"""Groups: steps and workflows without a store, which modules of a larger application collect and an app includes."""
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, NoReturn, ParamSpec, TypeVar, overload
+from pathlib import Path
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
-from weft.authoring.context import THE_CONTEXT, Context
+from weft.authoring.context import Context
 from weft.authoring.goals import Goal, Plan, goal_names
-from weft.authoring.graphs import Graph, here_or_beside
+from weft.authoring.graphs import Graph
 from weft.authoring.needs import When
-from weft.authoring.policies import Duration, Retry, check_body, policy_of
-from weft.authoring.runnable import Invocation, Runnable
-from weft.authoring.step_definitions import graph_definition, step_definition, workflow_definition
-from weft.authoring.steps import Planning, Step
-from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
-from weft.core.code.locations import check_name
-from weft.core.durations import duration_ms
-from weft.core.events import Effect, Policy, UndoPlan
-from weft.core.goal.catalogue import Catalogue
-from weft.core.goal.definitions import StepDef, StepWay
-from weft.core.goal.plan import Plan as CorePlan
-from weft.core.goal.planner import make_plan
-from weft.core.ids import GOAL
-from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
-from weft.runtime.catalogue_log import merge
-from weft.runtime.goal_language import GOAL_LANGUAGES
-from weft.steps.catalogued import names_of, why_planned
-from weft.steps.node_types import node_types
-from weft.steps.python import PythonStep
-from weft.steps.signature import Signature
-
-if TYPE_CHECKING:
-    from weft.goals import LoadedSteps
-    from weft.graphs.load import DocumentContext
-    from weft.runtime.service import RunService
+from weft.authoring.policies import Duration, Retry
+from weft.authoring.registrations import Registrations
+from weft.authoring.runnable import Runnable
+from weft.authoring.steps import Step
+from weft.authoring.workflows import Workflow
+from weft.core.events import Effect
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-NOT_RUNNING_HINT = (
-    "Host it: `async with app: ...`, FastAPI(lifespan=app.lifespan) or app.run(...). "
-    "To talk to an engine elsewhere: weft.Client(url)."
-)
 
+class Registrar:
+    """The decorators and methods that register: groups and apps have them in common."""
 
-RENAME = "Rename one: names identify what runs belong to."
-
-
-class Group:
-    """A collection of steps and workflows that an app can include. ``prefix`` is put in front of their names."""
-
-    def __init__(self, prefix: str = "") -> None:
-        self._prefix = prefix
-        self._steps: dict[str, Step[Any, Any]] = {}
-        self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
-        self._newest: dict[str, Workflow[Any, Any]] = {}
-        """By name, in the version that was registered last."""
-        self._programs: dict[tuple[str, str], WorkflowProgram] = {}
-        self._graphs: dict[str, Graph] = {}
-        self._goals: dict[str, Goal] = {}
-        self.planner = Catalogue()
-        """The steps that take part in planning."""
-        self._documents: list[LoadedSteps] = []
-        self._adopted: dict[str, StepDef] = {}
-        """Of these, those that came out of the store."""
-        self._parent: Group | None = None
-
-    # --- registering ----------------------------------------------------------------------------------------------
+    def __init__(self, registered: Registrations) -> None:
+        self.registered = registered
 
     @overload
     def step(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Step[P, R]: ...
@@ -96,42 +52,8 @@ class Group:
     def step(self, *fn: Any, **policies: Any) -> Any:
         """Register a function as a step."""
         if fn:
-            return self.add_step(fn[0], name=None)
-        return StepDecorator(self, policies)
-
-    def add_step(
-        self,
-        fn: Callable[..., Any],
-        *,
-        name: str | None,
-        retries: int | Retry = 3,
-        timeout: Duration | None = None,
-        queue: str = "default",
-        raises: Sequence[type[Exception]] = (),
-        effect: Effect = "idempotent",
-        cache: Duration | bool | None = None,
-        run_in: Literal["thread", "process"] = "thread",
-        gives: str | Sequence[str] = (),
-        when: When | None = None,
-        width: int = 1,
-        labels: Mapping[str, str] | None = None,
-    ) -> Step[Any, Any]:
-        """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue, BadStep."""
-        full = check_name(self._prefix + (name or _own_name(fn)))
-        self._refuse_taken(full, fn, "step")
-        check_body(fn, raises=raises, run_in=run_in, width=width)
-        signature = Signature.of(fn)
-        policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
-        body = PythonStep(full, fn, signature, raises=tuple(raises), run_in=run_in)
-        planning = Planning(
-            gives if isinstance(gives, str) else tuple(gives), when, width, _cached(cache), labels or {}
-        )
-        step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises), planning=planning)
-        self._plan_with(step)
-        self._steps[full] = step
-        if self._parent is not None:
-            self._parent.adopt_step(step)
-        return step
+            return self.registered.add_step(fn[0], name=None)
+        return StepDecorator(self.registered, policies)
 
     @overload
     def workflow(self, fn: Callable[Concatenate[Context, P], Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
@@ -149,77 +71,15 @@ class Group:
     def workflow(self, *fn: Any, **options: Any) -> Any:
         """Register an async function as a workflow."""
         if fn:
-            return self.add_workflow(fn[0])
-        return WorkflowDecorator(self, options)
-
-    def add_workflow(
-        self,
-        fn: Callable[..., Any],
-        *,
-        name: str | None = None,
-        version: str = "1",
-        timeout: Duration | None = None,
-        gives: str | Sequence[str] = (),
-    ) -> Workflow[Any, Any]:
-        """Register an async function as a workflow. Raises NotAsync, NameTaken."""
-        full = check_name(self._prefix + (name or _own_name(fn)))
-        if not inspect.iscoroutinefunction(fn):
-            raise NotAsync(
-                f"Workflow {full} must be `async def`: its waits are awaited.",
-                hint=f"Steps may be plain `def`.   [{_place(fn)}]",
-            )
-        self._refuse_taken(full, fn, "workflow", version)
-        workflow: Workflow[Any, Any] = Workflow(
-            self,
-            full,
-            fn,
-            Signature.of(fn, context_type=Context),
-            version=version,
-            timeout_ms=duration_ms(timeout) if timeout is not None else 0,
-            gives=gives if isinstance(gives, str) else tuple(gives),
-        )
-        self._plan_with(workflow)
-        self._keep_workflow(workflow)
-        return workflow
-
-    def _keep_workflow(self, workflow: Workflow[Any, Any]) -> None:
-        key = (workflow.name, workflow.version)
-        self._workflows[key] = self._newest[workflow.name] = workflow
-        self._programs[key] = WorkflowProgram(workflow, THE_CONTEXT)
-        if self._parent is not None:
-            self._parent._keep_workflow(workflow)  # noqa: SLF001
+            return self.registered.add_workflow(fn[0])
+        return WorkflowDecorator(self.registered, options)
 
     def graph(self, source: str | Path | Mapping[str, Any] | Graph, *, gives: str | Sequence[str] = ()) -> Graph:
         """Register a graph: a dict, a graph built in Python, or a file, here or next to the calling program.
 
         ``gives`` names the fields of its output that goals may ask for. Raises BadGraph with all that is wrong.
         """
-        graph = Graph.of(source, self._document_context(), beside=sys._getframe(1).f_code.co_filename)  # noqa: SLF001
-        graph.register(self, self._document_context(), (gives,) if isinstance(gives, str) else tuple(gives))
-        check_name(graph.name)
-        self._plan_with(graph)
-        self._keep_graph(graph)
-        return graph
-
-    def _document_context(self) -> DocumentContext:
-        from weft.graphs.load import DocumentContext  # noqa: PLC0415 - only those who have graphs pay for their language
-
-        types = {name: found.schema() for name, found in node_types().items()}
-        return DocumentContext(types=types, resolve=self.root().blobs())
-
-    def blobs(self) -> Callable[[str], bytes | None] | None:
-        """Return a function that reads the blobs a document refers to; None: a group has no store."""
-        return None
-
-    def _keep_graph(self, graph: Graph) -> None:
-        known = self._graphs.get(graph.name)
-        taken = graph.name in self._steps or graph.name in self._newest
-        if taken or (known is not None and known is not graph and known.version != graph.version):
-            other = "A step" if graph.name in self._steps else "Another workflow"
-            raise NameTaken(f'{other} is called "{graph.name}".', hint=RENAME)
-        self._graphs[graph.name] = graph
-        if self._parent is not None:
-            self._parent._keep_graph(graph)  # noqa: SLF001
+        return self.registered.add_graph(source, gives, sys._getframe(1).f_code.co_filename)  # noqa: SLF001
 
     def steps(self, source: str | Path | Mapping[str, Any]) -> list[str]:
         """Register the steps of a document (``weft: steps/1``): a dict, or a file, here or next to the calling program.
@@ -227,86 +87,16 @@ class Group:
         All of them or none. Their names come back; goals are planned with them. Raises BadStep with all that is wrong,
         NameTaken, NotFound.
         """
-        from weft.goals import load_steps  # noqa: PLC0415 - as with graphs
+        return self.registered.add_document(source, sys._getframe(1).f_code.co_filename)  # noqa: SLF001
 
-        caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001
-        found = source if isinstance(source, Mapping) else here_or_beside(source, caller)
-        loaded = load_steps(found, GOAL_LANGUAGES, self)
-        self._take_document(loaded)
-        return [step.id for step in loaded.steps]
-
-    def _take_document(self, loaded: LoadedSteps) -> None:
-        from weft.goals import admit  # noqa: PLC0415 - as with graphs
-
-        for step in loaded.steps:
-            self._refuse_other_in_store(step)
-        for event in admit(self.planner, loaded, GOAL_LANGUAGES):
-            self.planner.evolve(event)
-        self._documents.append(loaded)
-        if self._parent is not None:
-            self._parent._take_document(loaded)  # noqa: SLF001
-
-    def adopt_step(self, step: Step[Any, Any]) -> None:
-        self._refuse_taken(step.name, step.fn, "step")
-        self._plan_with(step)
-        self._steps[step.name] = step
-        if self._parent is not None:
-            self._parent.adopt_step(step)
-
-    def include(self, *groups: Group) -> None:
+    def include(self, *groups: Registrar) -> None:
         """Include the steps and workflows of other groups, also those that are registered later."""
         for group in groups:
-            if group._parent is not None:  # noqa: SLF001 - its own kind
-                raise UsageError("This group is included already.", hint="A group belongs to one app.")
-            for step in group._steps.values():  # noqa: SLF001
-                self.adopt_step(step)
-            for workflow in group._workflows.values():  # noqa: SLF001
-                self._refuse_taken(workflow.name, workflow.fn, "workflow", workflow.version)
-                self._plan_with(workflow)
-                self._keep_workflow(workflow)
-            for graph in group._graphs.values():  # noqa: SLF001
-                self._plan_with(graph)
-                self._keep_graph(graph)
-            for document in group._documents:  # noqa: SLF001
-                self._take_document(document)
-            for goal in group._goals.values():  # noqa: SLF001
-                self._keep_goal(goal)
-            group._parent = self  # noqa: SLF001
-
-    def _refuse_taken(self, name: str, fn: Callable[..., Any], kind: str, version: str = "") -> None:
-        step = self._steps.get(name)
-        other: Any = step.fn if step is not None else None
-        if other is None:
-            found = [w for (n, v), w in self._workflows.items() if n == name and (kind == "step" or v == version)]
-            other = found[0].fn if found else None
-        if name in self._graphs:
-            raise NameTaken(f'A graph is called "{name}" too.', hint=RENAME)
-        if other is None or other is fn:
-            return
-        kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
-        raise NameTaken(
-            f'{kinds} called "{name}" ({_place(other)}, {_place(fn)}).',
-            hint="Names identify recorded results. "
-            f'Rename one, or @app.{kind}(name="{PurePath(_file(fn)).stem}.{name}").',
-        )
-
-    # --- goals ----------------------------------------------------------------------------------------------------
+            self.registered.include(group.registered)
 
     def goal(self, name: str, *goals: str | Step[..., Any] | Runnable[Any]) -> Goal:
         """Register a goal under a name. Its plan is made when it is started. Raises NameTaken, BadPlan."""
-        goal = Goal(self, check_name(self._prefix + name), goal_names(goals))
-        if not goal.goals:
-            raise BadPlan(f"The goal {name} names no step.", code="goal.no_goal")
-        self._keep_goal(goal)
-        return goal
-
-    def _keep_goal(self, goal: Goal) -> None:
-        known = self._goals.get(goal.name)
-        if goal.name in self.runnable_names() and (known is None or known.goals != goal.goals):
-            raise NameTaken(f'Another workflow is called "{goal.name}".', hint=RENAME)
-        self._goals[goal.name] = goal
-        if self._parent is not None:
-            self._parent._keep_goal(goal)  # noqa: SLF001
+        return self.registered.add_goal(name, goals)
 
     def plan(self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
         """Return the plan for these goals, from what is given: the same plan that a start would follow.
@@ -315,179 +105,21 @@ class Group:
             UnknownStep: a goal is not registered.
             BadPlan: no goals.
         """
-        return Plan(self.make_plan(goal_names(goals), list(given)), self)
+        return Plan(self.registered.make_plan(goal_names(goals), list(given)), self.registered)
 
-    def make_plan(self, goals: Sequence[str], given: Iterable[str]) -> CorePlan:
-        """Return the plan for goals. Goals without ``gives`` take part because they are named."""
-        for name in goals:
-            if name not in self.planner:
-                self._enter(name)
-        return make_plan(self.planner, goals, given)
 
-    def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
-        """Return a run of goals without a name of their own."""
-        goal = Goal(self, GOAL, goal_names(goals))
-        return Invocation(goal, goal.given(given))
+class Group(Registrar):
+    """A collection of steps and workflows that an app can include. ``prefix`` is put in front of their names."""
 
-    def _enter(self, name: str) -> None:
-        """Let something take part in planning because it is named as a goal."""
-        found = self._steps.get(name) or self._graphs.get(name) or self._newest.get(name)
-        if found is not None:
-            self._define(found)
-
-    def _plan_with(self, thing: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
-        if thing.gives:
-            self._define(thing)
-
-    def redefine(self, step: Step[Any, Any]) -> None:
-        """Take in that a step has got an undo."""
-        if step.body.name in self.planner:
-            self._define(step)
-        if self._parent is not None:
-            self._parent.redefine(step)
-
-    def _define(self, thing: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
-        if isinstance(thing, Step):
-            definition = step_definition(thing)
-        else:
-            definition = workflow_definition(thing) if isinstance(thing, Workflow) else graph_definition(thing)
-        self._refuse_other_in_store(definition)
-        known = definition.id in self.planner
-        decided = (self.planner.update if known else self.planner.register)(definition, GOAL_LANGUAGES)
-        for event in decided:
-            self.planner.evolve(event)
-
-    def _refuse_other_in_store(self, definition: StepDef) -> None:
-        """Refuse a step that the store has with another definition. If both are the same, it is the program's."""
-        stored = self._adopted.get(definition.id)
-        if stored is not None and stored != definition:
-            raise NameTaken(
-                f"step {definition.id} is registered in the store with another definition.",
-                hint=f"Rename one, or: weft steps unregister {definition.id}",
-            )
-        self._adopted.pop(definition.id, None)
-
-    def planned(self) -> list[StepDef]:
-        """Return the steps that take part in planning."""
-        return [entry.definition for entry in self.planner.entries.values()]
-
-    def planned_step(self, name: str) -> StepDef | None:
-        """Return a step that takes part in planning."""
-        return self.planner.step(name) if name in self.planner else None
-
-    def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
-        """Plan with the steps of a store too, and no longer with those that left it; what stands against some."""
-        return merge(self.planner, steps, self._adopted)
-
-    # --- looking up (what the engine asks) ------------------------------------------------------------------------
-
-    def find_step(self, name: str) -> Step[Any, Any] | None:
-        return self._steps.get(name)
-
-    def step_policy(self, step: str) -> Policy | None:
-        found = self._steps.get(step) or self.planned_step(step)
-        return found.policy if found is not None else None
-
-    def step_undo(self, step: str) -> UndoPlan | None:
-        found = self._steps.get(step)
-        if found is not None:
-            return found.undo_plan
-        planned = self.planned_step(step)
-        return planned.undo if planned is not None else None
-
-    def step_takes(self, step: str) -> list[str] | None:
-        found = self._steps.get(step)
-        if found is not None:
-            return [parameter.name for parameter in found.signature.parameters]
-        planned = self.planned_step(step)
-        return names_of(planned) if planned is not None else None
-
-    def step_names(self) -> list[str]:
-        """Return the functions that are registered as steps."""
-        return list(self._steps)
-
-    def callable_names(self) -> list[str]:
-        """Return what a node of a graph may name: functions, and requests and scripts of the catalogue."""
-        plain = [step.id for step in self.planned() if not isinstance(step.way, StepWay) and not why_planned(step)]
-        return [*self._steps, *plain]
-
-    def queue_names(self) -> list[str]:
-        return sorted({"default", *(step.policy.queue for step in self._steps.values())})
-
-    def find_program(self, workflow: str, version: str) -> WorkflowProgram | None:
-        return self._programs.get((workflow, version))
-
-    def known(self, workflow: str, version: str) -> Runnable[Any] | None:
-        """Return what is registered under this name and version."""
-        graph = self._graphs.get(workflow) or self._goals.get(workflow)
-        if graph is not None and graph.version == version:
-            return graph
-        return self._workflows.get((workflow, version))
-
-    def workflow_versions(self) -> list[tuple[str, str]]:
-        return list(self._workflows)
-
-    def runnable_names(self) -> list[str]:
-        return sorted({*self._newest, *self._graphs, *self._goals})
-
-    def goals(self) -> list[Goal]:
-        return list(self._goals.values())
-
-    def graphs(self) -> list[Graph]:
-        return list(self._graphs.values())
-
-    def workflow_named(self, name: str) -> Workflow[Any, Any]:
-        """Return the newest registered version of a code workflow. Raises UnknownWorkflow."""
-        found = self.runnable_named(name)
-        if isinstance(found, Workflow):
-            return found
-        raise UnknownWorkflow(f'"{name}" is a {found.style}, not a code workflow.')
-
-    def runnable_named(self, name: str) -> Runnable[Any]:
-        """Return the newest registered version of a workflow of any style. Raises UnknownWorkflow."""
-        found = self._newest.get(name) or self._graphs.get(name) or self._goals.get(name)
-        if found is not None:
-            return found
-        names = self.runnable_names()
-        raise UnknownWorkflow(
-            f'No workflow "{name}" is registered.{did_you_mean(name, names)}', hint=known_names(names)
-        )
-
-    def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
-        """Return what is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
-        if inspect.iscoroutine(call):
-            return _unpack_call(call)
-        workflow = self.runnable_named(call) if isinstance(call, str) else call
-        if not isinstance(workflow, Runnable):
-            raise UsageError(
-                f"{call!r} is not a workflow or a call of one.",
-                hint='Write app.run(order("o-1")) or app.run(order, {"order_id": "o-1"}).',
-            )
-        return Invocation(workflow, workflow.given(given or {}))
-
-    def root(self) -> Group:
-        """Return the app, if this group is included in one."""
-        return self._parent.root() if self._parent is not None else self
-
-    @property
-    def service(self) -> RunService:
-        """The way to runs. Raises NotRunning."""
-        raise NotRunning("This group is not included in an app, so it reaches no runs.", hint="app.include(group)")
-
-    async def run_and_wait(self, invocation: Invocation) -> Any:
-        """Start a run and return its result, as awaiting a workflow's call outside a workflow does."""
-        if self._parent is not None:
-            return await self._parent.run_and_wait(invocation)
-        raise NotRunning(
-            "This group is not included in an app, so its workflows cannot run.", hint="app.include(group)"
-        )
+    def __init__(self, prefix: str = "") -> None:
+        super().__init__(Registrations(prefix))
 
 
 class StepDecorator:
     """The result of ``@app.step(...)``: registers the function that it is called with."""
 
-    def __init__(self, group: Group, policies: dict[str, Any]) -> None:
-        self._group = group
+    def __init__(self, registered: Registrations, policies: dict[str, Any]) -> None:
+        self._registered = registered
         self._policies = policies
 
     @overload
@@ -495,14 +127,14 @@ class StepDecorator:
     @overload
     def __call__(self, fn: Callable[P, R], /) -> Step[P, R]: ...
     def __call__(self, fn: Any, /) -> Any:
-        return self._group.add_step(fn, **{"name": None, **self._policies})
+        return self._registered.add_step(fn, **{"name": None, **self._policies})
 
 
 class WorkflowDecorator:
     """The result of ``@app.workflow(...)``: registers the function that it is called with."""
 
-    def __init__(self, group: Group, options: dict[str, Any]) -> None:
-        self._group = group
+    def __init__(self, registered: Registrations, options: dict[str, Any]) -> None:
+        self._registered = registered
         self._options = options
 
     @overload
@@ -510,57 +142,4 @@ class WorkflowDecorator:
     @overload
     def __call__(self, fn: Callable[P, Coroutine[Any, Any, R]], /) -> Workflow[P, R]: ...
     def __call__(self, fn: Any, /) -> Any:
-        return self._group.add_workflow(fn, **self._options)
-
-
-def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
-    """Return the workflow and the arguments of a call that was not awaited, and close the call."""
-    frame = getattr(call, "cr_frame", None)
-    if getattr(call, "cr_code", None) is not perform_workflow.__code__ or frame is None:
-        call.close()
-        raise UsageError(
-            f"{getattr(call, '__qualname__', call)} is not a call of a workflow.",
-            hint="Only workflows are runs of their own; await a step inside one.",
-        )
-    invocation = frame.f_locals["invocation"]
-    call.close()
-    assert isinstance(invocation, Invocation)
-    return invocation
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the closest known name; empty if none is close."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""
-
-
-def known_names(names: Sequence[str]) -> str:
-    """List what is registered, and say how more would be."""
-    listed = ", ".join(names[:20]) or "none"
-    return f"Known: {listed}. (The file that defines it must be imported.)"
-
-
-def not_running() -> NoReturn:
-    """Refuse what needs an engine in this process."""
-    raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
-
-
-def _cached(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - `cache=True` is what users write
-    """Return how long a result is reused for equal inputs, in milliseconds; 0: for ever, None: not at all."""
-    if cache is None or cache is False:
-        return None
-    return 0 if cache is True else duration_ms(cache)
-
-
-def _own_name(fn: Callable[..., Any]) -> str:
-    return str(getattr(fn, "__name__", ""))
-
-
-def _file(fn: Callable[..., Any]) -> str:
-    code = getattr(fn, "__code__", None)
-    return PurePath(code.co_filename).name if code is not None else "?"
-
-
-def _place(fn: Callable[..., Any]) -> str:
-    code = getattr(fn, "__code__", None)
-    return f"{_file(fn)}:{code.co_firstlineno}" if code is not None else _file(fn)
+        return self._registered.add_workflow(fn, **self._options)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from weft.core.durations import duration_ms
 from weft.core.events import DEFAULT_POLICY, Effect, Policy
+from weft.core.ids import Millis
 from weft.errors import BadValue
 
 Duration = str | float | timedelta
@@ -106,3 +107,11 @@ def policy_of(
     )
     # The default is one object: events leave it out.
     return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
+
+
+def since_ms(since: datetime | timedelta | None) -> Millis | None:
+    """Return a time, or a span back from now, in milliseconds since 1970."""
+    if since is None:
+        return None
+    moment = datetime.now().astimezone() - since if isinstance(since, timedelta) else since
+    return Millis(int(moment.timestamp() * 1000))

@@ -174,7 +174,7 @@ class Remote:
             if cursor is None:
                 break
         group = Group()
-        group.learn_steps(found)
+        group.registered.learn_steps(found)
         return group.plan(*goals, given=names)
 
     # --- requests -------------------------------------------------------------------------------------------------

@@ -85,6 +85,14 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
+def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return attributes as JSON has them. Raises BadValue."""
+    if not attributes:
+        return {}
+    found: dict[str, Any] = values.decode(values.encode(dict(attributes), what="the attributes have"))
+    return found
+
+
 class WorkflowProgram:
     """The program of the runs of one workflow."""
 

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from weft.authoring.app import App
-from weft.authoring.group import did_you_mean
+from weft.authoring.registrations import did_you_mean
 from weft.authoring.runnable import Runnable
 from weft.errors import RunAtImport, UnknownWorkflow, UsageError, WeftError
 
@@ -30,9 +30,9 @@ class LoadedApp(msgspec.Struct, frozen=True):
     def workflow(self, name: str) -> Runnable[Any]:
         """Return the newest version of a workflow of any style. Raises UnknownWorkflow, naming the file."""
         try:
-            return self.app.runnable_named(name)
+            return self.app.registered.runnable_named(name)
         except UnknownWorkflow:
-            names = self.app.runnable_names()
+            names = self.app.registered.runnable_names()
             known = f"Known: {', '.join(names[:20])}." if names else "It has no workflow at all: @app.workflow"
             raise UnknownWorkflow(
                 f'No workflow "{name}" in {self.name}.{did_you_mean(name, names)}', hint=known

@@ -30,7 +30,7 @@ async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
         stored = None
         if known.service is not None:
             stored = await StoredCatalogue(known.service.store.definitions, known.service.clock).catalogue()
-        steps = sorted(known.group.planned(), key=lambda step: step.id)
+        steps = sorted(known.group.registered.planned(), key=lambda step: step.id)
         health = {step.id: _health(step, stored.health if stored is not None else {}) for step in steps}
         origins = {step.id: "store" if stored is not None and step.id in stored else "app" for step in steps}
     if json:
@@ -82,7 +82,7 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft steps") if target else None
     # The policies of a function apply where the document that names it has none.
-    steps = loaded.app if loaded is not None else None
+    steps = loaded.app.registered if loaded is not None else None
     async with opened(url_of(url, app, loaded), create=action == "register") as service:
         stored = StoredCatalogue(service.store.definitions, service.clock)
         events: list[AnyCatalogueEvent] = []

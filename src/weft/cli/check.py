@@ -46,12 +46,12 @@ def _checked(path: str, context: DocumentContext | None) -> Iterator[tuple[str, 
         yield path, check_document(path, context)
         return
     app = load_app(path, "weft check").app
-    graphs = app.graphs()
+    graphs = app.registered.graphs()
     if not graphs:
         raise UsageError(f"There is no graph in {path}.", hint='Register one: app.graph("leads.yaml")')
     for graph in graphs:
         checked = check_loaded(graph.loaded)
-        unknown = unknown_work(graph.loaded.graph, app)
+        unknown = unknown_work(graph.loaded.graph, app.registered)
         if unknown:
             checked = msgspec.structs.replace(checked, outcome="refused", findings=[*unknown, *checked.findings])
         yield path, checked

@@ -10,7 +10,7 @@ import msgspec
 
 from weft.authoring.app import App
 from weft.authoring.goals import Plan
-from weft.authoring.group import Group
+from weft.authoring.group import Group, Registrar
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
 from weft.cli.output import SafeText, age, console, iso, lines, print_json, sentence
@@ -31,7 +31,7 @@ WITHOUT_APP = "Steps of an app are known only with it: --app FILE"
 class KnownSteps(msgspec.Struct, frozen=True):
     """The steps that a command can use: those of the app, if one is named, and those of the store, if there is one."""
 
-    group: Group
+    group: Registrar
     service: RunService | None
     address: str
 
@@ -49,13 +49,13 @@ async def known_steps(
     target = app or project_settings().get("app")
     loaded: LoadedApp | None = load_app(target, command) if target else None
     address = url_of(url, app, loaded)
-    group: Group = loaded.app if loaded is not None else Group()
+    group: Registrar = loaded.app if loaded is not None else Group()
     if address.startswith("memory:") or (not create and not exists(address)):
         yield KnownSteps(group, None, address)
         return
     async with opened(address, create=create) as service:
         stored = await StoredCatalogue(service.store.definitions, service.clock).catalogue()
-        for fault in group.learn_steps({step: entry.definition for step, entry in stored.entries.items()}):
+        for fault in group.registered.learn_steps({step: entry.definition for step, entry in stored.entries.items()}):
             raise fault
         yield KnownSteps(group, service, address)
 

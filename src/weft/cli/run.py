@@ -76,7 +76,7 @@ def run_here(wish: RunRequest, *, url: str | None, json: bool) -> None:
     result = loaded.app.run(found, arguments, id=wish.id)
     raw = found.result.encode(result, what=f"{workflow} returned")
     if isinstance(result, Facts):
-        gives = {goal for goal in result.returned if (step := loaded.app.planned_step(goal)) and step.gives}
+        gives = {goal for goal in result.returned if (step := loaded.app.registered.planned_step(goal)) and step.gives}
         raw = values.encode(goal_outputs(result.result, result.returned, gives), what=f"{workflow} gave")
     if json:
         print_json(values.decode(raw))
@@ -132,7 +132,7 @@ async def start_goals(
         if isinstance(known.group, App):
             known.group.bind(known.service)
             try:
-                wanted = known.group.achievement(goals, given(words, source, _reading_facts(known.group)))
+                wanted = known.group.registered.achievement(goals, given(words, source, _reading_facts(known.group)))
                 run_id = (await known.group.launch(wanted, id, attributes=attributes))[1].id
             finally:
                 known.group.bind(None)
@@ -179,4 +179,4 @@ def _reading(found: Runnable[Any], app: App) -> Read:
 
 
 def _reading_facts(app: App) -> Read:
-    return lambda fact, text: by_type(app.planner.fact_type(fact))(text)
+    return lambda fact, text: by_type(app.registered.planner.fact_type(fact))(text)

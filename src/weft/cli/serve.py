@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from weft.authoring.app import App, cancelled_by_others
-from weft.authoring.serving import QueueCatalogue, WorkerCatalogue
+from weft.authoring.app_catalogue import QueueCatalogue, WorkerCatalogue
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
 from weft.cli.place import project_settings

@@ -76,11 +76,11 @@ class CallBook:
         self._calls.setdefault(effect.step, []).append(call)
 
     def arguments(self, step: str, given: bytes) -> dict[str, Any]:
-        found = self._app.find_step(step)
+        found = self._app.registered.find_step(step)
         return found.signature.unpack(given, what=found.name) if found is not None else {}
 
     def result_codec(self, step: str) -> Codec[Any]:
-        found = self._app.find_step(step)
+        found = self._app.registered.find_step(step)
         return found.signature.result if found is not None else Codec.of(Any)
 
     def answer(self, effect: PerformTask) -> tuple[bool, Any]:

@@ -89,7 +89,7 @@ def replay(app: App, path: str | Path) -> None:
         ) from error
     if exported.weft != FORMAT:
         raise UsageError(f"{path} has the format {exported.weft!r}, and this Weft reads {FORMAT!r}.")
-    program = app.find_program(exported.workflow, exported.version)
+    program = app.registered.find_program(exported.workflow, exported.version)
     if program is None:
         raise UnknownWorkflow(f'No workflow "{exported.workflow}" of version {exported.version} is registered.')
     stored = [StoredEvent(Seq(each.seq), Millis(each.at), _compact(each.event)) for each in exported.events]

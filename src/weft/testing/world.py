@@ -87,7 +87,7 @@ class World:
     ) -> SimRun[R]: ...
     def start(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> SimRun[Any]:
         """Start a run. It makes progress when time passes or the world settles."""
-        invocation = self.app.invocation(call, input)
+        invocation = self.app.registered.invocation(call, input)
         workflow = invocation.workflow
         self._named += 1
         # The id is chosen first: if the process dies meanwhile, the same start is repeated, not a second one.

@@ -1,36 +1,53 @@
-"""An app as the server sees it, and apps that host only a part of themselves."""
+"""An app as the server sees it."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
-from weft.authoring.app import AppCatalogue, plain_attributes
 from weft.authoring.graphs import Graph
+from weft.authoring.handles import Handle
+from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Invocation, Runnable
-from weft.authoring.workflows import Workflow, check_run_id
+from weft.authoring.workflows import Workflow, check_run_id, plain_attributes
 from weft.core import commands as c
 from weft.core import values
 from weft.core.goal.plan import Plan
-from weft.core.ids import Millis
 from weft.errors import BadPlan, BadValue, UnknownStep, UnknownWorkflow
+from weft.observe.definitions import stored_workflow
 from weft.ports.store import Definition
 from weft.runtime.programs import read_graph
 from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService, StartedRun
 from weft.server.hosted import Known, Order
 
-if TYPE_CHECKING:
-    from weft.authoring.app import App
+
+class LaunchingApp(Protocol):
+    """What the server uses of an app."""
+
+    registered: Registrations
+
+    @property
+    def service(self) -> RunService: ...
+
+    async def launch(
+        self,
+        invocation: Invocation,
+        run_id: str | None,
+        *,
+        existing: str = "attach",
+        attributes: Mapping[str, Any] | None = None,
+        delay_ms: int = 0,
+    ) -> tuple[Handle[Any], StartedRun]: ...
 
 
 class Served:
-    """What the server asks of an app."""
+    """Starts and lists the workflows of an app for the server."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: LaunchingApp) -> None:
         self._app = app
 
     @property
@@ -38,30 +55,30 @@ class Served:
         return self._app.service
 
     def workflows(self) -> Sequence[Known]:
-        app = self._app
-        found = [app.known(*key) for key in app.workflow_versions()]
-        return [_known(one) for one in [*found, *app.graphs()] if one is not None]
+        registered = self._app.registered
+        found = [registered.known(*key) for key in registered.workflow_versions()]
+        return [_known(one) for one in [*found, *registered.graphs()] if one is not None]
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
-        return self._app.make_plan(goals, given)
+        return self._app.registered.make_plan(goals, given)
 
     async def launch_named(self, order: Order) -> StartedRun:
         app = self._app
         if order.goals:
             return await self._achieve(order)
         if order.version is None:
-            return await self._launch(app.runnable_named(order.workflow), order)
-        stored = await app.service.store.definitions.get(order.workflow, order.version)
-        known = app.known(order.workflow, stored.version if stored is not None else order.version)
+            return await self._launch(app.registered.runnable_named(order.workflow), order)
+        stored = await stored_workflow(app.service.store.definitions, order.workflow, order.version)
+        known = app.registered.known(order.workflow, stored.version if stored is not None else order.version)
         if known is not None:
             return await self._launch(known, order)
-        if stored is None or stored.style != "graph":
+        if stored is None:
             raise UnknownWorkflow(f'No version "{order.version}" of "{order.workflow}" is known here.')
         return await self._launch_stored(stored, order)
 
     async def _achieve(self, order: Order) -> StartedRun:
         """Plan with what is known here; if that is not enough, with what was registered in the store meanwhile."""
-        goal = self._app.achievement(order.goals, order.input).workflow
+        goal = self._app.registered.achievement(order.goals, order.input).workflow
         try:
             return await self._launch(goal, order)
         except (UnknownStep, BadPlan):
@@ -132,31 +149,3 @@ def _input(workflow: Runnable[Any]) -> Mapping[str, Any] | None:
         "additionalProperties": False,
     }
     return {**found, "$defs": definitions} if definitions else found
-
-
-class QueueCatalogue(AppCatalogue):
-    """An app of which this host performs only the steps of some queues; the others are for workers elsewhere."""
-
-    def __init__(self, app: App, queues: Sequence[str]) -> None:
-        super().__init__(app)
-        self._queues = sorted(queues)
-
-    def queues(self) -> list[str] | None:
-        return self._queues
-
-
-class WorkerCatalogue(AppCatalogue):
-    """An app of which this host performs steps only, for runs of others, from some queues."""
-
-    def __init__(self, app: App, queues: Sequence[str]) -> None:
-        super().__init__(app)
-        self._queues = sorted(queues) or None
-
-    def queues(self) -> list[str] | None:
-        return self._queues
-
-    def programs(self) -> list[tuple[str, str]]:
-        return []
-
-    def definitions(self, now: Millis) -> list[Definition]:
-        return []
