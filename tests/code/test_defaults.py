@@ -37,8 +37,8 @@ def build(n: int, *, where: str = "Rome", parent: bool = False) -> weft.App:
 def test_a_run_keeps_the_defaults_of_its_start() -> None:
     old, new = build(1), build(2, where="Oslo")
     desk = Desk(old)
-    assert desk.across_a_crash(old.workflow_named("flow")("x"), app=new) == ["x", 1, "Rome"]
-    assert Desk(new).across_a_crash(new.workflow_named("flow")("x")) == ["x", 2, "Oslo"]
+    assert desk.across_a_crash(old.registered.workflow_named("flow")("x"), app=new) == ["x", 1, "Rome"]
+    assert Desk(new).across_a_crash(new.registered.workflow_named("flow")("x")) == ["x", 2, "Oslo"]
 
 
 def test_only_what_was_left_out_is_recorded() -> None:
@@ -108,7 +108,7 @@ def test_a_parameter_that_was_removed_does_not_matter_if_it_was_left_out() -> No
         return app
 
     old, new = with_text(", n: int = 1"), with_text("")
-    assert Desk(old).across_a_crash(old.workflow_named("flow")(), app=new) == "end"
+    assert Desk(old).across_a_crash(old.registered.workflow_named("flow")(), app=new) == "end"
 
 
 def test_a_large_default_is_kept_as_a_blob() -> None:
@@ -123,4 +123,4 @@ def test_a_large_default_is_kept_as_a_blob() -> None:
         return app
 
     old, new = large("a"), large("b")
-    assert Desk(old).across_a_crash(old.workflow_named("flow")(), app=new) == "a"
+    assert Desk(old).across_a_crash(old.registered.workflow_named("flow")(), app=new) == "a"

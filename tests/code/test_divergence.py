@@ -206,7 +206,7 @@ def test_two_calls_with_equal_arguments_keep_their_own_results() -> None:
             return found
 
     desk = Desk(first)
-    found = desk.across_a_crash(first.workflow_named("flow")(), app=second)
+    found = desk.across_a_crash(first.registered.workflow_named("flow")(), app=second)
     assert found[0] == 3
     assert sorted(found) == [1, 2, 3]
     assert count == [3]

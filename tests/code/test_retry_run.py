@@ -187,7 +187,7 @@ def test_an_error_of_the_code_itself_can_be_tried_again_with_better_code() -> No
     seen: list[int] = []
     first, second = build(better=False), build(better=True)
     desk = Desk(first)
-    assert desk.fail(first.workflow_named("flow")()).type == "ZeroDivisionError"
+    assert desk.fail(first.registered.workflow_named("flow")()).type == "ZeroDivisionError"
 
     async def again() -> Any:
         run = second.get("run")

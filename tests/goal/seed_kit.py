@@ -59,7 +59,7 @@ def told(run: SimRun[Any]) -> list[str]:
 def achieve(
     app: weft.App, goals: Sequence[str], given: dict[str, Any], world: World | None = None
 ) -> SimRun[weft.Facts]:
-    name = f"{'-'.join(goals)}-{len(app.goals())}"
+    name = f"{'-'.join(goals)}-{len(app.registered.goals())}"
     return (world or World(app)).start(app.goal(name, *goals), given)
 
 

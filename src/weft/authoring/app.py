@@ -137,7 +137,7 @@ class App(Registrar):
         return self._catalogue(self.registered)
 
     def host_only(self, catalogue: Callable[[Registrations], AppCatalogue]) -> None:
-        """Host a part of the app: what this catalogue has of it."""
+        """Host only the part of the app that this catalogue has."""
         self._catalogue = catalogue
 
     # --- hosting --------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class App(Registrar):
         return self._router
 
     def bind(self, service: RunService | None) -> None:
-        """Let this app speak through another service: a simulated world brings its own."""
+        """Let this app use another service: a simulated world brings its own."""
         self._service = service
 
     @property
@@ -272,13 +272,13 @@ class App(Registrar):
         async with self:
             local = self.service.local
             assert local is not None, "the app is hosted here"
-            handle, started = await self.launch(invocation, run_id)
+            started = await self.launch(invocation, run_id)
             try:
-                await notices.begin(self.service, local, handle.id, created=started.created)
+                await notices.begin(self.service, local, started.id, created=started.created)
                 await notices.until_over(self.service, local, started.uid)
-                return await handle.result()
+                return await self._handle(started, invocation).result()
             except asyncio.CancelledError:
-                await notices.stop(self.service, local, handle.id, self._host.aclose)
+                await notices.stop(self.service, local, started.id, self._host.aclose)
                 raise
 
     @overload
@@ -338,10 +338,13 @@ class App(Registrar):
             not_running()
         wait = duration_ms(delay) if delay is not None else 0
         invocation = self.registered.invocation(call, input)
-        handle, _ = await self.launch(
+        started = await self.launch(
             invocation, id, existing=existing, queue=queue, attributes=attributes, delay_ms=wait
         )
-        return handle
+        return self._handle(started, invocation)
+
+    def _handle(self, started: StartedRun, invocation: Invocation) -> Handle[Any]:
+        return Handle(self.service, started.id, invocation.workflow.result)
 
     async def launch(
         self,
@@ -352,8 +355,8 @@ class App(Registrar):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
-    ) -> tuple[Handle[Any], StartedRun]:
-        """Start what a call stands for; its handle, and whether it was there already."""
+    ) -> StartedRun:
+        """Start the run of a call, or find the one with this id."""
         workflow = invocation.workflow
         own = isinstance(workflow, Goal) and workflow.group is self.registered
         if not own and self.registered.known(workflow.name, workflow.version) is None:
@@ -374,19 +377,18 @@ class App(Registrar):
         plan = invocation.plan()
         if bytes(plan):
             start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=plan)
-        started = await self.service.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
-        return Handle(self.service, started.id, workflow.result), started
+        return await self.service.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
 
     async def _keep_definition(self, graph: Graph) -> None:
-        """A host keeps what it hosts; who only hands a run over brings the graph along."""
+        """Store the graph of a run that another process will host. A host stores its own graphs."""
         if self.service.local is None:
             loaded = graph.loaded
             definition = graph_definition(loaded.graph, loaded.source, now=self.service.clock.now_ms())
             await keep_definition(self.service.store.definitions, definition)
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
-        handle, _ = await self.launch(invocation, None)
-        return await handle.result()
+        """Start a run and return its result."""
+        return await self._handle(await self.launch(invocation, None), invocation).result()
 
     # --- finding --------------------------------------------------------------------------------------------------
 
@@ -449,7 +451,7 @@ def _refuse_import_time(call: Any) -> None:
 
 
 def cancelled_by_others() -> WeftError:
-    """Nobody asked this host to end: code in its process has cancelled its main task."""
+    """Return the error for a host whose main task was cancelled by code in its process."""
     return WeftError(
         "The task that hosts the engine was cancelled, so this host stopped.",
         hint="Does a step cancel tasks that are not its own? Start this again: runs go on where they were.",

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.authoring.graphs import Graph
-from weft.authoring.handles import Handle
 from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.workflows import Workflow, check_run_id, plain_attributes
@@ -41,7 +40,7 @@ class LaunchingApp(Protocol):
         existing: str = "attach",
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
-    ) -> tuple[Handle[Any], StartedRun]: ...
+    ) -> StartedRun: ...
 
 
 class Served:
@@ -89,17 +88,16 @@ class Served:
 
     async def _launch(self, workflow: Runnable[Any], order: Order) -> StartedRun:
         invocation = Invocation(workflow, workflow.given(order.input))
-        _, started = await self._app.launch(
+        return await self._app.launch(
             invocation,
             order.id,
             existing=order.existing,
             attributes=order.attributes,
             delay_ms=order.delay_ms,
         )
-        return started
 
     async def _launch_stored(self, stored: Definition, order: Order) -> StartedRun:
-        """A graph that was hosted before, in a version that the app no longer has: it is data, and can still run."""
+        """Start a graph in a version that the app no longer has: it is data in the store and can still run."""
         service = self._app.service
         graph = read_graph(stored).graph
         raw = values.encode(dict(order.input), what=f"{stored.name} got")
@@ -130,7 +128,7 @@ def _known(workflow: Runnable[Any]) -> Known:
 
 
 def _input(workflow: Runnable[Any]) -> Mapping[str, Any] | None:
-    """JSON Schema of what it takes, as far as that can be said."""
+    """Return the JSON Schema of its input; None for goals, which take any facts."""
     if isinstance(workflow, Graph):
         return workflow.loaded.graph.input
     if not isinstance(workflow, Workflow):

@@ -133,7 +133,7 @@ async def start_goals(
             known.group.bind(known.service)
             try:
                 wanted = known.group.registered.achievement(goals, given(words, source, _reading_facts(known.group)))
-                run_id = (await known.group.launch(wanted, id, attributes=attributes))[1].id
+                run_id = (await known.group.launch(wanted, id, attributes=attributes)).id
             finally:
                 known.group.bind(None)
         else:

@@ -93,12 +93,8 @@ class World:
         # The id is chosen first: if the process dies meanwhile, the same start is repeated, not a second one.
         run_id = id if id is not None else f"{workflow.name}-{self._named}"
 
-        async def start() -> Any:
-            handle, _ = await self.app.launch(invocation, run_id)
-            return handle
-
-        handle: Handle[Any] = self.perform(start)
-        return SimRun(self, handle.id, lambda: self.app.get(run_id, workflow))
+        started = self.perform(lambda: self.app.launch(invocation, run_id))
+        return SimRun(self, started.id, lambda: self.app.get(run_id, workflow))
 
     # --- time -----------------------------------------------------------------------------------------------------
 
