@@ -49,13 +49,13 @@ CONSTRUCTED = {
 """Classes that users make; of the others they are given objects."""
 
 INTERNAL = {
-    "App": "notices bind blob_content blobs catalogue host_only launch run_and_wait service",
+    "App": "registered notices bind blob_content blobs catalogue host_only launch run_and_wait service",
     "Client": "service",
     "FaultyStore": "offset_ms inner log directory hosts blobs tasks definitions streams access memos open close url",
     "Goal": "style group version timeout_ms result plan_for given goals",
     "Graph": "style group version timeout_ms result plan_for given gives load loaded register refuse_unknown",
     "GraphNode": "graph",
-    "Registrar": "registered",
+    "Group": "registered",
     "Handle": "read",
     "Plan": "plan",
     "Step": "planning fn signature policy body raises undo_plan",

@@ -1,1 +1,1 @@
-"""What users write with: apps, steps, workflows, and the context inside them."""
+"""The API that users write with: apps, steps, workflows, and the context inside them."""

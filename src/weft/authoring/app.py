@@ -1,4 +1,4 @@
-"""The app: steps and workflows together with the store they live in, and the engine that runs them here."""
+"""The app: steps and workflows, the store that keeps their runs, and the host that runs them here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a goal that was reached gives back."""
+"""The result of a goal run."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A plan as a graph document: the same steps, wired for good, so that a run of it plans nothing. Pure.
+"""Writes a plan as a graph document with the same steps, so that its runs plan nothing. Pure.
 
 A step becomes a node that waits for the nodes of its providers and takes its arguments from them. A predicate becomes a
-condition before the node, an `each` need a fan-out around it. What a graph cannot say (gates, who of several is first,
-optional facts that somebody might still give) is refused. Two things are looser than in the plan: types of outputs are
-not checked, and what a goal that was skipped would have given is null.
+condition before the node, an `each` need a fan-out around it. What a graph cannot express (gates, the first of
+several providers, optional facts that may still come) is refused. Two things are looser than in the plan: types of
+outputs are not checked, and what a skipped goal would have given is null.
 """
 
 from __future__ import annotations

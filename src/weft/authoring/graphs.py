@@ -1,7 +1,7 @@
 """Graphs in Python: build one node by node, or take one from a file; both are the same document.
 
-A builder method only writes the document down. What is wrong with it is told when the graph is registered or checked,
-with everything else that is wrong, as for a file.
+The methods of the builder only write the document. What is wrong with it is reported when the graph is registered or
+checked, all at once, as for a file.
 """
 
 from __future__ import annotations

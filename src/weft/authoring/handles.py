@@ -1,4 +1,4 @@
-"""Handles: a run, seen from outside."""
+"""Handles of runs."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Message(Generic[T]):
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which messages are waited for, and how long."""
+    """The messages that a wait accepts, and how long it lasts."""
 
     names: list[str]
     most: int = 1

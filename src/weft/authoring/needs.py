@@ -1,4 +1,4 @@
-"""How a step says which facts it needs, for goals."""
+"""Annotations with which a step declares the facts that it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``app.run`` says on the terminal.
+"""Messages of ``app.run`` on the terminal.
 
 That a run goes on, that it is finished already, where it stands after Ctrl-C.
 """
@@ -27,7 +27,7 @@ _UNNAMED = "It has no id of yours: the next run is a new one, and this one goes 
 
 
 class Notices:
-    """The voice of one ``app.run``."""
+    """The messages of one ``app.run``."""
 
     def __init__(self, url: str, *, named: bool) -> None:
         """``named``: the user chose the id, so that running again finds this very run."""

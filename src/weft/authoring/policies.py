@@ -1,4 +1,4 @@
-"""How often, how long, how carefully: the policies of a step, from what users write to what the log records."""
+"""The policies of a step: reads what users write into what the log records."""
 
 from __future__ import annotations
 

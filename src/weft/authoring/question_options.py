@@ -1,4 +1,4 @@
-"""How a question is asked: who decides when nobody does, and how many have to."""
+"""Options of questions: how many must approve, and what happens when nobody answers."""
 
 from __future__ import annotations
 

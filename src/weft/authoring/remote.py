@@ -1,8 +1,8 @@
-"""Runs behind the API of a ``weft serve``: the same handles and the same errors, over HTTP.
+"""Runs on a server (``weft serve``): the same handles and the same errors, over HTTP.
 
-Everything that is asked is safe to ask twice: starts have an id, and commands a key. So an answer that was lost is
-asked for again, a few times; then it is ``Unavailable``, and whether it happened is unknown. Redirects are not
-followed, because they would take the key along.
+Every request is safe to repeat: starts have an id, and commands a key. A request without an answer is repeated a few
+times; then it is ``Unavailable``, and whether it was carried out is unknown. Redirects are not followed, because they
+would forward the key.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ _NARROWER: dict[str, type[WeftError]] = {
 
 
 class _Result(msgspec.Struct):
-    """How a run ended, or that it has not; its output as it was sent."""
+    """The end of a run with its output as it was sent, or that it has not ended."""
 
     status: str
     output: msgspec.Raw = msgspec.Raw(b"null")
@@ -94,7 +94,7 @@ class _Result(msgspec.Struct):
 
 
 class _RequestAnswer(msgspec.Struct):
-    """The answer to a request, as it was sent, or that there is none yet."""
+    """The answer to a request as it was sent, or that there is none yet."""
 
     id: str
     status: str
@@ -102,7 +102,7 @@ class _RequestAnswer(msgspec.Struct):
 
 
 class Remote:
-    """A server."""
+    """A connection to a server."""
 
     def __init__(self, url: str, key: str | None) -> None:
         self.url = url.rstrip("/")
@@ -236,7 +236,7 @@ class Remote:
 
 
 class RemoteHandle(Handle[R]):
-    """A run that a server knows of."""
+    """A handle of a run on a server."""
 
     def __init__(self, remote: Remote, id: str, result: Codec[R]) -> None:
         self.id = id

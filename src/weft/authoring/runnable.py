@@ -1,4 +1,4 @@
-"""What can be run: a workflow of any style, by its name and version, with an input and a result."""
+"""Workflows of any style: a name, a version, an input and a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signals while an app is hosted: SIGTERM ends it as Ctrl-C does, and a real Ctrl-C is told from a raised one."""
+"""Signals while an app is hosted: SIGTERM ends it like Ctrl-C, and a real Ctrl-C is told from a raised one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TERMINATED = 143
 
 
 class HostSignals:
-    """What the process does on a signal, from ``listen`` to ``close``. Nothing, outside the main thread."""
+    """The signal handlers of a host, from ``listen`` to ``close``. They do nothing outside the main thread."""
 
     def __init__(self) -> None:
         self.terminated = False

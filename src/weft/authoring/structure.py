@@ -1,7 +1,7 @@
-"""Many at once, first of many, again and again: join, race, map and loop, on the private loop of a run.
+"""join, race, map and loop, on the private loop of a run.
 
-Only what replay could not find out by itself is recorded: who won a race (its losers leave the state), and where a loop
-is. Branches are asyncio tasks with scopes named after them, so what happens inside is recorded like anywhere else.
+Only what replay cannot work out by itself is recorded: who won a race (its losers leave the state), and the round of a
+loop. Branches are asyncio tasks with scopes named after them, so what happens inside is recorded like anything else.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import BadDuration, UsageError
 from weft.observe.activity import ListedActivity, listed_activity
-from weft.observe.hosting import living_hosts
+from weft.observe.run_hosts import living_hosts
 from weft.observe.sentences import missing_sentence, wait_sentence
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock

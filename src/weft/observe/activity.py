@@ -9,8 +9,8 @@ import msgspec
 from weft.errors import RunUnreadable, StoreError
 from weft.observe.diagnosis import PendingWait, Progress
 from weft.observe.history import History
-from weft.observe.hosting import Abouts, Hosting, hosting_of, unoffered_version
 from weft.observe.progress import progress_of
+from weft.observe.run_hosts import Abouts, Hosting, hosting_of, unoffered_version
 from weft.observe.runs import read_run
 from weft.observe.sentences import idle_sentence
 from weft.observe.waits import waits_of

@@ -1,4 +1,4 @@
-"""Where a run stands and why, as data: every item has its place and its ids. ``sentences`` makes the texts from it."""
+"""The diagnosis of a run as data: every item has its place and its ids. ``sentences`` makes the texts from it."""
 
 from __future__ import annotations
 

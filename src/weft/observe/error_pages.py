@@ -1,4 +1,4 @@
-"""The page behind every error code: what happened, why, what to do. `weft help CODE` prints it; imported only then."""
+"""The page of every error code: what happened, why, what to do. `weft help CODE` prints it; imported only then."""
 
 from __future__ import annotations
 

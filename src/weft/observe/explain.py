@@ -1,4 +1,4 @@
-"""Why a run is where it is: what it waits for, since when, and what would unblock it."""
+"""Explains a run: what it waits for, since when, and what would unblock it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from weft.core.decider import Machine
 from weft.core.run.state import State
 from weft.observe.diagnosis import Diagnosis, Hold, brief, time_of
 from weft.observe.explanation import Explanation
-from weft.observe.hosting import hosting_of
 from weft.observe.progress import progress_of
+from weft.observe.run_hosts import hosting_of
 from weft.observe.runs import examine
 from weft.observe.sentences import explanation_of
 from weft.observe.styles import views_of

@@ -1,4 +1,4 @@
-"""Why a run is not done yet, in sentences and as data."""
+"""The explanation of a run, in sentences and as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run did, operation by operation, as people read it."""
+"""The operations of a run as people read them."""
 
 from __future__ import annotations
 

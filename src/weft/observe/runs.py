@@ -1,4 +1,4 @@
-"""Runs as the read side sees them: a run that is in memory here is asked, any other is read from the store."""
+"""Reads runs: one that is in memory here is asked, any other is read from the store."""
 
 from __future__ import annotations
 

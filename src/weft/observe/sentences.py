@@ -8,7 +8,7 @@ from weft.core.counting import counted
 from weft.core.durations import format_ms
 from weft.observe.diagnosis import Diagnosis, PendingWait
 from weft.observe.explanation import Explanation, Waiting
-from weft.observe.hosting import Hosting
+from weft.observe.run_hosts import Hosting
 from weft.observe.styles import views_of
 
 NOT_HOSTED = "no process hosts it now"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weft.ports.boundary import ProcessDied
-    from weft.testing.everywhere import crash_everywhere
+    from weft.testing.crash_sweep import crash_everywhere
     from weft.testing.fakes import StepCall
     from weft.testing.faults import FaultyStore, Rates
     from weft.testing.history import export_events, replay
@@ -38,7 +38,7 @@ if not TYPE_CHECKING:
         "SimLoop": "loop",
         "SimRun": "world",
         "World": "world",
-        "crash_everywhere": "everywhere",
+        "crash_everywhere": "crash_sweep",
         "export_events": "history",
         "replay": "history",
     }
