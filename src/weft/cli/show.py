@@ -30,25 +30,25 @@ from weft.cli.output import (
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
 from weft.core.counting import counted
-from weft.core.ids import RunId, RunUid
+from weft.core.ids import RunUid
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.activity import Activity, activity_of, note_idle
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
-from weft.observe.history import History, Operation, read_history
+from weft.observe.history import History, Operation
 from weft.observe.pictures import (
     render_mermaid,
     render_svg,
 )
 from weft.observe.plan_tree import PlanTree
 from weft.observe.run_picture import read_overview, read_picture, shown_result
+from weft.observe.run_tree import DEPTH_MAX, RunTree, TreeReader
 from weft.observe.sentences import hold_hint, host_advice, sections, unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE
 
-DEPTH_MAX = 20
 PICTURE_WIDTH = 100
 
 
@@ -64,11 +64,10 @@ async def print_picture(run: str, *, kind: str, url: str | None, app: str | None
 async def print_run(run: str, *, children: bool, url: str | None, app: str | None, json: bool) -> None:
     """Print one run: header, operations as a tree (a graph as a picture), and the end if there is one."""
     async with found(run, url, app) as (service, row):
-        history = await read_history(service, row)
+        tree = await TreeReader(service).read(row, DEPTH_MAX if children else 0)
+        history = tree.history
         if json:
-            print_json(
-                {"store": service.store.url, **await _run_document(service, row, history, DEPTH_MAX if children else 0)}
-            )
+            print_json({"store": service.store.url, **await _run_document(service, tree)})
             return
         out = console()
         now = service.clock.now_ms()
@@ -78,7 +77,6 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         await print_header(out, service, row, history)
         for part in activity.progress:
             out.print(SafeText(str(part), style="cyan"))
-        drawings = await _children(service, history, DEPTH_MAX) if children else {}
         problem = await service.reader.problem(row)
         overview = await read_overview(service, row) if problem is None and not children else None
         if isinstance(overview, PlanTree):
@@ -89,7 +87,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
             out.print(SafeText.from_ansi(render_text(overview, width=width, color=out.is_terminal).rstrip()))
         elif history.current():
             out.print()
-            out.print(drawn(history, row.id, now, children=drawings))
+            out.print(drawn(history, row.id, now, children=tree.histories()))
         await print_end(out, service, row, history, activity)
 
 
@@ -191,27 +189,15 @@ def print_traceback(out: Console, failure: Failure) -> None:
         out.print()
 
 
-async def _children(service: RunService, history: History, depth: int) -> dict[str, History]:
-    """Return the histories of all runs below this one, by id."""
-    result: dict[str, History] = {}
-    for operation in history.current():
-        row = await service.store.directory.find(RunId(operation.child)) if operation.child and depth else None
-        if row is not None and operation.child not in result:
-            inner = await read_history(service, row)
-            result[operation.child] = inner
-            result |= await _children(service, inner, depth - 1)
-    return result
-
-
-async def _run_document(service: RunService, row: RunRow, history: History, depth: int) -> dict[str, Any]:
+async def _run_document(service: RunService, tree: RunTree) -> dict[str, Any]:
+    row, history = tree.row, tree.history
     given = await _given(service, row, history)
     problem = await service.reader.problem(row)
     entries = [operation_document(operation) for operation in history.current()]
-    if depth:
-        for entry in entries:
-            child = await service.store.directory.find(RunId(entry["child"])) if entry["child"] else None
-            if child is not None:
-                entry["run"] = await _run_document(service, child, await read_history(service, child), depth - 1)
+    for entry in entries:
+        child = tree.children.get(entry["child"] or "")
+        if child is not None:
+            entry["run"] = await _run_document(service, child)
     is_done = history.status == "completed"
     return run_document(row) | {
         "started_at": iso(history.started),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from weft.core.ids import RunId
-from weft.errors import NotFound
-from weft.observe.history import Operation, read_history
-from weft.ports.store import RunRow
-from weft.runtime.service import RunService
+from weft.observe.operations import Operation
+from weft.observe.run_tree import RunTree, TreeReader
 from weft.server import views
 from weft.server.endpoints.runs import found
 from weft.server.request import ApiCall
@@ -17,31 +14,19 @@ RUNS_MAX = 200
 
 
 async def show_tree(call: ApiCall) -> views.TreeView:
-    """The run and those it started, as deep as is asked for."""
+    """Return the run and those it started, as deep as is asked for."""
     asked = call.asked(views.TreeQuery)
-    return await _tree(call.service, await found(call), asked.depth, asked.limit, [RUNS_MAX])
+    reader = TreeReader(call.service, runs_max=RUNS_MAX, operations_max=asked.limit)
+    return _view(await reader.read(await found(call), asked.depth))
 
 
-async def _tree(service: RunService, row: RunRow, depth: int, limit: int, room: list[int]) -> views.TreeView:
-    """``room``: how many runs may still be shown; counted down by all branches together."""
-    room[0] -= 1
-    operations = (await read_history(service, row)).current()
-    shown = operations[-limit:]
-    left_out = len(operations) - len(shown)
-    children: list[views.TreeView] = []
-    for operation in shown:
-        if not operation.child:
-            continue
-        if not depth or room[0] <= 0:
-            left_out += 1
-            continue
-        try:
-            child = await service.row(RunId(operation.child))
-        except NotFound:
-            continue
-        children.append(await _tree(service, child, depth - 1, limit, room))
-    places = [_place(operation) for operation in shown]
-    return views.TreeView(run=views.run_view(row), places=places, children=children, left_out=left_out)
+def _view(tree: RunTree) -> views.TreeView:
+    return views.TreeView(
+        run=views.run_view(tree.row),
+        places=[_place(operation) for operation in tree.operations],
+        children=[_view(child) for child in tree.children.values()],
+        left_out=tree.left_out,
+    )
 
 
 def _place(operation: Operation) -> views.PlaceView:
