@@ -85,7 +85,7 @@ def test_what_is_typed_goes_over_what_the_file_says(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "problem"), [("[1]", "no JSON object"), ("{", "is not JSON"), (None, "cannot be read")]
+    ("content", "problem"), [("[1]", "not a JSON object"), ("{", "is not JSON"), (None, "cannot be read")]
 )
 def test_an_input_file_that_holds_no_arguments_is_refused(tmp_path: Path, content: str | None, problem: str) -> None:
     source = tmp_path / "input.json"

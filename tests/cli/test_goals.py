@@ -259,7 +259,7 @@ def test_what_cannot_be_frozen_says_why(steps: Weft, folder: Path) -> None:
     [
         (["plan"], "Missing argument"),
         (["steps", "add"], "none of list, register"),
-        (["steps", "register"], "say which"),
+        (["steps", "register"], "name a file with steps"),
         (["plan", "send", "--given", "=3"], "names no fact"),
     ],
 )

@@ -84,7 +84,7 @@ def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
         (["--where", "n"], "is not KEY=VALUE"),
         (["--cursor", "x"], "is not a cursor"),
         (["--limit", "5000"], "at most 1,000"),
-        (["--url", "memory://"], "nothing of it can be seen from here"),
+        (["--url", "memory://"], "cannot be read from here"),
         (["--url", "mysql://x/y"], "names no store"),
         (["--url", "weft.db"], "names no store"),
     ],
@@ -172,7 +172,7 @@ def test_the_log_is_one_json_object_per_line(over: Weft) -> None:
     events = [msgspec.json.decode(line) for line in over("events", "order-1", "--json").out.splitlines()]
 
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
-    assert all(sorted(event) == ["at", "data", "kind", "location", "seq"] for event in events)
+    assert all(sorted(event) == ["at", "data", "kind", "location", "part", "seq"] for event in events)
     assert (events[0]["kind"], events[-1]["kind"]) == ("run_started", "run_completed")
     assert {event["location"] for event in events if event["kind"] == "task_succeeded"} == {
         "charge",

@@ -276,7 +276,7 @@ class App(Registrar):
             try:
                 await notices.begin(self.service, local, started.id, created=started.created)
                 await notices.until_over(self.service, local, started.uid)
-                return await self._handle_of(started, invocation).result()
+                return await self._run_of(started, invocation).result()
             except asyncio.CancelledError:
                 await notices.stop(self.service, local, started.id, self._host.aclose)
                 raise
@@ -341,9 +341,9 @@ class App(Registrar):
         started = await self.launch(
             invocation, id, existing=existing, queue=queue, attributes=attributes, delay_ms=wait
         )
-        return self._handle_of(started, invocation)
+        return self._run_of(started, invocation)
 
-    def _handle_of(self, started: StartedRun, invocation: Invocation) -> Handle[Any]:
+    def _run_of(self, started: StartedRun, invocation: Invocation) -> Handle[Any]:
         return Handle(self.service, started.id, invocation.workflow.result)
 
     async def launch(
@@ -388,7 +388,7 @@ class App(Registrar):
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
         """Start a run and return its result."""
-        return await self._handle_of(await self.launch(invocation, None), invocation).result()
+        return await self._run_of(await self.launch(invocation, None), invocation).result()
 
     # --- finding --------------------------------------------------------------------------------------------------
 
