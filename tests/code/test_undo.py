@@ -291,7 +291,7 @@ def test_an_undo_that_fails_is_tried_again_then_named_and_the_others_still_run()
     assert failure.type == "StepFailed"
     assert "fail" in failure.message
     ended = desk.log()[-1]
-    assert isinstance(ended, e.RunFailed)
+    assert isinstance(ended, e.RunFailedEvent)
     assert ended.not_undone == ["not_odd: stuck"]
 
 

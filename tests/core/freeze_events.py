@@ -51,7 +51,7 @@ GRAPH = (e.NodeRouted, e.NodeFailed, e.FailureRaised, e.RunEnding, e.TaskSchedul
 GOAL = (
     e.StepStarted,
     e.StepCompleted,
-    e.StepFailed,
+    e.StepFailedEvent,
     e.StepSkipped,
     e.WorkSkipped,
     e.WorkResumed,

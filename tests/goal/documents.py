@@ -13,7 +13,7 @@ from weft.core.durations import duration_ms
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, GoalWay, HttpWay, Need, Script, StepDef, StepWay
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.reading import question
 from weft.core.run.env import MissingInputs, Predicate
 from weft.runtime.schemas import check_schema
@@ -87,7 +87,7 @@ class Program:
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return "1", "code"
 
-    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> Plan | None:
+    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> GoalPlan | None:
         return None
 
     def body(self, definition: StepDef) -> str:

@@ -14,14 +14,14 @@ from weft.core import events as e
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.planner import make_plan
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
 from weft.core.unfold import unfold
 
 
-def plan_of(document: Mapping[str, Any], goals: list[str], given: Mapping[str, Any], *more: StepDef) -> Plan:
+def plan_of(document: Mapping[str, Any], goals: list[str], given: Mapping[str, Any], *more: StepDef) -> GoalPlan:
     return make_plan(catalogue_of([*steps_of(document), *more]), goals, given)
 
 

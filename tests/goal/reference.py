@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from weft.core.goal.definitions import Need, StepDef
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import OVER_STEP, GoalState
 
 # --- planning ----------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class _Walk:
 # --- running -----------------------------------------------------------------------------------------------------
 
 
-def need_states(plan: Plan, state: GoalState) -> dict[tuple[str, str], str]:
+def need_states(plan: GoalPlan, state: GoalState) -> dict[tuple[str, str], str]:
     """Follow the table in docs/internals/goal.md#states-of-a-need, cell by cell."""
     return {
         (step, fact): _need_state(plan, state, step, fact, need)
@@ -152,7 +152,7 @@ def need_states(plan: Plan, state: GoalState) -> dict[tuple[str, str], str]:
     }
 
 
-def _need_state(plan: Plan, state: GoalState, step: str, fact: str, need: Need) -> str:
+def _need_state(plan: GoalPlan, state: GoalState, step: str, fact: str, need: Need) -> str:
     values = state.facts.get(fact, [])
     providers = [p for p, definition in plan.steps.items() if fact in definition.gives]
     all_over = all(state.steps[p].status in OVER_STEP for p in providers)
@@ -181,7 +181,7 @@ def _need_state(plan: Plan, state: GoalState, step: str, fact: str, need: Need) 
             return "met" if all_over else "open"
 
 
-def needed(plan: Plan, state: GoalState, *, now: bool) -> set[str]:
+def needed(plan: GoalPlan, state: GoalState, *, now: bool) -> set[str]:
     """Who is needed, traced from the goals that are not settled."""
     states = need_states(plan, state)
     found = {goal for goal in plan.goals if goal in state.steps and state.steps[goal].status not in OVER_STEP}
@@ -199,7 +199,7 @@ def needed(plan: Plan, state: GoalState, *, now: bool) -> set[str]:
     return found
 
 
-def _wanted(plan: Plan, state: GoalState, states: Any, step: str, *, now: bool) -> list[str]:
+def _wanted(plan: GoalPlan, state: GoalState, states: Any, step: str, *, now: bool) -> list[str]:
     needs = {fact: need for fact, need in plan.steps[step].needs.items() if need.role != "const"}
     required = [fact for fact, need in needs.items() if need.role == "required"]
     if any(states[step, fact] == "closed" for fact in required):
@@ -220,7 +220,7 @@ def _wanted(plan: Plan, state: GoalState, states: Any, step: str, *, now: bool) 
     return found
 
 
-def inputs_of(plan: Plan, state: GoalState, step: str) -> dict[str, Any]:
+def inputs_of(plan: GoalPlan, state: GoalState, step: str) -> dict[str, Any]:
     """What a step is handed that starts now, by inner name."""
     states = need_states(plan, state)
     found: dict[str, Any] = {}

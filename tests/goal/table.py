@@ -21,7 +21,7 @@ from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, Outgoing
 from weft.core.goal.binding import bound_inputs
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.naming import seed_names
-from weft.core.goal.plan import Plan, encode_plan
+from weft.core.goal.plan import GoalPlan, encode_plan
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
 from weft.core.run.env import Env, MissingInputs
@@ -37,7 +37,9 @@ Command = tuple[str, str, int | str]
 class Table:
     """One run, played by hand."""
 
-    def __init__(self, plan: Plan, given: Mapping[str, Any], *, program: Program | None = None, uid: str = UID) -> None:
+    def __init__(
+        self, plan: GoalPlan, given: Mapping[str, Any], *, program: Program | None = None, uid: str = UID
+    ) -> None:
         self.program = program or Program()
         self.machine = GoalMachine(self.program, GoalState(uid=uid))
         self.log: list[tuple[e.AnyEvent, int]] = []

@@ -15,7 +15,7 @@ import pytest
 from tests.goal.documents import catalogue_of, steps_of
 from tests.goal.table import Table
 from weft.core.goal.checks import BadStep
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.planner import make_plan
 from weft.errors import UsageError
 
@@ -50,7 +50,7 @@ def test_a_golden_case(path: Path) -> None:
     assert ways >= case["explored"]["ends"]
 
 
-def every_order(plan: Plan, case: dict[str, Any]) -> Iterator[Table]:
+def every_order(plan: GoalPlan, case: dict[str, Any]) -> Iterator[Table]:
     """The run once in every order of completions and timers."""
     todo: list[list[Any]] = [[]]
     while todo:
@@ -65,7 +65,7 @@ def every_order(plan: Plan, case: dict[str, Any]) -> Iterator[Table]:
             todo.extend([*way, command] for command in table.open_commands())
 
 
-def plan_shown(plan: Plan) -> dict[str, Any]:
+def plan_shown(plan: GoalPlan) -> dict[str, Any]:
     excluded: dict[str, dict[str, list[str]]] = {"missing": {}, "satisfied": {}, "blocked": {}}
     for step, found in plan.excluded.items():
         excluded[found.why][step] = found.by

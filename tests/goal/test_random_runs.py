@@ -15,9 +15,9 @@ from tests.goal.worlds import ALL, Traits, planned, random_behaviour, random_ste
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.binding import bound_inputs
-from weft.core.goal.flow import Flow
+from weft.core.goal.flow import NeedCounts
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import OVER_STEP, GoalState
 
 WORLDS = 600
@@ -26,7 +26,7 @@ WORLDS = 600
 class Watched(Table):
     """A table where every event is judged by the plain rules."""
 
-    def __init__(self, plan: Plan, given: dict[str, Any]) -> None:
+    def __init__(self, plan: GoalPlan, given: dict[str, Any]) -> None:
         self.known: dict[str, bytes] = {}
         self.plan = plan
         super().__init__(plan, given)
@@ -75,14 +75,16 @@ def assert_lived_well(table: Table) -> None:
         match event:
             case e.StepStarted(step=step):
                 starts[step] += 1
-            case e.StepCompleted(step=step) | e.StepFailed(step=step) | e.StepSkipped(step=step):
+            case e.StepCompleted(step=step) | e.StepFailedEvent(step=step) | e.StepSkipped(step=step):
                 ends[step] += 1
     ends.update(table.state.dropped)
     assert not starts or max(starts.values()) == 1
     assert set(ends.values()) <= {1}
     assert set(ends) == set(table.state.steps)
     assert table.machine.outstanding() == ()
-    assert sum(isinstance(event, e.RunCompleted | e.RunFailed | e.RunCancelled) for event in table.events) == 1
+    assert (
+        sum(isinstance(event, e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent) for event in table.events) == 1
+    )
     for step, run in table.state.steps.items():
         for need_name in run.decided:
             assert table.machine.plan is not None
@@ -130,10 +132,10 @@ def test_counting_again_gives_the_counts_that_were_kept() -> None:
             table.run(draw.choice(table.open_commands()), behaviour)
             flow = table.machine.flow
             if flow is not None and not table.state.ended and not table.state.over:
-                assert counts(Flow(plan, table.state)) == counts(flow), f"seed {seed}"
+                assert counts(NeedCounts(plan, table.state)) == counts(flow), f"seed {seed}"
 
 
-def counts(flow: Flow) -> Any:
+def counts(flow: NeedCounts) -> Any:
     steps = {
         s.id: (s.open_gates, s.closed, s.dead, s.unmet, s.undecided, s.needed, s.needed_now)
         for s in flow.by_index
@@ -232,7 +234,7 @@ SURE = Traits("optionals", "each", "const")
 SHAKY = Traits("optionals", "each", "failures", "missing", "gates", "predicates", "const")
 
 
-def outcome(plan: Plan, given: dict[str, Any], behaviour: Any, seed: int) -> Table:
+def outcome(plan: GoalPlan, given: dict[str, Any], behaviour: Any, seed: int) -> Table:
     table = Table(plan, given)
     table.play(behaviour, seed=seed)
     return table

@@ -16,7 +16,7 @@ from tests.goal.test_random_runs import counts, worlds
 from tests.goal.worlds import ALL
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal.flow import Flow
+from weft.core.goal.flow import NeedCounts
 from weft.core.goal.machine import GoalMachine
 from weft.core.ids import Millis, Seq
 from weft.errors import Refused, RunUndone
@@ -228,7 +228,7 @@ def test_random_runs_that_failed_end_when_tried_again_and_do_nothing_twice() -> 
             if not table.state.over:
                 flow = table.machine.flow
                 assert flow is not None
-                assert counts(Flow(plan, table.state)) == counts(flow), f"seed {seed}"
+                assert counts(NeedCounts(plan, table.state)) == counts(flow), f"seed {seed}"
             table.play({} if round_ else _patient(behaviour, seed), seed=seed + round_)
             ends[table.state.status] += 1
             _assert_nothing_twice(table, table.events[before:], over, done, seed)
@@ -246,7 +246,7 @@ def _assert_nothing_twice(
 ) -> None:
     items = {(step, index) for step, indexes in done.items() for index in indexes}
     for event in since:
-        if isinstance(event, e.StepStarted | e.StepFailed | e.StepSkipped):
+        if isinstance(event, e.StepStarted | e.StepFailedEvent | e.StepSkipped):
             assert event.step not in over, f"seed {seed}"
         if isinstance(event, e.TaskScheduled):
             assert (event.node, event.item) not in items, f"seed {seed}"

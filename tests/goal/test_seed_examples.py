@@ -303,7 +303,7 @@ def test_a_step_that_fails_for_good_takes_along_what_depends_on_it() -> None:
         "flow_started", "step_started", "work_started", "work_failed", "step_failed", "step_failed", "step_failed",
         "flow_failed",
     ]  # fmt: skip
-    failed = [(event.step, event.failure.message) for event in log_of(run) if isinstance(event, e.StepFailed)]
+    failed = [(event.step, event.failure.message) for event in log_of(run) if isinstance(event, e.StepFailedEvent)]
     assert failed[1:] == [
         ("send-email", "required input no longer available: email"),
         ("log", "required input no longer available: message_id"),

@@ -11,7 +11,7 @@ import msgspec
 from weft.core.events import Policy, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, HttpWay, Need, Script, StepDef, StepWay
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.planner import make_plan
 
 VALUES: list[Any] = ["go", "no", 1, [1, "no", 2], ["no", "go"], [], None]
@@ -86,7 +86,7 @@ def _need(rng: random.Random, traits: Traits, fact: str) -> Need:
     return Need(collect=collect, each=each, match=match)  # type: ignore[arg-type]
 
 
-def planned(rng: random.Random, steps: list[StepDef]) -> tuple[Plan, dict[str, Any]] | None:
+def planned(rng: random.Random, steps: list[StepDef]) -> tuple[GoalPlan, dict[str, Any]] | None:
     """A plan that can start, with what it is given; None if its goal is blocked or there is nothing to do."""
     catalogue = Catalogue(steps)
     goals = rng.sample([step.id for step in steps], rng.choice([1, 1, 2]))
@@ -102,7 +102,7 @@ def planned(rng: random.Random, steps: list[StepDef]) -> tuple[Plan, dict[str, A
     return plan, given
 
 
-def random_behaviour(rng: random.Random, traits: Traits, plan: Plan) -> dict[str, Any]:
+def random_behaviour(rng: random.Random, traits: Traits, plan: GoalPlan) -> dict[str, Any]:
     return {step: _behaviour(rng, traits, definition) for step, definition in plan.steps.items()}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.graph.documents import Document, compiled, edge, nodes, refused
 from weft.core.graph.compile import referenced_steps, referenced_workflows
-from weft.core.graph.model import START, Need, Target, content_hash, decode, encode
+from weft.core.graph.model import START, FanInNeed, Target, content_hash, decode, encode
 from weft.core.graph.names import RUN_SCOPE, scope_name
 from weft.graphs.load import load_graph
 
@@ -187,7 +187,7 @@ def test_a_fan_in_closes_the_nearest_fan_out() -> None:
     assert outer is not None
     assert (inner.opener, outer.opener) == ("b", "a")
     assert (graph.nodes["a"].closed_by, graph.nodes["b"].closed_by) == ("outer", "inner")
-    assert outer.need == Need("percent", percent=50)
+    assert outer.need == FanInNeed("percent", percent=50)
     assert outer.early == "late_merge"
     assert graph.nodes["b"].opening == ["b>c", "b>d"]
 
@@ -372,9 +372,9 @@ def test_bare_targets_are_the_branch_inside_a_fan_out_and_the_state_outside() ->
 
 
 def test_a_share_of_the_branches_is_rounded_up_and_at_least_one() -> None:
-    assert [Need("percent", percent=90).of(total) for total in (0, 1, 10, 11, 20)] == [1, 1, 9, 10, 18]
-    assert [Need("percent", percent=33.4).of(total) for total in (1, 3, 1000)] == [1, 2, 334]
-    assert [Need().of(3), Need("count", 2).of(3)] == [3, 2]
+    assert [FanInNeed("percent", percent=90).of(total) for total in (0, 1, 10, 11, 20)] == [1, 1, 9, 10, 18]
+    assert [FanInNeed("percent", percent=33.4).of(total) for total in (1, 3, 1000)] == [1, 2, 334]
+    assert [FanInNeed().of(3), FanInNeed("count", 2).of(3)] == [3, 2]
 
 
 def test_ten_thousand_nodes_compile() -> None:

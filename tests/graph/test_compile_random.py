@@ -13,7 +13,7 @@ from weft.core.findings import Problems
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.frames import find_frames
 from weft.core.graph.loops import Loops, find_exits, find_loops
-from weft.core.graph.reading import Reader
+from weft.core.graph.reading import DocumentReader
 from weft.core.graph.shape import Shape, build_shape
 from weft.graphs.fold import Rules, fold_document
 from weft.graphs.language import Conditions
@@ -45,7 +45,7 @@ def shaped(document: dict[str, Any]) -> tuple[Shape, Problems]:
     problems = Problems()
     folded = fold_document(document, "random", Rules(), problems)
     assert folded is not None
-    shape = build_shape(folded, Reader(Conditions(), folded.nodes, problems), problems)
+    shape = build_shape(folded, DocumentReader(Conditions(), folded.nodes, problems), problems)
     cut_cycles(shape, problems)
     return shape, problems
 

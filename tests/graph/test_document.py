@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.graph.documents import codes, compiled, is_accepted_or_explained, nodes, refused
-from weft.core.graph.model import AskWork, GoalWork, HttpWork, Retry, StepWork, TypeWork, WaitWork, WorkflowWork
+from weft.core.graph.model import AskWork, GoalWork, HttpWork, RetryRule, StepWork, TypeWork, WaitWork, WorkflowWork
 from weft.documents.text import VALUES_MAX
 from weft.errors import BadGraph, NotFound
 from weft.graphs.fold import NODE
@@ -151,7 +151,7 @@ def test_bytes_that_are_no_text() -> None:
 def test_an_anchor_may_be_used_again() -> None:
     loaded = parse_graph("nodes:\n  a: &n {step: s, retry: 3}\n  b: *n\n")
 
-    assert loaded.graph.nodes["b"].retry == Retry(attempts=3)
+    assert loaded.graph.nodes["b"].retry == RetryRule(attempts=3)
 
 
 @pytest.mark.parametrize(
@@ -513,11 +513,11 @@ def test_policies_are_read_and_what_is_not_said_is_left_to_the_step() -> None:
     )
     a, b = graph.nodes["a"], graph.nodes["b"]
 
-    assert a.retry == Retry(5, "linear", 1_000, 60_000)
+    assert a.retry == RetryRule(5, "linear", 1_000, 60_000)
     assert (a.timeout_ms, a.queue, a.limits.time_ms) == (30_000, "gpu", 3_600_000)
     assert a.undo is not None
-    assert (a.undo.step, a.undo.retry, a.undo.timeout_ms) == ("u", Retry(attempts=2), 5_000)
-    assert b.retry == Retry()
+    assert (a.undo.step, a.undo.retry, a.undo.timeout_ms) == ("u", RetryRule(attempts=2), 5_000)
+    assert b.retry == RetryRule()
     assert (b.timeout_ms, b.queue, b.undo) == (0, "", None)
     assert (graph.limits.time_ms, graph.limits.hops, graph.limits.tokens, graph.limits.fan_out) == (
         1_209_600_000,

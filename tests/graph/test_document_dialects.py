@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.graph.documents import Document, codes, compiled, edge, is_accepted, nodes, refused
-from weft.core.graph.model import AskWork, Retry, StepWork, WorkflowWork
+from weft.core.graph.model import AskWork, RetryRule, StepWork, WorkflowWork
 from weft.documents.text import read_text
 from weft.graphs.load import DocumentContext, load_graph
 
@@ -188,7 +188,7 @@ def test_an_agent_that_chooses_from_a_list_is_read_and_refused_until_it_is_built
 def test_the_retry_of_the_seeds_counts_attempts_and_milliseconds() -> None:
     graph = compiled({"nodes": [task("a", retry={"max_attempts": 3, "backoff_ms": 250})]})
 
-    assert graph.nodes["a"].retry == Retry(attempts=3, delay_ms=250)
+    assert graph.nodes["a"].retry == RetryRule(attempts=3, delay_ms=250)
 
 
 def test_a_sub_workflow_can_only_inherit_nothing() -> None:

@@ -63,7 +63,9 @@ def _log(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator
     if times != sorted(times):
         yield "its log goes back in time"
     lived = [event for event in events if not isinstance(event, e.LetterDiscarded)]
-    ends = [i for i, event in enumerate(lived) if isinstance(event, e.RunCompleted | e.RunFailed | e.RunCancelled)]
+    ends = [
+        i for i, event in enumerate(lived) if isinstance(event, e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent)
+    ]
     again = [i - 1 for i, event in enumerate(lived) if isinstance(event, e.RunRetried)]
     if run.status in OVER and ends != [*again, len(lived) - 1]:
         yield f"its log ends at {ends} of {len(lived)}"
@@ -175,7 +177,7 @@ def _replay(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Itera
 
 _FOLLOWS = (
     e.NodeRouted, e.NodeFailed, e.FailureRaised, e.TaskScheduled, e.TimerSet, e.AskOpened, e.ChildStarted,
-    e.UndoScheduled, e.RunCompleted, e.RunFailed, e.RunCancelled,
+    e.UndoScheduled, e.RunCompleted, e.RunFailedEvent, e.RunCancelledEvent,
 )  # fmt: skip
 """What no command causes: it follows from the state, so it is the same for whoever has the same log."""
 
@@ -183,7 +185,7 @@ _FOLLOWS = (
 def _decided(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent], blobs: dict[str, bytes]) -> Iterator[str]:
     machine = _fresh(cluster, run)
     for stored, event in zip(run.events, events, strict=True):
-        never_begun = isinstance(event, e.RunFailed | e.RunCancelled) and event.never_begun
+        never_begun = isinstance(event, e.RunFailedEvent | e.RunCancelledEvent) and event.never_begun
         if isinstance(event, _FOLLOWS) and not never_begun:
             env = Env(now=stored.at, check=check_schema, blob=blobs.get, keep=_keep)
             try:
@@ -215,9 +217,9 @@ def _result(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Itera
     match last:
         case e.RunCompleted(output=output):
             told = _read(cluster, bytes(output))
-        case e.RunFailed(failure=failure):
+        case e.RunFailedEvent(failure=failure):
             told = failure.type
-        case e.RunCancelled():
+        case e.RunCancelledEvent():
             told = "cancelled"
     retried = any(isinstance(event, e.RunRetried) for event in events)
     for run_id, heard in cluster.results:
@@ -230,10 +232,10 @@ def _result(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Itera
     gives = kind.gives(spec[1])
     if run.new.style == "graph" and _was_lost(events):
         return  # a failure that no world without faults has, and graphs route failures
-    if isinstance(last, e.RunCancelled):
+    if isinstance(last, e.RunCancelledEvent):
         if not any(isinstance(event, e.CancelRequested) for event in events):
             yield "it was cancelled, and nobody asked for that"
-    elif isinstance(last, e.RunFailed):
+    elif isinstance(last, e.RunFailedEvent):
         if told != kind.fails and not (told in ("WorkerLost", "StepFailed", "BranchesFailed") and _was_lost(events)):
             yield f"it failed with {last.failure}"
     elif (kind.fails and not kind.letters) or not _is_given(told, gives):
@@ -294,7 +296,7 @@ def _undo(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterato
     """A run that failed or was cancelled has taken back what it did, newest first."""
     if run.status not in ("failed", "cancelled") or any(isinstance(event, e.RunRetried) for event in events):
         return
-    assert isinstance(_end(events), e.RunFailed | e.RunCancelled)
+    assert isinstance(_end(events), e.RunFailedEvent | e.RunCancelledEvent)
     scheduled = {seq: task for seq, task in tasks_in(events) if task.undo}
     done = [event.task for event in events if isinstance(event, e.TaskSucceeded) and event.task in scheduled]
     undos = [event.of for event in events if isinstance(event, e.UndoScheduled)]

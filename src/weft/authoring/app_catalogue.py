@@ -10,7 +10,7 @@ from weft.authoring.registrations import Registrations
 from weft.authoring.unknown_work import unknown_work
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
-from weft.core.goal.plan import Plan as CorePlan
+from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.types import Type
 from weft.core.ids import GOAL, Millis
 from weft.errors import UnknownWorkflow, WeftError

@@ -26,7 +26,7 @@ from weft.core.goal.definitions import (
     give_key,
     inner_name,
 )
-from weft.core.goal.plan import Plan, refuse_incomplete
+from weft.core.goal.plan import GoalPlan, refuse_incomplete
 from weft.core.goal.types import is_array
 from weft.errors import BadPlan
 from weft.steps.definition import DEFINED
@@ -38,7 +38,7 @@ ITEM = "each_item"
 _FIELD = re.compile(r"[\w-]{1,100}")
 
 
-def freeze(plan: Plan, name: str, takes: Takes) -> dict[str, Any]:
+def freeze(plan: GoalPlan, name: str, takes: Takes) -> dict[str, Any]:
     """Return the document of a graph that does what the plan does.
 
     Raises:
@@ -49,7 +49,7 @@ def freeze(plan: Plan, name: str, takes: Takes) -> dict[str, Any]:
 
 
 class _Freezer:
-    def __init__(self, plan: Plan, name: str, takes: Takes) -> None:
+    def __init__(self, plan: GoalPlan, name: str, takes: Takes) -> None:
         self.plan = plan
         self.name = name
         self.takes = takes

@@ -22,7 +22,7 @@ GoalName = "str | Step[..., Any] | Runnable[Any]"
 class Plan:
     """The plan for some goals. Printed, it is a tree with reasons; a start makes the same plan."""
 
-    def __init__(self, plan: planning.Plan, group: RunnableGroup) -> None:
+    def __init__(self, plan: planning.GoalPlan, group: RunnableGroup) -> None:
         self.plan = plan
         self._group = group
 

@@ -22,7 +22,7 @@ from weft.core.durations import duration_ms
 from weft.core.events import Effect, Policy, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
-from weft.core.goal.plan import Plan as CorePlan
+from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.planner import make_plan
 from weft.core.ids import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError

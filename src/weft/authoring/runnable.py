@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Raw
 
 from weft.core.events import ABSENT, Style
-from weft.core.goal.plan import Plan as CorePlan
+from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.runtime.service import RunService
 from weft.steps.codec import Codec
 

@@ -14,7 +14,7 @@ from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.workflows import Workflow, check_run_id, plain_attributes
 from weft.core import commands as c
 from weft.core import values
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.errors import BadPlan, BadValue, UnknownStep, UnknownWorkflow
 from weft.observe.definitions import stored_workflow
 from weft.ports.store import Definition
@@ -58,7 +58,7 @@ class Served:
         found = [registered.known(*key) for key in registered.workflow_versions()]
         return [_known(one) for one in [*found, *registered.graphs()] if one is not None]
 
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         return self._app.registered.make_plan(goals, given)
 
     async def launch_named(self, order: Order) -> StartedRun:

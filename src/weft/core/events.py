@@ -22,7 +22,7 @@ from weft.core.goal_events import FactRef as FactRef
 from weft.core.goal_events import FactsGiven as FactsGiven
 from weft.core.goal_events import GoalPlanned as GoalPlanned
 from weft.core.goal_events import StepCompleted as StepCompleted
-from weft.core.goal_events import StepFailed as StepFailed
+from weft.core.goal_events import StepFailedEvent as StepFailedEvent
 from weft.core.goal_events import StepSkipped as StepSkipped
 from weft.core.goal_events import StepStarted as StepStarted
 from weft.core.goal_events import WorkAccepted as WorkAccepted
@@ -37,15 +37,15 @@ from weft.core.ids import EntryId
 from weft.core.parts import ABSENT as ABSENT
 from weft.core.parts import DEFAULT_POLICY as DEFAULT_POLICY
 from weft.core.parts import NULL as NULL
+from weft.core.parts import EdgeVerdict as EdgeVerdict
 from weft.core.parts import Effect as Effect
-from weft.core.parts import Event as Event
+from weft.core.parts import LogEvent as LogEvent
 from weft.core.parts import Parent as Parent
 from weft.core.parts import Path as Path
 from weft.core.parts import Policy as Policy
 from weft.core.parts import Style as Style
 from weft.core.parts import Taken as Taken
 from weft.core.parts import UndoPlan as UndoPlan
-from weft.core.parts import Verdict as Verdict
 from weft.core.parts import Write as Write
 from weft.core.task_events import TaskFailed as TaskFailed
 from weft.core.task_events import TaskLost as TaskLost
@@ -61,7 +61,7 @@ FORMAT = 1
 # --- the life of a run -------------------------------------------------------------------------------------------
 
 
-class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
     """``line``: the first uid of a line of forks. Ids of tokens, frames and work items derive from it, so that the log
     folds under another uid; keys, child uids and references to blobs derive from the run's own.
     """
@@ -86,38 +86,38 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     """The W3C traceparent of whoever started it."""
 
 
-class RunCompleted(Event, frozen=True, kw_only=True, tag="run_completed"):
+class RunCompleted(LogEvent, frozen=True, kw_only=True, tag="run_completed"):
     """``not_undone``: work of dropped branches whose undo failed."""
 
     output: Raw = NULL
     not_undone: list[str] = []
 
 
-class RunFailed(Event, frozen=True, kw_only=True, tag="run_failed"):
+class RunFailedEvent(LogEvent, frozen=True, kw_only=True, tag="run_failed"):
     failure: Failure
     not_undone: list[str] = []
     never_begun: bool = False
     """Its start was refused: no code of it ever ran."""
 
 
-class RunCancelled(Event, frozen=True, kw_only=True, tag="run_cancelled"):
+class RunCancelledEvent(LogEvent, frozen=True, kw_only=True, tag="run_cancelled"):
     reason: str = ""
     not_undone: list[str] = []
     never_begun: bool = False
     """No code of it ever ran."""
 
 
-class CancelRequested(Event, frozen=True, kw_only=True, tag="cancel_requested"):
+class CancelRequested(LogEvent, frozen=True, kw_only=True, tag="cancel_requested"):
     """The code is told at this place in the order of facts."""
 
     reason: str = ""
 
 
-class RunTimedOut(Event, frozen=True, kw_only=True, tag="run_timed_out"):
+class RunTimedOut(LogEvent, frozen=True, kw_only=True, tag="run_timed_out"):
     """The run's own deadline passed; the code is told like at a cancel, and the run will fail."""
 
 
-class RunEnding(Event, frozen=True, kw_only=True, tag="run_ending"):
+class RunEnding(LogEvent, frozen=True, kw_only=True, tag="run_ending"):
     """The code is over, and what it left (undos, children to stop) must end before the run does.
 
     ``output``: it returned this, and the run completes when all that was dropped has been undone.
@@ -127,15 +127,15 @@ class RunEnding(Event, frozen=True, kw_only=True, tag="run_ending"):
     output: Raw = ABSENT
 
 
-class RunPaused(Event, frozen=True, kw_only=True, tag="run_paused"):
+class RunPaused(LogEvent, frozen=True, kw_only=True, tag="run_paused"):
     pass
 
 
-class RunResumed(Event, frozen=True, kw_only=True, tag="run_resumed"):
+class RunResumed(LogEvent, frozen=True, kw_only=True, tag="run_resumed"):
     """A paused or held run goes on."""
 
 
-class RunHeld(Event, frozen=True, kw_only=True, tag="run_held"):
+class RunHeld(LogEvent, frozen=True, kw_only=True, tag="run_held"):
     """The run stops for a person: nothing is undone, nothing is lost."""
 
     code: str
@@ -143,7 +143,7 @@ class RunHeld(Event, frozen=True, kw_only=True, tag="run_held"):
     location: str = ""
 
 
-class RunRetried(Event, frozen=True, kw_only=True, tag="run_retried"):
+class RunRetried(LogEvent, frozen=True, kw_only=True, tag="run_retried"):
     """A failed run is tried again: entries of code that are ``dropped`` and performed anew, ``tokens`` of a graph
     that work again, or ``steps`` of a goal run that are open again.
     """
@@ -153,7 +153,7 @@ class RunRetried(Event, frozen=True, kw_only=True, tag="run_retried"):
     steps: list[str] = []
 
 
-class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
+class AttributesSet(LogEvent, frozen=True, kw_only=True, tag="attributes_set"):
     at: Path
     attributes: dict[str, Any]
     add: list[str] = []
@@ -162,7 +162,7 @@ class AttributesSet(Event, frozen=True, kw_only=True, tag="attributes_set"):
 # --- waiting -----------------------------------------------------------------------------------------------------
 
 
-class TimerSet(Event, frozen=True, kw_only=True, tag="timer_set"):
+class TimerSet(LogEvent, frozen=True, kw_only=True, tag="timer_set"):
     due: int
     join: str = ""
     """The join whose deadline it is."""
@@ -172,11 +172,11 @@ class TimerSet(Event, frozen=True, kw_only=True, tag="timer_set"):
     add: list[str] = []
 
 
-class TimerFired(Event, frozen=True, kw_only=True, tag="timer_fired"):
+class TimerFired(LogEvent, frozen=True, kw_only=True, tag="timer_fired"):
     timer: EntryId
 
 
-class MessageReceived(Event, frozen=True, kw_only=True, tag="message_received"):
+class MessageReceived(LogEvent, frozen=True, kw_only=True, tag="message_received"):
     """The log has it; it is the run's from here on, whether or not the code waits for it yet."""
 
     id: str
@@ -187,7 +187,7 @@ class MessageReceived(Event, frozen=True, kw_only=True, tag="message_received"):
     """The sender waits for an answer."""
 
 
-class MessageAwaited(Event, frozen=True, kw_only=True, tag="message_awaited"):
+class MessageAwaited(LogEvent, frozen=True, kw_only=True, tag="message_awaited"):
     names: list[str]
     at: Path = []
     node: str = ""
@@ -199,12 +199,12 @@ class MessageAwaited(Event, frozen=True, kw_only=True, tag="message_awaited"):
     """Whoever waits will answer what it takes."""
 
 
-class MessagesTaken(Event, frozen=True, kw_only=True, tag="messages_taken"):
+class MessagesTaken(LogEvent, frozen=True, kw_only=True, tag="messages_taken"):
     wait: EntryId
     ids: list[str]
 
 
-class MessageRefused(Event, frozen=True, kw_only=True, tag="message_refused"):
+class MessageRefused(LogEvent, frozen=True, kw_only=True, tag="message_refused"):
     """It did not fit the type awaited; the wait goes on."""
 
     wait: EntryId
@@ -213,7 +213,7 @@ class MessageRefused(Event, frozen=True, kw_only=True, tag="message_refused"):
     token: str = ""
 
 
-class MessageAnswered(Event, frozen=True, kw_only=True, tag="message_answered"):
+class MessageAnswered(LogEvent, frozen=True, kw_only=True, tag="message_answered"):
     """The answer to a message whose sender waits for one. ``error``: why it was refused instead."""
 
     message: str
@@ -225,14 +225,14 @@ class MessageAnswered(Event, frozen=True, kw_only=True, tag="message_answered"):
     """Nobody waits for it: the message was answered before, or was sent without asking for an answer."""
 
 
-class WaitTimedOut(Event, frozen=True, kw_only=True, tag="wait_timed_out"):
+class WaitTimedOut(LogEvent, frozen=True, kw_only=True, tag="wait_timed_out"):
     """A wait for a message, a person or a child passed its time. ``child``: the run that is told to stop."""
 
     wait: EntryId
     child: str = ""
 
 
-class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
+class AskOpened(LogEvent, frozen=True, kw_only=True, tag="ask_opened"):
     title: str
     at: Path = []
     node: str = ""
@@ -255,27 +255,27 @@ class AskOpened(Event, frozen=True, kw_only=True, tag="ask_opened"):
     """What the answer will be merged into, where the node says so."""
 
 
-class AskEscalated(Event, frozen=True, kw_only=True, tag="ask_escalated"):
+class AskEscalated(LogEvent, frozen=True, kw_only=True, tag="ask_escalated"):
     """Nobody answered in time: others are asked too, without a limit."""
 
     ask: EntryId
     of: list[str]
 
 
-class AskReminded(Event, frozen=True, kw_only=True, tag="ask_reminded"):
+class AskReminded(LogEvent, frozen=True, kw_only=True, tag="ask_reminded"):
     """It is still open, and it is time to say so again."""
 
     ask: EntryId
 
 
-class AskTold(Event, frozen=True, kw_only=True, tag="ask_told"):
+class AskTold(LogEvent, frozen=True, kw_only=True, tag="ask_told"):
     """People outside were told of a question: what exactly is in ``notice``."""
 
     ask: EntryId
     notice: str
 
 
-class AskAnswered(Event, frozen=True, kw_only=True, tag="ask_answered"):
+class AskAnswered(LogEvent, frozen=True, kw_only=True, tag="ask_answered"):
     """One person's answer. ``decided``: with it the question is settled."""
 
     ask: EntryId
@@ -293,7 +293,7 @@ class AskAnswered(Event, frozen=True, kw_only=True, tag="ask_answered"):
 # --- other runs --------------------------------------------------------------------------------------------------
 
 
-class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
+class ChildStarted(LogEvent, frozen=True, kw_only=True, tag="child_started"):
     workflow: str
     version: str
     run_id: str
@@ -315,7 +315,7 @@ class ChildStarted(Event, frozen=True, kw_only=True, tag="child_started"):
     """Why no run was made for it. Known to code only: a node or a step fails by an event of its own."""
 
 
-class ChildEnded(Event, frozen=True, kw_only=True, tag="child_ended"):
+class ChildEnded(LogEvent, frozen=True, kw_only=True, tag="child_ended"):
     child: EntryId
     status: str
     output: Raw = NULL
@@ -325,7 +325,7 @@ class ChildEnded(Event, frozen=True, kw_only=True, tag="child_ended"):
 # --- what code alone records -------------------------------------------------------------------------------------
 
 
-class ValueRecorded(Event, frozen=True, kw_only=True, tag="value_recorded"):
+class ValueRecorded(LogEvent, frozen=True, kw_only=True, tag="value_recorded"):
     """A value that the code may not compute twice: a time, a random number, an id, a version, how many a map has."""
 
     at: Path
@@ -334,7 +334,7 @@ class ValueRecorded(Event, frozen=True, kw_only=True, tag="value_recorded"):
     add: list[str] = []
 
 
-class RaceDecided(Event, frozen=True, kw_only=True, tag="race_decided"):
+class RaceDecided(LogEvent, frozen=True, kw_only=True, tag="race_decided"):
     """The losers are cancelled and what they had recorded leaves the state."""
 
     at: Path
@@ -343,7 +343,7 @@ class RaceDecided(Event, frozen=True, kw_only=True, tag="race_decided"):
     add: list[str] = []
 
 
-class LoopTurned(Event, frozen=True, kw_only=True, tag="loop_turned"):
+class LoopTurned(LogEvent, frozen=True, kw_only=True, tag="loop_turned"):
     """Round ``round`` begins with ``state``; older rounds than ``keep`` leave the state."""
 
     at: Path
@@ -353,14 +353,14 @@ class LoopTurned(Event, frozen=True, kw_only=True, tag="loop_turned"):
     add: list[str] = []
 
 
-class LoopFinished(Event, frozen=True, kw_only=True, tag="loop_finished"):
+class LoopFinished(LogEvent, frozen=True, kw_only=True, tag="loop_finished"):
     at: Path
     rounds: int
     output: Raw = NULL
     add: list[str] = []
 
 
-class EntryCancelled(Event, frozen=True, kw_only=True, tag="entry_cancelled"):
+class EntryCancelled(LogEvent, frozen=True, kw_only=True, tag="entry_cancelled"):
     """The code no longer waits for it: a loser, a cancelled asyncio task. ``child``: the run that is told to stop."""
 
     entry: EntryId
@@ -370,8 +370,8 @@ class EntryCancelled(Event, frozen=True, kw_only=True, tag="entry_cancelled"):
 AnyEvent = (
     RunStarted
     | RunCompleted
-    | RunFailed
-    | RunCancelled
+    | RunFailedEvent
+    | RunCancelledEvent
     | CancelRequested
     | RunTimedOut
     | RunEnding
@@ -417,7 +417,7 @@ AnyEvent = (
     | WorkAccepted
     | WorkRecalled
     | StepCompleted
-    | StepFailed
+    | StepFailedEvent
     | StepSkipped
     | DeadlineSet
     | DeadlinePassed

@@ -11,18 +11,18 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.ids import EntryId
-from weft.core.parts import ABSENT, Event
+from weft.core.parts import ABSENT, LogEvent
 from weft.core.task_events import TaskScheduled
 from weft.errors import Failure
 
 
-class GoalPlanned(Event, frozen=True, kw_only=True, tag="goal_planned"):
+class GoalPlanned(LogEvent, frozen=True, kw_only=True, tag="goal_planned"):
     """The plan that the run follows, with its definitions."""
 
     plan: Raw
 
 
-class FactsGiven(Event, frozen=True, kw_only=True, tag="facts_given"):
+class FactsGiven(LogEvent, frozen=True, kw_only=True, tag="facts_given"):
     """What had to be looked into before the run could begin: the given values one by one, where they lay in a blob, and
     whose matches they pass (``matched``) or break (``broken``), by fact and then by the step that reads it.
     """
@@ -39,7 +39,7 @@ class FactRef(msgspec.Struct, frozen=True, omit_defaults=True):
     at: int | list[int] = 0
 
 
-class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
+class StepStarted(LogEvent, frozen=True, kw_only=True, tag="step_started"):
     """Its inputs are bound, for good: the values in ``inputs``, and by name those of ``facts`` that the log has.
 
     ``fan_out``: it has one work item per element, however many these are. ``task``: its only item, where that begins at
@@ -54,27 +54,27 @@ class StepStarted(Event, frozen=True, kw_only=True, tag="step_started"):
     task: TaskScheduled | None = None
 
 
-class WorkSkipped(Event, frozen=True, kw_only=True, tag="work_skipped"):
+class WorkSkipped(LogEvent, frozen=True, kw_only=True, tag="work_skipped"):
     """The predicate refuses one item of a fan-out."""
 
     step: str
     item: int
 
 
-class WorkResumed(Event, frozen=True, kw_only=True, tag="work_resumed"):
+class WorkResumed(LogEvent, frozen=True, kw_only=True, tag="work_resumed"):
     """An item whose retry is due is handed out again."""
 
     task: EntryId
 
 
-class WorkAccepted(Event, frozen=True, kw_only=True, tag="work_accepted"):
+class WorkAccepted(LogEvent, frozen=True, kw_only=True, tag="work_accepted"):
     """Asynchronous work: the far side has it and answers later, until ``due``."""
 
     task: EntryId
     due: int
 
 
-class WorkRecalled(Event, frozen=True, kw_only=True, tag="work_recalled"):
+class WorkRecalled(LogEvent, frozen=True, kw_only=True, tag="work_recalled"):
     """The success that follows is one of an earlier run, for the same definition and inputs."""
 
     task: EntryId
@@ -82,7 +82,7 @@ class WorkRecalled(Event, frozen=True, kw_only=True, tag="work_recalled"):
     at: int
 
 
-class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
+class StepCompleted(LogEvent, frozen=True, kw_only=True, tag="step_completed"):
     """What a step gives: the values in ``outputs``, and those that ``takes`` finds in the result at number ``of``.
 
     ``takes``: by fact the part of the result, "" for the whole. Every value is set as a fact, but for ``unread``, which
@@ -99,7 +99,7 @@ class StepCompleted(Event, frozen=True, kw_only=True, tag="step_completed"):
     broken: dict[str, dict[str, str]] = {}
 
 
-class AttributeSet(Event, frozen=True, kw_only=True, tag="attribute_set"):
+class AttributeSet(LogEvent, frozen=True, kw_only=True, tag="attribute_set"):
     """A fact has a value, or one more. Only in views: the log has it in step_completed."""
 
     name: str
@@ -109,7 +109,7 @@ class AttributeSet(Event, frozen=True, kw_only=True, tag="attribute_set"):
     broken: dict[str, str] = {}
 
 
-class StepFailed(Event, frozen=True, kw_only=True, tag="step_failed"):
+class StepFailedEvent(LogEvent, frozen=True, kw_only=True, tag="step_failed"):
     """``unsatisfied``: the needs that can no longer be met. What it had under way is dropped, or drains."""
 
     step: str
@@ -117,13 +117,13 @@ class StepFailed(Event, frozen=True, kw_only=True, tag="step_failed"):
     unsatisfied: list[str] = []
 
 
-class StepSkipped(Event, frozen=True, kw_only=True, tag="step_skipped"):
+class StepSkipped(LogEvent, frozen=True, kw_only=True, tag="step_skipped"):
     step: str
     reason: str
     unsatisfied: list[str] = []
 
 
-class DeadlineSet(Event, frozen=True, kw_only=True, tag="deadline_set"):
+class DeadlineSet(LogEvent, frozen=True, kw_only=True, tag="deadline_set"):
     """Until then a step that could start waits for an optional fact."""
 
     step: str
@@ -131,7 +131,7 @@ class DeadlineSet(Event, frozen=True, kw_only=True, tag="deadline_set"):
     due: int
 
 
-class DeadlinePassed(Event, frozen=True, kw_only=True, tag="deadline_passed"):
+class DeadlinePassed(LogEvent, frozen=True, kw_only=True, tag="deadline_passed"):
     """The optional fact is decided without further values. ``timer``: the number of its deadline_set."""
 
     timer: EntryId

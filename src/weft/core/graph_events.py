@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from weft.core.parts import ABSENT, Event, Taken, Verdict, Write
+from weft.core.parts import ABSENT, EdgeVerdict, LogEvent, Taken, Write
 from weft.core.task_events import TaskScheduled
 from weft.errors import Failure
 
 
-class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
+class NodeRouted(LogEvent, frozen=True, kw_only=True, tag="node_routed"):
     """A token leaves its node by these edges (none: it ends), with what it writes. Token "" is the start of the run.
 
     ``output`` is given where the node did no work of its own, or adds to what its work gave. ``arrival``: what a fan-in
@@ -24,7 +24,7 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
     token: str = ""
     taken: list[Taken] = []
     writes: list[Write] = []
-    verdicts: list[Verdict] = []
+    verdicts: list[EdgeVerdict] = []
     output: Raw = ABSENT
     arrival: Raw = ABSENT
     skips: bool = True
@@ -32,7 +32,7 @@ class NodeRouted(Event, frozen=True, kw_only=True, tag="node_routed"):
     task: TaskScheduled | None = None
 
 
-class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
+class NodeFailed(LogEvent, frozen=True, kw_only=True, tag="node_failed"):
     """A node fails for a reason of its own, such as no edge that matches, and may have saved something before."""
 
     node: str = ""
@@ -42,7 +42,7 @@ class NodeFailed(Event, frozen=True, kw_only=True, tag="node_failed"):
     output: Raw = ABSENT
 
 
-class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):
+class FailureRaised(LogEvent, frozen=True, kw_only=True, tag="failure_raised"):
     """No edge of its node takes a failure: a dead letter. It goes along the path, inside out.
 
     ``taker``: the frame that goes on without the branch, or whose fan-in has an edge for it; "": nobody, the run fails.
@@ -56,7 +56,7 @@ class FailureRaised(Event, frozen=True, kw_only=True, tag="failure_raised"):
     raised: Failure | None = None
 
 
-class LetterDiscarded(Event, frozen=True, kw_only=True, tag="letter_discarded"):
+class LetterDiscarded(LogEvent, frozen=True, kw_only=True, tag="letter_discarded"):
     """Somebody has looked at a dead letter and wants no more of it."""
 
     token: str

@@ -19,7 +19,7 @@ Path = list[int | str]
 A name stands for itself where the registry is full."""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
+class LogEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
     """The base of all events; ``kind`` names them in JSON."""
 
 
@@ -84,7 +84,7 @@ class Write(msgspec.Struct, frozen=True, array_like=True):
     value: Raw
 
 
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+class EdgeVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one edge's condition said, and the values it saw."""
 
     edge: str

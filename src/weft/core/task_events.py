@@ -5,11 +5,11 @@ from __future__ import annotations
 from msgspec import Raw
 
 from weft.core.ids import EntryId
-from weft.core.parts import ABSENT, DEFAULT_POLICY, NULL, Event, Path, Policy, UndoPlan
+from weft.core.parts import ABSENT, DEFAULT_POLICY, NULL, LogEvent, Path, Policy, UndoPlan
 from weft.errors import Failure
 
 
-class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
+class TaskScheduled(LogEvent, frozen=True, kw_only=True, tag="task_scheduled"):
     """Work for outside: of an entry of code (``at``), of a token of a graph at a node, or of an item of a goal's step
     (``node``). Without ``input`` it is given what its record says: what the token before brings, or the bound inputs of
     its step.
@@ -30,14 +30,14 @@ class TaskScheduled(Event, frozen=True, kw_only=True, tag="task_scheduled"):
     raises: list[str] = []
 
 
-class TaskSucceeded(Event, frozen=True, kw_only=True, tag="task_succeeded"):
+class TaskSucceeded(LogEvent, frozen=True, kw_only=True, tag="task_succeeded"):
     task: EntryId
     output: Raw = NULL
     attempt: int = 1
     earlier: int = 0  # the delivery that succeeded, if it had been given up for a later one
 
 
-class TaskFailed(Event, frozen=True, kw_only=True, tag="task_failed"):
+class TaskFailed(LogEvent, frozen=True, kw_only=True, tag="task_failed"):
     """An attempt failed. ``retry_at`` 0: for good."""
 
     task: EntryId
@@ -46,7 +46,7 @@ class TaskFailed(Event, frozen=True, kw_only=True, tag="task_failed"):
     retry_at: int = 0
 
 
-class TaskLost(Event, frozen=True, kw_only=True, tag="task_lost"):
+class TaskLost(LogEvent, frozen=True, kw_only=True, tag="task_lost"):
     """Whoever performed it is gone without an answer; it is handed out again under this delivery number."""
 
     task: EntryId
@@ -54,7 +54,7 @@ class TaskLost(Event, frozen=True, kw_only=True, tag="task_lost"):
     retry_at: int = 0
 
 
-class UndoScheduled(Event, frozen=True, kw_only=True, tag="undo_scheduled"):
+class UndoScheduled(LogEvent, frozen=True, kw_only=True, tag="undo_scheduled"):
     """The newest completed task that is not undone yet is taken back. Its own number is the undo's task number."""
 
     of: EntryId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.core.graph.model import Backoff, Retry
+from weft.core.graph.model import Backoff, RetryRule
 from weft.documents.fields import Fields
 
 BACKOFFS: dict[str, Backoff] = {"fixed": "fixed", "linear": "linear", "exponential": "exponential"}
@@ -10,20 +10,20 @@ RETRY = ("attempts", "backoff", "delay", "max_delay", "max_attempts", "backoff_m
 ATTEMPTS_MAX = 10_000
 
 
-def read_retry(holder: Fields) -> Retry:
+def read_retry(holder: Fields) -> RetryRule:
     """Read `retry: 5` or a mapping. Fields that are absent leave the step's own policy."""
     raw = holder.raw.get("retry")
     if "retry" not in holder:
-        return Retry()
+        return RetryRule()
     if not isinstance(raw, dict):
-        return Retry(attempts=_attempts(holder, "retry"))
+        return RetryRule(attempts=_attempts(holder, "retry"))
     retry = Fields(raw, holder.place("retry"), holder.problems, RETRY)
     delay_ms: int | None = None
     if retry.spelling("delay", "backoff_ms") == "backoff_ms":
         delay_ms = retry.whole("backoff_ms", least=0)
     elif "delay" in retry:
         delay_ms = retry.duration("delay")
-    return Retry(
+    return RetryRule(
         attempts=_attempts(retry, retry.spelling("attempts", "max_attempts")),
         backoff=retry.choice("backoff", BACKOFFS, None),
         delay_ms=delay_ms,

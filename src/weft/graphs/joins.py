@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from weft.core.findings import At
 from weft.core.graph.folded import FoldedJoin
-from weft.core.graph.model import Deadline, Early, Join, Need
+from weft.core.graph.model import Deadline, Early, FanInNeed, Join
 from weft.documents.fields import Fields, describe
 from weft.graphs.data import fold_merge
 
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,6})?)%")
-WAITS = {"all": Need(), "any": Need("count", 1)}
+WAITS = {"all": FanInNeed(), "any": FanInNeed("count", 1)}
 DEADLINE = ("timeout", "on_timeout")
 LATE: dict[str, Early] = {"cancel": "cancel", "abandon": "abandon", "merge": "late_merge"}
 EARLY: dict[str, Early] = {
@@ -82,7 +82,7 @@ def _refuse_fan_in_fields(node: Fields) -> None:
             )
 
 
-def _read_need(node: Fields, key: str) -> tuple[Need, str]:
+def _read_need(node: Fields, key: str) -> tuple[FanInNeed, str]:
     raw = node.raw[key]
     if isinstance(raw, str) and raw in WAITS:
         return WAITS[raw], ""
@@ -90,24 +90,24 @@ def _read_need(node: Fields, key: str) -> tuple[Need, str]:
     if not isinstance(raw, dict):
         words = "all, any, edges or {at_least: 3}" if key == "join" else "all, any or {m_of_n: 3}"
         node.problems.add("unknown_word", node.place(key), f"must be {words}, not {describe(raw)}.")
-        return Need(), ""
+        return FanInNeed(), ""
     join = Fields(raw, node.place(key), node.problems, known)
     if key == "join" and "wait" in join:
         if "at_least" in join:
             join.spelling("wait", "at_least")
-        return join.choice("wait", {**WAITS, "edges": Need()}, Need()), join.text("of")
+        return join.choice("wait", {**WAITS, "edges": FanInNeed()}, FanInNeed()), join.text("of")
     if join.raw and known[0] not in join:
         join.needed("wait or at_least" if key == "join" and set(join.raw) & {"wait", *DEADLINE} else known[0])
     return _read_count(join.raw.get(known[0]), join.place(known[0]), join), join.text("of") if key == "join" else ""
 
 
-def _read_count(raw: Any, at: At, join: Fields) -> Need:
+def _read_count(raw: Any, at: At, join: Fields) -> FanInNeed:
     if raw is None:
-        return Need()
+        return FanInNeed()
     if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 1:
-        return Need("count", raw)
+        return FanInNeed("count", raw)
     found = _PERCENT.fullmatch(raw) if isinstance(raw, str) and at[-1] == "at_least" else None
     if found is not None and 0 < float(found[1]) <= 100:
-        return Need("percent", percent=float(found[1]))
+        return FanInNeed("percent", percent=float(found[1]))
     join.problems.add("wrong_type", at, f"must be a number from 1, or a share like 90%, not {describe(raw)}.")
-    return Need()
+    return FanInNeed()

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.core.findings import Finding
 from weft.core.graph.compile import compile_graph
-from weft.core.graph.language import Language
+from weft.core.graph.language import ExpressionLanguage
 from weft.core.graph.model import Graph, content_hash
 from weft.documents.source import DocumentSource, read_dict, read_file, read_source
 from weft.documents.spellings import blob_exists, inline_blobs
@@ -38,7 +38,7 @@ class DocumentContext:
     types: NodeTypes = field(default_factory=dict)
     resolve: Resolve | None = None
     python: bool | None = None
-    language: Language | None = None
+    language: ExpressionLanguage | None = None
 
     def rules(self) -> Rules:
         resolve = self.resolve
@@ -48,7 +48,7 @@ class DocumentContext:
             self.types, lambda raw: inline_blobs(raw, resolve), lambda reference: blob_exists(reference, resolve)
         )
 
-    def expressions(self) -> Language:
+    def expressions(self) -> ExpressionLanguage:
         return self.language or Conditions(self.resolve, python=self.python)
 
 

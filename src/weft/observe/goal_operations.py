@@ -34,7 +34,7 @@ class GoalOperations:
                 operation = self._step(step, stored)
                 end(operation, "done", stored.at, _encode(outputs))
                 return operation
-            case e.StepFailed(step=step, failure=failure):
+            case e.StepFailedEvent(step=step, failure=failure):
                 return self._over(step, "failed", stored, failure=failure)
             case e.StepSkipped(step=step, reason=reason):
                 return self._over(step, "skipped", stored, why=reason)

@@ -94,7 +94,7 @@ class GraphPath:
                 self._refused[edge.to] = _refusal(edge, event, verdicts.get(name))
 
 
-def _refusal(edge: Edge, event: e.NodeRouted, verdict: e.Verdict | None) -> NodeSkip:
+def _refusal(edge: Edge, event: e.NodeRouted, verdict: e.EdgeVerdict | None) -> NodeSkip:
     if edge.errors is not None and not event.caught:
         return NodeSkip(node=edge.to, why="no_failure", at=event.node)
     if verdict is None:
@@ -117,7 +117,7 @@ def _taken_edge(graph: Graph, event: e.NodeRouted, taken: e.Taken) -> TakenEdge:
     )
 
 
-def _conditions(edge: Edge, verdict: e.Verdict | None) -> tuple[SeenCondition | None, list[str] | None]:
+def _conditions(edge: Edge, verdict: e.EdgeVerdict | None) -> tuple[SeenCondition | None, list[str] | None]:
     """Return the condition of an edge, or the errors that it catches."""
     if edge.when is not None:
         return SeenCondition(_text(edge.when.source), verdict.seen if verdict is not None else {}), None

@@ -183,10 +183,10 @@ class History:
             case e.RunCompleted(output=output, not_undone=places):
                 self.output, self.not_undone = bytes(output), list(places)
                 self._over("completed", at)
-            case e.RunFailed(failure=failure, not_undone=places):
+            case e.RunFailedEvent(failure=failure, not_undone=places):
                 self.failure, self.not_undone = failure, list(places)
                 self._over("failed", at)
-            case e.RunCancelled(reason=reason, not_undone=places):
+            case e.RunCancelledEvent(reason=reason, not_undone=places):
                 self.reason, self.not_undone = reason, list(places)
                 self._over("cancelled", at)
             case e.CancelRequested(reason=reason):

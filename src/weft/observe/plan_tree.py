@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 
 FACTS_MAX = 40
 
@@ -55,7 +55,7 @@ def plan_tree(machine: GoalMachine) -> PlanTree:
     )
 
 
-def _lines(machine: GoalMachine, plan: Plan) -> Iterator[PlanLine]:
+def _lines(machine: GoalMachine, plan: GoalPlan) -> Iterator[PlanLine]:
     shown: set[str] = set()
     # An explicit stack: plans may be deeper than Python's recursion limit.
     stack = [(goal, 0) for goal in reversed(plan.goals)]
@@ -90,7 +90,7 @@ def _line(machine: GoalMachine, step: str, depth: int) -> PlanLine:
     )
 
 
-def _providers(plan: Plan, step: str) -> list[str]:
+def _providers(plan: GoalPlan, step: str) -> list[str]:
     """Return the steps that may give what a step needs, each once."""
     return list(
         dict.fromkeys(

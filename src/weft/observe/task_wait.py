@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from weft.core.decider import Machine
-from weft.core.run.state import Task
+from weft.core.run.state import OpenTask
 from weft.observe.diagnosis import PendingWait, WaitKind, brief, time_of
 
 
-def task_wait(machine: Machine, kind: WaitKind, number: int, task: Task, due: int = 0) -> PendingWait:
+def task_wait(machine: Machine, kind: WaitKind, number: int, task: OpenTask, due: int = 0) -> PendingWait:
     """Return the wait for a task; ``due`` is when it ends by itself, if it does."""
     return PendingWait(
         kind=kind,

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.ids import Millis
 from weft.errors import WeftError
 from weft.ports.store import Definition
@@ -36,7 +36,7 @@ class HostCatalogue(Protocol):
 
     def step_takes(self, step: str) -> list[str] | None: ...
 
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         """What reaching these goals takes. Raises UnknownStep."""
         ...
 

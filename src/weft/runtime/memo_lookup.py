@@ -19,7 +19,7 @@ from weft.core import values
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import StepDef, inner_name, work_digest
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.ids import Millis, RunUid, tenant_prefix
 from weft.errors import Corrupt, NotFound, StoreError
 from weft.ports.clock import Clock
@@ -126,7 +126,7 @@ class MemoLookup:
                 match e.decode(stored.body):
                     case e.TaskSucceeded() as event:
                         found.append((stored.at, event))
-                    case e.StepFailed(step=step):
+                    case e.StepFailedEvent(step=step):
                         failed.add(step)
         for at, event in found:
             known = expected.pop(event.task, None)
@@ -148,7 +148,7 @@ class MemoLookup:
         self._looked.pop(uid, None)
 
 
-async def reusable(plan: Plan, given: Mapping[str, Any], memos: Memos, *, now: Millis) -> dict[str, Memo]:
+async def reusable(plan: GoalPlan, given: Mapping[str, Any], memos: Memos, *, now: Millis) -> dict[str, Memo]:
     """The steps of a plan that would be answered from the cache, as far as that can be told from what is given."""
     found: dict[str, Memo] = {}
     for step, definition in plan.steps.items():
@@ -164,7 +164,7 @@ async def reusable(plan: Plan, given: Mapping[str, Any], memos: Memos, *, now: M
     return found
 
 
-def _inputs(plan: Plan, definition: StepDef, given: Mapping[str, Any]) -> dict[str, Any] | None:
+def _inputs(plan: GoalPlan, definition: StepDef, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a step will be handed; None: that depends on what other steps give, or it is many things."""
     inputs: dict[str, Any] = {}
     for fact, need in definition.needs.items():

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import GoalWay, StepDef, WorkflowWay, inner_name
-from weft.core.goal.plan import Plan, refuse_incomplete
+from weft.core.goal.plan import GoalPlan, refuse_incomplete
 from weft.core.graph.model import GoalWork, StepWork, WorkflowWork
 from weft.errors import UsageError
 from weft.runtime.catalogue import HostCatalogue
@@ -53,7 +53,7 @@ class PlanHealth:
 
     def _of_goals(self, goals: Sequence[str], given: Sequence[str]) -> Checkup:
         try:
-            plan: Plan = self._catalogue.plan(goals, given)
+            plan: GoalPlan = self._catalogue.plan(goals, given)
             refuse_incomplete(plan)
         except UsageError as error:
             return Checkup("unhealthy", error.message)

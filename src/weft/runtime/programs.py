@@ -19,16 +19,16 @@ from weft.core.events import DEFAULT_POLICY, Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import Plan, encode_plan, refuse_incomplete
+from weft.core.goal.plan import GoalPlan, encode_plan, refuse_incomplete
 from weft.core.goal.planner import make_plan
-from weft.core.goal.reading import Reader as GoalReader
+from weft.core.goal.reading import ScriptReader as GoalReader
 from weft.core.goal.state import GoalState
 from weft.core.goal.state import restore_state as goal_state
 from weft.core.goal.types import Type
 from weft.core.graph import model
 from weft.core.graph.machine import GraphMachine, restore_state
-from weft.core.graph.model import Graph, Node, Retry, StepWork
-from weft.core.graph.routing import Reader
+from weft.core.graph.model import Graph, Node, RetryRule, StepWork
+from weft.core.graph.routing import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
 from weft.core.ids import Millis
@@ -53,7 +53,7 @@ class Registry(Protocol):
         """The version of a workflow that is started now, and its style."""
         ...
 
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan: ...
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan: ...
 
     def fact_type(self, fact: str) -> Type: ...
 
@@ -73,7 +73,7 @@ class NoRegistry:
     def callee(self, workflow: str) -> tuple[str, Style] | None:
         return None
 
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         return make_plan(Catalogue(), goals, given)
 
     def fact_type(self, fact: str) -> Type:
@@ -88,7 +88,7 @@ class GraphProgram:
         self.version = version
         self.graph = graph
         self.ways = Ways(graph)
-        self.reader: Reader = LANGUAGE
+        self.reader: ExpressionReader = LANGUAGE
         self._registry = registry
         self._policies: dict[str, tuple[Policy, Policy]] = {}
         """By node: the step's own policy when it was asked for, and what the document makes of it."""
@@ -150,7 +150,7 @@ class GraphProgram:
         return Raw(encode_plan(plan))
 
 
-def _retry_changes(retry: Retry, base: Policy) -> dict[str, Any]:
+def _retry_changes(retry: RetryRule, base: Policy) -> dict[str, Any]:
     said = {
         "attempts_max": retry.attempts,
         "backoff": retry.backoff,
@@ -180,7 +180,7 @@ class GoalProgram:
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return _callee(self._registry, workflow)
 
-    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> Plan | None:
+    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> GoalPlan | None:
         wanted = goals or self.goals
         return self._registry.plan(wanted, given) if wanted else None
 

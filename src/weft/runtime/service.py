@@ -384,9 +384,9 @@ class RunService:
         match await self.reader.ending_of(last):
             case e.RunCompleted(output=output):
                 return Ending("completed", await self.values.load(bytes(output)), None)
-            case e.RunFailed(failure=failure):
+            case e.RunFailedEvent(failure=failure):
                 return Ending("failed", b"null", failure)
-            case e.RunCancelled(reason=reason):
+            case e.RunCancelledEvent(reason=reason):
                 return Ending("cancelled", b"null", None, reason)
         return await self.ending(run_id, timeout=timeout)
 

@@ -176,7 +176,7 @@ class UnownedRuns:
             uid=row.uid,
             epoch=row.epoch,
             seq=row.seq,
-            events=[StoredEvent(seq, at, e.encode(e.RunCancelled(reason=reason)))],
+            events=[StoredEvent(seq, at, e.encode(e.RunCancelledEvent(reason=reason)))],
             status="cancelled",
             mail_taken=row.mail,
             mail=parent,
@@ -232,7 +232,7 @@ def _end_of_pending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis
             decided += messages.decide_message(machine.state, command)
             if piece.key is not None:
                 keys.append(KeyRow(piece.key, piece.digest, Seq(len(decided))))
-    decided += [e.CancelRequested(reason=reason), e.RunCancelled(reason=reason, never_begun=True)]
+    decided += [e.CancelRequested(reason=reason), e.RunCancelledEvent(reason=reason, never_begun=True)]
     events: list[StoredEvent] = []
     mail: list[Mail] = []
     for event in decided:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.runtime.service import RunService, StartedRun
 
 
@@ -48,7 +48,7 @@ class Hosted(Protocol):
         """All that is registered, by name."""
         ...
 
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         """What reaching these goals takes. Raises UnknownStep."""
         ...
 

@@ -203,7 +203,7 @@ class Telemetry:
 def _log_event(run: str, event: e.AnyEvent, at: int) -> None:
     extra = {"run": run}
     match event:
-        case e.RunFailed(failure=failure):
+        case e.RunFailedEvent(failure=failure):
             cause = f", caused by {failure.cause}" if failure.cause else ""
             log.error("weft: %s failed: %s%s", run, failure.brief(), cause, extra=extra)
         case e.RunHeld(code=code, message=message):

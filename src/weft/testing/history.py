@@ -108,7 +108,7 @@ def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs:
     for event in stored:
         fact = e.decode(event.body)
         machine.evolve(fact, at=event.at)
-        if isinstance(fact, e.RunFailed | e.RunCancelled) and fact.never_begun:
+        if isinstance(fact, e.RunFailedEvent | e.RunCancelledEvent) and fact.never_begun:
             return
     listener = _Listener(machine, stored, blobs)
     driver = CodeDriver(machine, program, listener)

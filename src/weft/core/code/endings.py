@@ -24,7 +24,7 @@ def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     state = code.state
     left = state.tasks or state.children or state.timers or state.waits or state.asks
     if not left and not state.undo and not undo.pending(state):
-        return (e.RunFailed(failure=command.failure),)
+        return (e.RunFailedEvent(failure=command.failure),)
     return lifecycle.end_of_run(state, command.failure)
 
 

@@ -16,7 +16,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.items import Items
 from weft.core.goal.outputs import BadOutput, is_deferred, outputs_of
-from weft.core.goal.reading import GoalProgram
+from weft.core.goal.reading import HostedGoals
 from weft.core.goal.state import Place
 from weft.core.run import lifecycle, tasks
 from weft.core.run.env import Env
@@ -28,7 +28,7 @@ RETRY_AFTER = "retry_after_ms"
 RETRY_AFTER_MS_MAX = 24 * 3_600_000
 
 
-def consequences(items: Items, program: GoalProgram, events: Sequence[e.AnyEvent], env: Env) -> Sequence[e.AnyEvent]:
+def consequences(items: Items, program: HostedGoals, events: Sequence[e.AnyEvent], env: Env) -> Sequence[e.AnyEvent]:
     """The events that the kernel has decided, with what they mean for the step."""
     match events[-1]:
         case e.TaskSucceeded() as success:
@@ -55,7 +55,7 @@ def decide_recalled(run: AnyRun, recall: c.RecallWork, _: Env) -> Sequence[e.Any
     return (e.WorkRecalled(task=recall.task, run_id=recall.run_id, at=recall.at), *success) if success else ()
 
 
-def _judged(items: Items, program: GoalProgram, success: e.TaskSucceeded, env: Env) -> Sequence[e.AnyEvent]:
+def _judged(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: Env) -> Sequence[e.AnyEvent]:
     place = items.state.places.get(success.task)
     bad = _misfit(items, program, place, bytes(success.output), env)
     if bad is None or place is None:
@@ -65,7 +65,7 @@ def _judged(items: Items, program: GoalProgram, success: e.TaskSucceeded, env: E
     return (failed, *_step_failed(items, success.task, failure))
 
 
-def _misfit(items: Items, program: GoalProgram, place: Place | None, result: bytes, env: Env) -> BadOutput | None:
+def _misfit(items: Items, program: HostedGoals, place: Place | None, result: bytes, env: Env) -> BadOutput | None:
     """What is wrong with a result that can be looked at now; one of a step that is over is not looked at."""
     if place is None or items.state.steps[place.step].status != "active":
         return None
@@ -90,15 +90,15 @@ def _moved(event: e.TaskFailed, now: int) -> e.TaskFailed:
     return msgspec.structs.replace(event, retry_at=max(event.retry_at, now + min(int(wish), RETRY_AFTER_MS_MAX)))
 
 
-def _step_failed(items: Items, number: int, failure: Failure) -> Sequence[e.StepFailed]:
+def _step_failed(items: Items, number: int, failure: Failure) -> Sequence[e.StepFailedEvent]:
     """A step fails with the first of its items that fails for good."""
     place = items.state.places.get(number)
     if place is None or items.state.steps[place.step].status != "active":
         return ()
-    return (e.StepFailed(step=place.step, failure=msgspec.structs.replace(failure, step=place.step)),)
+    return (e.StepFailedEvent(step=place.step, failure=msgspec.structs.replace(failure, step=place.step)),)
 
 
-def _child_ended(items: Items, program: GoalProgram, ended: e.ChildEnded, env: Env) -> Sequence[e.StepFailed]:
+def _child_ended(items: Items, program: HostedGoals, ended: e.ChildEnded, env: Env) -> Sequence[e.StepFailedEvent]:
     """The child was the task. What it fails with is final."""
     place = items.state.places.get(ended.child)
     if place is None:

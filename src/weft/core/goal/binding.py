@@ -13,7 +13,7 @@ from weft.core.events import ABSENT, FactRef
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
-from weft.core.goal.reading import Reader, Unmapped, contents, decode_json, encode_json
+from weft.core.goal.reading import ScriptReader, Unmapped, contents, decode_json, encode_json
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
 from weft.core.run.env import Env
@@ -155,7 +155,7 @@ def bound_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, S
     return Raw(b"{%b}" % b",".join(parts))
 
 
-def bind(step: StepNode, state: GoalState, reader: Reader, env: Env) -> Bound:
+def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> Bound:
     """The inputs of a step that can start; what differs between items (`metadata`) comes later.
 
     Raises:
@@ -186,7 +186,7 @@ def bind(step: StepNode, state: GoalState, reader: Reader, env: Env) -> Bound:
     return Bound(step.shape, inputs)
 
 
-def _mapped(shape: NeedShape, value: Any, reader: Reader) -> Any:
+def _mapped(shape: NeedShape, value: Any, reader: ScriptReader) -> Any:
     """What a mapping makes of a value; without one it is handed over as it is."""
     mapping = shape.need.mapping
     if mapping is None:

@@ -18,7 +18,7 @@ import msgspec
 from weft.core.findings import Finding, did_you_mean
 from weft.core.goal.checks import BadStep, Languages, findings, refusal
 from weft.core.goal.definitions import GoalWay, ScriptWay, StepDef, declared_types
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.types import Type, agree, narrower, shown
 from weft.errors import NameTaken, UnknownStep
 
@@ -60,7 +60,7 @@ class Checkup(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class Entry:
+class CatalogueEntry:
     """A definition, taken apart once so that planning only looks."""
 
     __slots__ = ("blocking", "definition", "every", "gates", "gives", "id", "lacking", "needs", "once", "reads")
@@ -93,7 +93,7 @@ class Catalogue:
     """See the module."""
 
     def __init__(self, steps: Sequence[StepDef] = ()) -> None:
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, CatalogueEntry] = {}
         self.health: dict[str, Checkup] = {}
         self.providers: dict[str, list[str]] = {}
         self.consumers: dict[str, list[str]] = {}
@@ -101,7 +101,7 @@ class Catalogue:
         """Steps that reach a goal in a child run, by that goal."""
         self._types: dict[str, dict[bytes, Declared]] = {}
         """Per fact: the different types that it is declared to have. Those that agree are few."""
-        self.plans: dict[tuple[tuple[str, ...], frozenset[str]], Plan] = {}
+        self.plans: dict[tuple[tuple[str, ...], frozenset[str]], GoalPlan] = {}
         """Plans that were made from the catalogue as it is now; only a saving."""
         self.seq = 0
         for step in steps:
@@ -295,7 +295,7 @@ class Catalogue:
             self.health[step.id] = Checkup("healthy")
 
     def _add(self, step: StepDef) -> None:
-        entry = self.entries[step.id] = Entry(step)
+        entry = self.entries[step.id] = CatalogueEntry(step)
         for fact in entry.gives:
             _put_in(self.providers, fact, step.id)
         for fact, *_ in entry.needs:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from weft.core.goal.nodes import IDLE, FactNode, NeedNode, StepNode
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.shape import shapes_of
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
 
@@ -22,10 +22,10 @@ Agenda = list[int]
 """A heap of steps that something may have to be decided for, lowest id first. Asked anew before it is believed."""
 
 
-class Flow:
+class NeedCounts:
     """See the module."""
 
-    def __init__(self, plan: Plan, state: GoalState) -> None:
+    def __init__(self, plan: GoalPlan, state: GoalState) -> None:
         self.plan = plan
         self.state = state
         self.facts: dict[str, FactNode] = {}

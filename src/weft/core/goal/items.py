@@ -8,11 +8,11 @@ from heapq import heappush
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.goal.flow import Flow
+from weft.core.goal.flow import NeedCounts
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
 from weft.core.goal.state import GoalState, Place, StepRun
 from weft.core.run import tasks, undo
-from weft.core.run.state import Task
+from weft.core.run.state import OpenTask
 from weft.core.run.style import Ended
 
 
@@ -21,7 +21,7 @@ class Items:
 
     def __init__(self, state: GoalState) -> None:
         self.state = state
-        self.flow: Flow | None = None
+        self.flow: NeedCounts | None = None
 
     def shown(self, place: Place) -> str:
         """A work item for people, and as the end of idempotency keys."""
@@ -169,7 +169,7 @@ class Items:
 
     def _drains(self, number: int) -> bool:
         state = self.state
-        task: Task | None = state.tasks.get(number)
+        task: OpenTask | None = state.tasks.get(number)
         under_way = task is not None and task.due <= state.at
         if task is None and number in state.accepted:
             task, under_way = state.parked[number], True

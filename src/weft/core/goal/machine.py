@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Self
 
 from weft.core.goal.definitions import StepDef
-from weft.core.goal.flow import Flow
-from weft.core.goal.plan import Plan
-from weft.core.goal.reading import GoalProgram
+from weft.core.goal.flow import NeedCounts
+from weft.core.goal.plan import GoalPlan
+from weft.core.goal.reading import HostedGoals
 from weft.core.goal.state import GoalState, encode_state, restore_state
 from weft.core.goal.style import GoalStyle
 from weft.core.run.kernel import Kernel
@@ -21,11 +21,11 @@ class GoalMachine(Kernel):
     state: GoalState
     style: GoalStyle
 
-    def __init__(self, program: GoalProgram, state: GoalState) -> None:
+    def __init__(self, program: HostedGoals, state: GoalState) -> None:
         super().__init__(state, GoalStyle(program, state))
 
     @classmethod
-    def restore(cls, program: GoalProgram, snapshot: bytes) -> Self:
+    def restore(cls, program: HostedGoals, snapshot: bytes) -> Self:
         """A run from a snapshot of this fold."""
         return cls(program, restore_state(snapshot))
 
@@ -34,12 +34,12 @@ class GoalMachine(Kernel):
         return encode_state(self.state)
 
     @property
-    def flow(self) -> Flow | None:
+    def flow(self) -> NeedCounts | None:
         """The counts of the run, from its plan on."""
         return self.style.flow
 
     @property
-    def plan(self) -> Plan | None:
+    def plan(self) -> GoalPlan | None:
         """The plan that the run follows, once it is known."""
         flow = self.style.flow
         return flow.plan if flow is not None else None

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from weft.core.goal import types
 from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef
-from weft.core.goal.reading import Reader, Unmapped, content, contents, decode_json, decode_parts, encode_json
+from weft.core.goal.reading import ScriptReader, Unmapped, content, contents, decode_json, decode_parts, encode_json
 from weft.core.goal.shape import StepShape
 from weft.core.run.composites import opened
 from weft.core.run.env import Env
@@ -45,7 +45,7 @@ def is_deferred(step: StepShape, result: bytes) -> bool:
     return step.late or (bytes(result).startswith(MARKED) and is_ref(bytes(result)))
 
 
-def outputs_of(step: StepShape, result: bytes, reader: Reader, env: Env) -> dict[str, bytes]:
+def outputs_of(step: StepShape, result: bytes, reader: ScriptReader, env: Env) -> dict[str, bytes]:
     """The declared outputs that a result has, by fact, as JSON. What it does not have is no failure.
 
     Raises:
@@ -101,7 +101,7 @@ def _split(fact: str, body: bytes) -> dict[str, Raw]:
         raise BadOutput(fact, f"the result is {types.kind(decode_json(body))}, not an object with its parts") from None
 
 
-def _mapped(fact: str, give: Give, body: bytes, reader: Reader) -> bytes:
+def _mapped(fact: str, give: Give, body: bytes, reader: ScriptReader) -> bytes:
     assert give.mapping is not None
     try:
         return encode_json(reader.value(give.mapping, {"value": decode_json(body)}))
@@ -110,7 +110,7 @@ def _mapped(fact: str, give: Give, body: bytes, reader: Reader) -> bytes:
 
 
 def aggregated(
-    step: StepShape, results: Mapping[int, Raw], entries: Sequence[Mapping[str, Any]], reader: Reader, env: Env
+    step: StepShape, results: Mapping[int, Raw], entries: Sequence[Mapping[str, Any]], reader: ScriptReader, env: Env
 ) -> dict[str, bytes]:
     """A fan-out's outputs: each an array of {each facts…, output}, in the order of the items.
 

@@ -29,7 +29,7 @@ class FactUse(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     consumers: list[str] = []
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GoalPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a goal takes. Frozen into a run at its start."""
 
     goals: list[str]
@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     given: list[str] = []
     types: dict[str, Type] = {}
     """What the catalogue declares of the names given."""
-    children: dict[str, Plan] = {}
+    children: dict[str, GoalPlan] = {}
     """The plans of goal steps, made with this one."""
 
 
@@ -53,22 +53,22 @@ STEPS_KEPT = 1_000
 """Larger plans are not."""
 
 _encode = msgspec.json.Encoder().encode
-_encoded: dict[int, tuple[Plan, bytes]] = {}
+_encoded: dict[int, tuple[GoalPlan, bytes]] = {}
 """By identity; the plan is held, so that no other takes its place."""
-_decoder: msgspec.json.Decoder[Plan] = msgspec.json.Decoder(Plan)
+_decoder: msgspec.json.Decoder[GoalPlan] = msgspec.json.Decoder(GoalPlan)
 
 
-def decode_plan(raw: bytes) -> Plan:
+def decode_plan(raw: bytes) -> GoalPlan:
     """A plan from its JSON. Many runs follow one plan, so the latest are remembered."""
     return _decoded(bytes(raw))
 
 
 @lru_cache(maxsize=PLANS_KEPT)
-def _decoded(raw: bytes) -> Plan:
+def _decoded(raw: bytes) -> GoalPlan:
     return _decoder.decode(raw)
 
 
-def encode_plan(plan: Plan) -> bytes:
+def encode_plan(plan: GoalPlan) -> bytes:
     """A plan as JSON; equal plans have equal bytes. Many runs are started with one plan: it is written once."""
     known = _encoded.get(id(plan))
     if known is not None:
@@ -81,7 +81,7 @@ def encode_plan(plan: Plan) -> bytes:
     return raw
 
 
-def refuse_incomplete(plan: Plan) -> None:
+def refuse_incomplete(plan: GoalPlan) -> None:
     """Refuse the start of a plan with a blocked goal or a name that is surely missing.
 
     Raises:
@@ -105,7 +105,7 @@ def refuse_incomplete(plan: Plan) -> None:
         )
 
 
-def _blocked(plan: Plan, prefix: str) -> Iterable[tuple[str, Excluded]]:
+def _blocked(plan: GoalPlan, prefix: str) -> Iterable[tuple[str, Excluded]]:
     for goal in plan.goals:
         found = plan.excluded.get(goal)
         if found is not None and found.why == "blocked":

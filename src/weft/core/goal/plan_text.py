@@ -8,7 +8,7 @@ import msgspec
 
 from weft.core.durations import format_ms
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, Need, ScriptWay, StepDef, StepWay, WorkflowWay
-from weft.core.goal.plan import Excluded, Plan
+from weft.core.goal.plan import Excluded, GoalPlan
 from weft.core.goal.types import is_any, shown
 from weft.core.values import shown as value_shown
 
@@ -17,7 +17,7 @@ INDENT_MAX = 120
 """A tree that goes further in than this goes on below, at the margin."""
 
 
-def render(plan: Plan) -> str:
+def render(plan: GoalPlan) -> str:
     """The plan for people: what would run, for which fact, from whom; what is missing; what was left out and why."""
     tree = _Tree(plan)
     lines = [line for goal in plan.goals for line in tree.goal(goal)]
@@ -31,7 +31,7 @@ def render(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def warnings(plan: Plan) -> list[str]:
+def warnings(plan: GoalPlan) -> list[str]:
     """What depends on the order in which steps end."""
     notes = []
     for step, definition in plan.steps.items():
@@ -46,7 +46,7 @@ def warnings(plan: Plan) -> list[str]:
     return notes
 
 
-def _missing(plan: Plan) -> Iterator[str]:
+def _missing(plan: GoalPlan) -> Iterator[str]:
     for title, names in (("missing:", plan.required), ("missing, should a gate open:", plan.conditional)):
         if names:
             yield ""
@@ -66,7 +66,7 @@ def _reason(why: Excluded) -> str:
 
 
 class _Tree:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: GoalPlan) -> None:
         self.plan = plan
         self.told: dict[str, None] = {}
         self.put_off: list[str] = []

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from weft.core.goal.catalogue import Catalogue, Entry
+from weft.core.goal.catalogue import Catalogue, CatalogueEntry
 from weft.core.goal.definitions import GoalWay, inner_name
-from weft.core.goal.plan import PLANS_KEPT, STEPS_KEPT, Excluded, FactUse, Plan, Why
+from weft.core.goal.plan import PLANS_KEPT, STEPS_KEPT, Excluded, FactUse, GoalPlan, Why
 from weft.core.goal.types import is_any
 from weft.errors import BadPlan, LimitExceeded
 
@@ -22,7 +22,7 @@ STEPS_MAX = 100_000
 """Of a plan and all plans inside it."""
 
 
-def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) -> Plan:
+def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) -> GoalPlan:
     """The plan for these goals, whatever it lacks. It is made once, until the catalogue changes.
 
     Raises:
@@ -47,7 +47,7 @@ def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) 
 class _Made(msgspec.Struct, frozen=True):
     """A plan, how many steps are in it and in those inside it, and how deep these go."""
 
-    plan: Plan
+    plan: GoalPlan
     size: int
     height: int
 
@@ -59,7 +59,7 @@ class _Nest:
         self.catalogue = catalogue
         self.known: dict[tuple[tuple[str, ...], frozenset[str]], _Made] = {}
 
-    def plan(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> Plan:
+    def plan(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> GoalPlan:
         return self._made(goals, given, above).plan
 
     def _made(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> _Made:
@@ -70,7 +70,7 @@ class _Nest:
             return found
         walk = _Walk(self.catalogue, goals, given)
         walk.run()
-        children: dict[str, Plan] = {}
+        children: dict[str, GoalPlan] = {}
         size, height = len(walk.steps), 0
         for step in sorted(walk.steps) if self.catalogue.callers else ():
             definition = self.catalogue.entries[step].definition
@@ -104,11 +104,11 @@ class _Walk:
             catalogue.step(goal)
         self.blocked: dict[str, list[str]] = {}
         self.satisfiable: set[str] = set()
-        self.waiting: dict[str, Entry] = {}
+        self.waiting: dict[str, CatalogueEntry] = {}
         """Facts that somebody lacks, and who is helped by the first provider of each: mostly it is one."""
-        self.waiting_too: dict[str, list[Entry]] = {}
+        self.waiting_too: dict[str, list[CatalogueEntry]] = {}
         """Who else."""
-        self.waiting_all: dict[str, list[Entry]] = {}
+        self.waiting_all: dict[str, list[CatalogueEntry]] = {}
         """The same, where every provider is needed."""
         self.steps: dict[str, bool] = {}
         """The steps of the plan; True: met while looking for what is certain."""
@@ -124,7 +124,7 @@ class _Walk:
 
     # --- pass 1 ---------------------------------------------------------------------------------------------------
 
-    def _upstream(self) -> list[Entry]:
+    def _upstream(self) -> list[CatalogueEntry]:
         """All that a goal could possibly depend on; nothing else changes the plan."""
         entries, providers, given = self.entries, self.providers, self.given
         found = set(self.goals)
@@ -145,13 +145,13 @@ class _Walk:
                         order.append(entries[provider])
         return order
 
-    def _could_run(self, entries: Sequence[Entry]) -> None:
+    def _could_run(self, entries: Sequence[CatalogueEntry]) -> None:
         given, waiting, blocked = self.given, self.waiting, self.blocked
         unmet: dict[str, int] = {}
         """Per fact that somebody needs of everyone: how many of its providers cannot run yet."""
         lacks: dict[str, int] = {}
         """Per step that lacks more than one thing: how many."""
-        ready: list[Entry] = []
+        ready: list[CatalogueEntry] = []
         for entry in entries:
             count = 0
             for fact in entry.once:
@@ -173,10 +173,10 @@ class _Walk:
                 ready.append(entry)
         self._spread(ready, lacks, unmet)
 
-    def _spread(self, ready: list[Entry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
+    def _spread(self, ready: list[CatalogueEntry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
         blocked, satisfiable, waiting, waiting_too = self.blocked, self.satisfiable, self.waiting, self.waiting_too
 
-        def strike(step: Entry) -> None:
+        def strike(step: CatalogueEntry) -> None:
             left = lacks.get(step.id, 1) - 1
             if left:
                 lacks[step.id] = left
@@ -201,7 +201,7 @@ class _Walk:
         found = self.providers.get(fact, ())
         return len(found) if not self.blocked else sum(1 for provider in found if provider not in self.blocked)
 
-    def _lacks(self, entry: Entry) -> list[str]:
+    def _lacks(self, entry: CatalogueEntry) -> list[str]:
         """What a step still lacks when everything that could run has."""
         return [fact for fact, every in entry.lacking if self._is_lacked(fact, every=every)]
 
@@ -293,7 +293,7 @@ class _Walk:
         if certain:
             self.required[fact] = None
 
-    def adopt(self, step: str, child: Plan) -> None:
+    def adopt(self, step: str, child: GoalPlan) -> None:
         """What a goal step's child run will lack for sure refuses the start of its parent too."""
         for name in child.required:
             self._lacking(f"{step}/{name}", step, certain=self.steps[step])
@@ -302,7 +302,7 @@ class _Walk:
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
-    def result(self, children: dict[str, Plan]) -> Plan:
+    def result(self, children: dict[str, GoalPlan]) -> GoalPlan:
         steps = {step: self.entries[step].definition for step in sorted(self.steps)}
         excluded: dict[str, Excluded] = {}
         for why in ("blocked", "missing", "satisfied"):
@@ -310,7 +310,7 @@ class _Walk:
                 if step not in self.steps and step not in excluded:
                     excluded[step] = Excluded(why, by)
         declared = {name: self.catalogue.fact_type(name) for name in sorted(self.given)}
-        return Plan(
+        return GoalPlan(
             goals=list(self.goals),
             steps=steps,
             required=sorted(self.required),

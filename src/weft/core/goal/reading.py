@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from weft.core.events import Style
 from weft.core.goal.definitions import Script, StepDef
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.run.env import Env, MissingInputs, Predicate
 from weft.core.values import MARKED, is_ref, parse_ref, unseal
 
@@ -31,7 +31,7 @@ class Unmapped(Exception):
     """A mapping selects nothing of its value."""
 
 
-class Reader(Protocol):
+class ScriptReader(Protocol):
     """Evaluates what an author wrote. Each method raises a WeftError that says what is wrong, or MissingInputs."""
 
     def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
@@ -51,17 +51,17 @@ class Reader(Protocol):
         ...
 
 
-class GoalProgram(Protocol):
+class HostedGoals(Protocol):
     """What a goal run needs beside its plan, which it holds itself."""
 
     @property
-    def reader(self) -> Reader: ...
+    def reader(self) -> ScriptReader: ...
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
         """Which version of a child workflow is started, and its style."""
         ...
 
-    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> Plan | None:
+    def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> GoalPlan | None:
         """The plan for these goals, or for those that this program stands for, if any. Raises UnknownStep."""
         ...
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.core import events as e
-from weft.core.goal.flow import Flow
-from weft.core.goal.plan import Plan
+from weft.core.goal.flow import NeedCounts
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.starting import PREDICATE_FALSE
 from weft.core.goal.state import GoalState, StepRun, copied
 from weft.core.run import lifecycle
 from weft.errors import Refused
 
 
-def decide_retry(state: GoalState, plan: Plan | None) -> Sequence[e.AnyEvent]:
+def decide_retry(state: GoalState, plan: GoalPlan | None) -> Sequence[e.AnyEvent]:
     """Open again what the failure has closed.
 
     Raises:
@@ -33,13 +33,13 @@ def decide_retry(state: GoalState, plan: Plan | None) -> Sequence[e.AnyEvent]:
     return (e.RunRetried(steps=steps),)
 
 
-def _needed(state: GoalState, plan: Plan) -> list[str]:
+def _needed(state: GoalState, plan: GoalPlan) -> list[str]:
     """Steps that are over without having completed, and that some goal needs once all of them are open."""
     closed = [step for step, run in state.steps.items() if _may_open(run)]
     trial = copied(state)
     for step in closed:
         reopen(trial.steps[step])
-    flow = Flow(plan, trial)
+    flow = NeedCounts(plan, trial)
     return [step for step in closed if flow.steps[step].needed]
 
 

@@ -15,7 +15,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, outputs_of
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.reading import contents, decode_json, decode_parts, encode_json
 from weft.core.goal.starting import Turn, complete, pump, start, turn_matches
 from weft.core.goal.state import OVER_STEP, StepRun
@@ -59,7 +59,7 @@ def _deadline(turn: Turn, step: StepNode, fact: str, wait_ms: object) -> e.Deadl
     return e.DeadlineSet(step=step.id, name=fact, due=turn.env.now + wait_ms)
 
 
-def _judge(turn: Turn) -> e.StepFailed | None:
+def _judge(turn: Turn) -> e.StepFailedEvent | None:
     """Look at results that could not be looked at when they came."""
     unjudged = turn.flow.unjudged
     while unjudged:
@@ -68,12 +68,12 @@ def _judge(turn: Turn) -> e.StepFailed | None:
             try:
                 outputs_of(step.shape, step.run.results[index], turn.program.reader, turn.env)
             except BadOutput as bad:
-                return e.StepFailed(step=step.id, failure=bad.failure(step.id, index))
+                return e.StepFailedEvent(step=step.id, failure=bad.failure(step.id, index))
         unjudged.pop()
     return None
 
 
-def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailed:
+def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailedEvent:
     if step.closed:
         closed = [need.fact.name for need in step.needs if need.gate and need.state == "closed"]
         return e.StepSkipped(step=step.id, reason=NOT_MATCHED, unsatisfied=closed)
@@ -84,7 +84,7 @@ def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailed:
     if lost.broken:
         message = f"match could not be evaluated: {lost.fact.name}"
     failure = Failure(type="input_lost", message=message, code="input_lost", step=step.id)
-    return e.StepFailed(step=step.id, failure=failure, unsatisfied=[need.fact.name for need in dead])
+    return e.StepFailedEvent(step=step.id, failure=failure, unsatisfied=[need.fact.name for need in dead])
 
 
 # --- the end -----------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def begin(turn: Turn) -> Sequence[e.AnyEvent]:
     return (e.FactsGiven(values=values, matched=matched, broken=broken),)
 
 
-def misfit_of_given(plan: Plan, given: Mapping[str, bytes], env: Env) -> str | None:
+def misfit_of_given(plan: GoalPlan, given: Mapping[str, bytes], env: Env) -> str | None:
     """Which given value is not of its type, and why."""
     for name, declared in plan.types.items():
         raw = given.get(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.core.goal.definitions import INSIDE, AskWay, Give, GoalWay, Need, StepDef, give_key, inner_name
-from weft.core.goal.plan import PLANS_KEPT, Plan
+from weft.core.goal.plan import PLANS_KEPT, GoalPlan
 from weft.core.goal.types import Type, normal
 
 
@@ -73,21 +73,21 @@ def _said(declared: Type) -> str | dict[str, Any] | None:
     return None if plain == "any" else plain
 
 
-_known: dict[int, tuple[Plan, list[StepShape], frozenset[str]]] = {}
+_known: dict[int, tuple[GoalPlan, list[StepShape], frozenset[str]]] = {}
 """By identity; the plan is held, so that no other takes its place."""
 
 
-def shapes_of(plan: Plan) -> list[StepShape]:
+def shapes_of(plan: GoalPlan) -> list[StepShape]:
     """The steps of a plan, by id."""
     return _shapes(plan)[1]
 
 
-def matched_facts(plan: Plan) -> frozenset[str]:
+def matched_facts(plan: GoalPlan) -> frozenset[str]:
     """The facts that some step of a plan reads with a match."""
     return _shapes(plan)[2]
 
 
-def _shapes(plan: Plan) -> tuple[Plan, list[StepShape], frozenset[str]]:
+def _shapes(plan: GoalPlan) -> tuple[GoalPlan, list[StepShape], frozenset[str]]:
     known = _known.get(id(plan))
     if known is None:
         if len(_known) >= PLANS_KEPT:
@@ -99,7 +99,7 @@ def _shapes(plan: Plan) -> tuple[Plan, list[StepShape], frozenset[str]]:
     return known
 
 
-def _trust(plan: Plan, shapes: list[StepShape]) -> None:
+def _trust(plan: GoalPlan, shapes: list[StepShape]) -> None:
     """A value that fits the type of its giver fits the same type of its reader."""
     checked: dict[str, list[tuple[str, Type]]] = {name: [("", _said(plan.types[name]))] for name in plan.types}
     for step in shapes:

@@ -9,7 +9,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.plan import decode_plan, encode_plan, refuse_incomplete
-from weft.core.goal.reading import GoalProgram
+from weft.core.goal.reading import HostedGoals
 from weft.core.goal.settle import given_values, misfit_of_given
 from weft.core.goal.state import GoalState
 from weft.core.run import lifecycle
@@ -18,7 +18,7 @@ from weft.core.values import is_ref, parse_ref, unseal
 from weft.errors import BadPlan, BadValue, Failure, UsageError
 
 
-def decide_start(program: GoalProgram, state: GoalState, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
+def decide_start(program: HostedGoals, state: GoalState, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
     """The first events of a run. Raises BadPlan, BadValue."""
     if state.started:
         return ()
@@ -37,11 +37,11 @@ def decide_start(program: GoalProgram, state: GoalState, command: c.StartRun, en
             raise
         # A start that is refused makes a child that failed, so that its parent hears of it.
         failure = Failure(type=type(error).__name__, message=str(error), code=error.code)
-        return (*started, e.RunFailed(failure=lifecycle.never_began(failure, command.run_id), never_begun=True))
+        return (*started, e.RunFailedEvent(failure=lifecycle.never_began(failure, command.run_id), never_begun=True))
     return (*started, e.GoalPlanned(plan=command.plan))
 
 
-def _planned(program: GoalProgram, command: c.StartRun, env: Env) -> c.StartGoal:
+def _planned(program: HostedGoals, command: c.StartRun, env: Env) -> c.StartGoal:
     """A start that was made where the goals are not known: it is planned here."""
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)

@@ -12,10 +12,10 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, metadata, referred, seen_by_predicate
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
-from weft.core.goal.flow import Flow
+from weft.core.goal.flow import NeedCounts
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
-from weft.core.goal.reading import GoalProgram, content, decode_json, decoded, encode_json
+from weft.core.goal.reading import HostedGoals, content, decode_json, decoded, encode_json
 from weft.core.goal.state import GoalState
 from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run.env import Env
@@ -30,7 +30,7 @@ class Turn:
 
     __slots__ = ("bound", "env", "flow", "program", "state")
 
-    def __init__(self, program: GoalProgram, flow: Flow, env: Env, bound: dict[str, Bound]) -> None:
+    def __init__(self, program: HostedGoals, flow: NeedCounts, env: Env, bound: dict[str, Bound]) -> None:
         self.program = program
         self.flow = flow
         self.state: GoalState = flow.state
@@ -55,7 +55,7 @@ def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             return (e.StepStarted(step=step.id, inputs=known[0], facts=known[1], task=task),)
         return _start_bound(turn, step, bind(step, turn.state, turn.program.reader, turn.env))
     except BadInput as bad:
-        return (e.StepFailed(step=step.id, failure=bad.failure(step.id), unsatisfied=[bad.fact]),)
+        return (e.StepFailedEvent(step=step.id, failure=bad.failure(step.id), unsatisfied=[bad.fact]),)
 
 
 def _start_bound(turn: Turn, step: StepNode, bound: Bound) -> Sequence[e.AnyEvent]:
@@ -83,7 +83,7 @@ def _is_task(step: StepNode) -> bool:
     return isinstance(step.definition.way, StepWay | HttpWay | ScriptWay)
 
 
-def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFailed | e.StepSkipped | None:
+def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFailedEvent | e.StepSkipped | None:
     """What the predicate does to a step, if it does not let it go on."""
     assert step.definition.when is not None
     try:
@@ -94,9 +94,9 @@ def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFai
     return e.StepSkipped(step=step.id, reason=PREDICATE_FALSE)
 
 
-def _failed(step: str, kind: str, message: str, why: str) -> e.StepFailed:
+def _failed(step: str, kind: str, message: str, why: str) -> e.StepFailedEvent:
     failure = Failure(type=kind, message=message, code=kind, step=step, attributes={"why": why})
-    return e.StepFailed(step=step, failure=failure)
+    return e.StepFailedEvent(step=step, failure=failure)
 
 
 def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
@@ -112,7 +112,7 @@ def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
         inputs = turn.inputs(step).item(index)
         if step.definition.when is not None and not run.again:
             refused = _refused(turn, step, inputs)
-            if isinstance(refused, e.StepFailed):
+            if isinstance(refused, e.StepFailedEvent):
                 return (refused,)
             if refused is not None:
                 return (e.WorkSkipped(step=step.id, item=index),)
@@ -201,7 +201,7 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
             known = turn.flow.judged.get(step.id)
             found = known if known is not None else outputs_of(step.shape, run.results[0], reader, turn.env)
     except BadOutput as bad:
-        return (e.StepFailed(step=step.id, failure=bad.failure(step.id)),)
+        return (e.StepFailedEvent(step=step.id, failure=bad.failure(step.id)),)
     matched: dict[str, list[str]] = {}
     broken: dict[str, dict[str, str]] = {}
     unread: list[str] = []

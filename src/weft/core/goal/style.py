@@ -16,12 +16,12 @@ from weft.core import events as e
 from weft.core.goal import answers
 from weft.core.goal.binding import Bound, bound_inputs
 from weft.core.goal.definitions import AskWay, GoalWay
-from weft.core.goal.flow import Flow
+from weft.core.goal.flow import NeedCounts
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BAD_OUTPUT, ITEM
-from weft.core.goal.plan import Plan, decode_plan, encode_plan
-from weft.core.goal.reading import GoalProgram
+from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
+from weft.core.goal.reading import HostedGoals
 from weft.core.goal.reopening import decide_retry, reopen
 from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events
 from weft.core.goal.shape import matched_facts
@@ -53,17 +53,17 @@ class GoalStyle:
         e.StepStarted: lambda run, event: scheduled(run, event) if event.task is not None else (),
     }
 
-    def __init__(self, program: GoalProgram, state: GoalState) -> None:
+    def __init__(self, program: HostedGoals, state: GoalState) -> None:
         self.program = program
         self.state = state
         self.items = Items(state)
         if bytes(state.plan) != b"null":
-            self.items.flow = Flow(decode_plan(state.plan), state)
+            self.items.flow = NeedCounts(decode_plan(state.plan), state)
         self._bound: dict[str, Bound] = {}
         self._turn: Turn | None = None
 
     @property
-    def flow(self) -> Flow | None:
+    def flow(self) -> NeedCounts | None:
         """The counts of the run, from its plan on."""
         return self.items.flow
 
@@ -184,11 +184,11 @@ class GoalStyle:
         state.begun = True
         self._count_anew(decode_plan(state.plan))
 
-    def _count_anew(self, plan: Plan) -> None:
-        self.items.flow = Flow(plan, self.state)
+    def _count_anew(self, plan: GoalPlan) -> None:
+        self.items.flow = NeedCounts(plan, self.state)
         self._close_settled()
 
-    def _over(self, event: e.RunCompleted | e.RunFailed | e.RunCancelled) -> None:
+    def _over(self, event: e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent) -> None:
         self.state.deadlines, self.state.places = {}, {}
         if self.items.flow is not None:
             self.items.flow.let_go()
@@ -237,7 +237,7 @@ class GoalStyle:
         self.state.undo.extend(run.undo)
         self._leave(node, "completed")
 
-    def _step_failed(self, event: e.StepFailed) -> None:
+    def _step_failed(self, event: e.StepFailedEvent) -> None:
         node = self._node(event.step)
         run = node.run
         run.why = event.failure.message
@@ -312,14 +312,14 @@ class GoalStyle:
     evolve: ClassVar[EvolveRows] = with_own(
         {
             e.RunCompleted: _over,
-            e.RunFailed: _over,
-            e.RunCancelled: _over,
+            e.RunFailedEvent: _over,
+            e.RunCancelledEvent: _over,
             e.RunRetried: _retried,
             e.GoalPlanned: _planned,
             e.FactsGiven: _given,
             e.StepStarted: _step_started,
             e.StepCompleted: _step_completed,
-            e.StepFailed: _step_failed,
+            e.StepFailedEvent: _step_failed,
             e.StepSkipped: _step_skipped,
             e.DeadlineSet: _deadline_set,
             e.DeadlinePassed: _deadline_passed,

@@ -14,7 +14,7 @@ from weft.core.graph.bounds import check_names, check_needs, warn_of_loss, warn_
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.folded import FoldedGraph
 from weft.core.graph.frames import find_frames
-from weft.core.graph.language import Language
+from weft.core.graph.language import ExpressionLanguage
 from weft.core.graph.loops import find_exits, find_loops
 from weft.core.graph.model import (
     NO_LIMITS,
@@ -28,19 +28,19 @@ from weft.core.graph.model import (
 )
 from weft.core.graph.names import find_names
 from weft.core.graph.parts import Analysis, node_part, output_part
-from weft.core.graph.reading import Reader
+from weft.core.graph.reading import DocumentReader
 from weft.core.graph.replies import check_replies
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Shape, build_shape
 from weft.core.graph.writes import check_writes
 
 
-def compile_graph(folded: FoldedGraph, language: Language, problems: Problems) -> Graph | None:
+def compile_graph(folded: FoldedGraph, language: ExpressionLanguage, problems: Problems) -> Graph | None:
     """The graph, or None: then `problems` says why. It may hold mistakes of the document already; they count."""
     if not folded.nodes:
         problems.add("no_nodes", ("nodes",), "a graph has at least one node.")
         return None
-    reader = Reader(language, folded.nodes, problems)
+    reader = DocumentReader(language, folded.nodes, problems)
     shape = build_shape(folded, reader, problems)
     if problems.full:
         return None
@@ -48,7 +48,7 @@ def compile_graph(folded: FoldedGraph, language: Language, problems: Problems) -
     return None if analysis is None or problems.refused else _assemble(analysis)
 
 
-def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Problems) -> Analysis | None:
+def _analyse(folded: FoldedGraph, shape: Shape, reader: DocumentReader, problems: Problems) -> Analysis | None:
     parts = [node_part(node, reader) for node in folded.nodes.values()]
     parts = _settle_answers(parts, folded, reader, problems)
     output = output_part(folded, reader)
@@ -71,7 +71,7 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: Reader, problems: Proble
     return Analysis(shape, flow, loops, frames, scopes, names, reader.remembered, parts, output)
 
 
-def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: Reader, problems: Problems) -> list[Node]:
+def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: DocumentReader, problems: Problems) -> list[Node]:
     """Find out which messages are answered. A node that answers names one that receives."""
     receiving = {part.id for part in parts if isinstance(part.work, ReceiveWork)}
     answered: set[str] = set()

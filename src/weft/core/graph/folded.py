@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from weft.core.findings import At
-from weft.core.graph.model import Deadline, Early, FanOut, Join, Limits, Merge, Need, Retry, Target, Work
+from weft.core.graph.model import Deadline, Early, FanInNeed, FanOut, Join, Limits, Merge, RetryRule, Target, Work
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class FoldedSave:
 class FoldedUndo:
     step: str
     input: Source | None = None
-    retry: Retry = field(default_factory=Retry)
+    retry: RetryRule = field(default_factory=RetryRule)
     timeout_ms: int = 0
 
 
@@ -67,7 +67,7 @@ class FoldedJoin:
     """A fan-in. `of`: the fan-out it names, if it names one."""
 
     at: At
-    need: Need = field(default_factory=Need)
+    need: FanInNeed = field(default_factory=FanInNeed)
     of: str = ""
     merge: Merge | None = None
     merge_at: At = ()
@@ -84,7 +84,7 @@ class FoldedNode:
     work_at: At = ()
     input: Source | None = None
     save: list[FoldedSave] = field(default_factory=list)
-    retry: Retry = field(default_factory=Retry)
+    retry: RetryRule = field(default_factory=RetryRule)
     timeout_ms: int = 0
     queue: str = ""
     limits: Limits = field(default_factory=Limits)

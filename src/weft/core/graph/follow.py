@@ -19,7 +19,7 @@ from weft.core.graph.binding import View
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, AskWork, ReceiveWork
-from weft.core.graph.program import GraphProgram
+from weft.core.graph.program import HostedGraph
 from weft.core.graph.routing import route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.ids import EntryId, derive
@@ -38,7 +38,7 @@ def joining(state: GraphState, key: str) -> str:
 class Follower:
     """Works out the next thing that must happen by itself in one run."""
 
-    def __init__(self, program: GraphProgram, state: GraphState) -> None:
+    def __init__(self, program: HostedGraph, state: GraphState) -> None:
         self.program = program
         self.graph = program.graph
         self.ways = program.ways

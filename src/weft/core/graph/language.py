@@ -50,7 +50,7 @@ class Unreadable(Exception):
         self.faults = faults
 
 
-class Language(Protocol):
+class ExpressionLanguage(Protocol):
     """Reads expressions without evaluating them. Each method raises `Unreadable` for what does not parse."""
 
     def condition(self, source: Any, /) -> Uses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weft.core.graph.model import Graph
-from weft.core.graph.program import GraphProgram
+from weft.core.graph.program import HostedGraph
 from weft.core.graph.style import GraphStyle
 from weft.core.graph.tokens import GraphState
 from weft.core.run.kernel import Kernel
@@ -27,7 +27,7 @@ class GraphMachine(Kernel):
     state: GraphState
     style: GraphStyle
 
-    def __init__(self, program: GraphProgram, state: GraphState) -> None:
+    def __init__(self, program: HostedGraph, state: GraphState) -> None:
         super().__init__(state, GraphStyle(program, state))
 
     def snapshot(self) -> bytes:

@@ -173,7 +173,7 @@ class Save(_Part, frozen=True, omit_defaults=True):
     value: Expr
 
 
-class Retry(_Part, frozen=True, omit_defaults=True):
+class RetryRule(_Part, frozen=True, omit_defaults=True):
     """What the document says; where it is silent (None) the step's own policy holds."""
 
     attempts: int | None = None
@@ -182,7 +182,7 @@ class Retry(_Part, frozen=True, omit_defaults=True):
     delay_ms_max: int | None = None
 
 
-NO_RETRY: Final = Retry()
+NO_RETRY: Final = RetryRule()
 """One object, like those below, so that what has it leaves it out and equal graphs have equal bytes."""
 
 
@@ -198,16 +198,16 @@ class Limits(_Part, frozen=True, omit_defaults=True):
 NO_LIMITS: Final = Limits()
 
 
-class Undo(_Part, frozen=True, omit_defaults=True):
+class UndoRule(_Part, frozen=True, omit_defaults=True):
     """The step that takes the node back. Without `input` it is given the node's input and output."""
 
     step: str
     input: Expr | None = None
-    retry: Retry = NO_RETRY
+    retry: RetryRule = NO_RETRY
     timeout_ms: int = 0
 
 
-class Need(_Part, frozen=True, omit_defaults=True):
+class FanInNeed(_Part, frozen=True, omit_defaults=True):
     """How many branches must arrive: all, `count` of them, or `percent` of the total, rounded up, at least one."""
 
     kind: Literal["all", "count", "percent"] = "all"
@@ -224,7 +224,7 @@ class Need(_Part, frozen=True, omit_defaults=True):
         return max(1, int(scaled // 100) + (scaled % 100 > 0))
 
 
-ALL: Final = Need()
+ALL: Final = FanInNeed()
 ITEM: Final = "item"
 
 
@@ -240,7 +240,7 @@ class FanIn(_Part, frozen=True, omit_defaults=True):
     """What a fan-in closes and when. `opener` is a node, or `START`."""
 
     opener: str
-    need: Need = ALL
+    need: FanInNeed = ALL
     merge: Merge | None = None
     early: Early = "cancel"
 
@@ -272,7 +272,7 @@ class Repeat(_Part, frozen=True, omit_defaults=True):
 # --- the graph ---------------------------------------------------------------------------------------------------
 
 
-class Each(_Part, frozen=True, omit_defaults=True):
+class ForEach(_Part, frozen=True, omit_defaults=True):
     """`for_each`: a branch per item of the list that `collection` (one CEL expression) gives."""
 
     collection: Expr
@@ -296,7 +296,7 @@ class Edge(_Part, frozen=True, omit_defaults=True):
     tier: int = 0
     when: Expr | None = None
     errors: list[str] | None = None
-    each: Each | None = None
+    each: ForEach | None = None
     copies: int = 0
     width: int = 0
     mentions_error: bool = False
@@ -338,11 +338,11 @@ class Node(_Part, frozen=True, omit_defaults=True):
     work: Work
     input: Expr | None = None
     save: list[Save] = []
-    retry: Retry = NO_RETRY
+    retry: RetryRule = NO_RETRY
     timeout_ms: int = 0
     queue: str = ""
     limits: Limits = NO_LIMITS
-    undo: Undo | None = None
+    undo: UndoRule | None = None
     on_failure: Literal["propagate", "route"] = "propagate"
     join: Join = "plain"
     fan_in: FanIn | None = None

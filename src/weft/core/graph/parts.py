@@ -20,20 +20,20 @@ from weft.core.graph.model import (
     NO_RETRY,
     START,
     Delivery,
-    Each,
     Edge,
     Expr,
     FanIn,
+    ForEach,
     Loop,
     Node,
     Repeat,
     Save,
     Target,
-    Undo,
+    UndoRule,
     Work,
 )
 from weft.core.graph.names import Names
-from weft.core.graph.reading import Reader
+from weft.core.graph.reading import DocumentReader
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
 
@@ -142,7 +142,7 @@ class Analysis:
             tier=arc.tier,
             when=arc.when,
             errors=route.errors if route is not None else None,
-            each=Each(arc.each, _one(ITEM, route.each_name)) if arc.each is not None and route is not None else None,
+            each=ForEach(arc.each, _one(ITEM, route.each_name)) if arc.each is not None and route is not None else None,
             copies=route.copies if route is not None else 0,
             width=route.width if route is not None else 0,
             mentions_error=arc.mentions_error,
@@ -165,7 +165,7 @@ class Analysis:
         )
 
 
-def node_part(node: FoldedNode, reader: Reader) -> Node:
+def node_part(node: FoldedNode, reader: DocumentReader) -> Node:
     """What a node does and how, its expressions read; the rest is filled in when the graph is known."""
     repeat = None
     if node.repeat is not None:
@@ -192,19 +192,19 @@ def node_part(node: FoldedNode, reader: Reader) -> Node:
     )
 
 
-def output_part(folded: FoldedGraph, reader: Reader) -> Expr | None:
+def output_part(folded: FoldedGraph, reader: DocumentReader) -> Expr | None:
     """What a run gives in the end."""
     return reader.template(folded.output, START)
 
 
-def _read_undo(node: FoldedNode, reader: Reader) -> Undo | None:
+def _read_undo(node: FoldedNode, reader: DocumentReader) -> UndoRule | None:
     undo = node.undo
     if undo is None:
         return None
-    return Undo(undo.step, reader.template(undo.input, node.id), _one(NO_RETRY, undo.retry), undo.timeout_ms)
+    return UndoRule(undo.step, reader.template(undo.input, node.id), _one(NO_RETRY, undo.retry), undo.timeout_ms)
 
 
-def _read_work(node: FoldedNode, reader: Reader) -> Work:
+def _read_work(node: FoldedNode, reader: DocumentReader) -> Work:
     """Fill in what the templates in a node's work use."""
     changed: dict[str, Expr | None] = {}
     for name in node.work.__struct_fields__:

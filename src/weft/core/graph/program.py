@@ -9,16 +9,16 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.graph.model import Graph
-from weft.core.graph.routing import Reader
+from weft.core.graph.routing import ExpressionReader
 from weft.core.graph.ways import Ways
 
 
-class GraphProgram(Protocol):
+class HostedGraph(Protocol):
     """A compiled graph with all that its document leaves to others."""
 
     graph: Graph
     ways: Ways
-    reader: Reader
+    reader: ExpressionReader
 
     def policy(self, node: str) -> e.Policy:
         """How a node's task is tried: the document's words over the step's own."""

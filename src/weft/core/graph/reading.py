@@ -8,7 +8,7 @@ import msgspec
 
 from weft.core.findings import At, Problems
 from weft.core.graph.folded import Source
-from weft.core.graph.language import Fault, Language, Unreadable, Uses
+from weft.core.graph.language import ExpressionLanguage, Fault, Unreadable, Uses
 from weft.core.graph.model import Expr
 
 BOUND = ("input", "state", "output", "error", "nodes", "branch", "join", "ctx", "_branch")
@@ -19,7 +19,7 @@ EVERY_NODE = ["*"]
 Kind = Literal["condition", "expression", "template"]
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ExpressionUse(msgspec.Struct, frozen=True):
     """One expression as the language sees it; `faults`: why it cannot be read."""
 
     names: list[str] = []
@@ -41,14 +41,14 @@ class Mention(msgspec.Struct, frozen=True):
     fields: list[tuple[str, str]] = []
 
 
-class Reader:
+class DocumentReader:
     """Reads through a cache: the same text is compiled once, however many nodes use it."""
 
-    def __init__(self, language: Language, nodes: dict[str, Any], problems: Problems) -> None:
+    def __init__(self, language: ExpressionLanguage, nodes: dict[str, Any], problems: Problems) -> None:
         self._language = language
         self._nodes = nodes
         self._problems = problems
-        self._cache: dict[tuple[Kind, bytes], Seen] = {}
+        self._cache: dict[tuple[Kind, bytes], ExpressionUse] = {}
         self.mentions: list[Mention] = []
         self.remembered: set[str] = set()
         """Nodes that some expression names."""
@@ -84,21 +84,21 @@ class Reader:
         nodes = sorted({name for part in parts for name in part.nodes})
         return Expr(source.text, names, EVERY_NODE if "*" in nodes else nodes)
 
-    def _look(self, kind: Kind, source: Any) -> Seen:
+    def _look(self, kind: Kind, source: Any) -> ExpressionUse:
         key = (kind, msgspec.json.encode(source, order="sorted"))
         found = self._cache.get(key)
         if found is None:
             found = self._cache[key] = self._parse(kind, source)
         return found
 
-    def _parse(self, kind: Kind, source: Any) -> Seen:
+    def _parse(self, kind: Kind, source: Any) -> ExpressionUse:
         try:
             uses: Uses = getattr(self._language, kind)(source)
         except Unreadable as error:
-            return Seen(faults=error.faults)
+            return ExpressionUse(faults=error.faults)
         fields = sorted({path[:2] for path in uses.paths if len(path) > 1 and path[0] in ("input", "state")})
         read = [(root, field) for root, field in fields]
-        return Seen(sorted(uses.names), _nodes_named(uses), uses.mentions_error, fields=read)
+        return ExpressionUse(sorted(uses.names), _nodes_named(uses), uses.mentions_error, fields=read)
 
 
 def _nodes_named(uses: Uses) -> list[str]:

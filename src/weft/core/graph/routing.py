@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import ABSENT, Taken, Verdict, Write
+from weft.core.events import ABSENT, EdgeVerdict, Taken, Write
 from weft.core.graph.binding import View, with_writes
 from weft.core.graph.merging import words_of
 from weft.core.graph.model import Edge, Expr, Graph, Node, Save
@@ -27,7 +27,7 @@ ITEMS_BYTES_MAX = 3 * 1024 * 1024
 INLINE_BYTES_MAX = 1024 * 1024
 
 
-class Reader(Protocol):
+class ExpressionReader(Protocol):
     """Evaluates what a document's author wrote.
 
     Each method raises a WeftError that names the expression and its values.
@@ -47,7 +47,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
     taken: list[Taken] = []
     writes: list[Write] = []
-    verdicts: list[Verdict] = []
+    verdicts: list[EdgeVerdict] = []
     arrival: Raw = ABSENT
     skips: bool = True
     failure: Failure | None = None
@@ -55,7 +55,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What the token sees once it has written, where that is known before it is recorded."""
 
 
-def route(graph: Graph, view: View, reader: Reader) -> Route:
+def route(graph: Graph, view: View, reader: ExpressionReader) -> Route:
     """After a success: write, then the loop decides, then the tiers."""
     node = graph.nodes[view.token.node]
     writes: list[Write] = []
@@ -80,7 +80,7 @@ def route(graph: Graph, view: View, reader: Reader) -> Route:
     return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival, view=foreseen)
 
 
-def route_failure(graph: Graph, view: View, reader: Reader) -> Route:
+def route_failure(graph: Graph, view: View, reader: ExpressionReader) -> Route:
     """After a failure: only edges that mention it are asked; none taken: it is raised."""
     node = graph.nodes[view.token.node]
     try:
@@ -96,7 +96,7 @@ def _visited(view: View) -> View:
     return msgspec.structs.replace(view, token=token)
 
 
-def _write(view: View, save: Save, reader: Reader) -> Write:
+def _write(view: View, save: Save, reader: ExpressionReader) -> Write:
     value = reader.template(save.value.source, view.bind(save.value))
     path = list(save.to.path)
     here = save.to.scope == "here" and innermost_branch(view.token.path) is not None
@@ -176,16 +176,16 @@ def _nested(words: Sequence[str], value: Any) -> Any:
     return value
 
 
-def _repeat(node: Node, view: View, reader: Reader) -> Route | None:
+def _repeat(node: Node, view: View, reader: ExpressionReader) -> Route | None:
     """Round again, or the way for when the limit is reached; None: the loop is left."""
     repeat = node.repeat
     assert repeat is not None
     if repeat.condition is None:
         again = _executions(view, repeat.loop) < repeat.at_most
-        verdict = Verdict(repeat.back, again)
+        verdict = EdgeVerdict(repeat.back, again)
         return Route(taken=[Taken(repeat.back)], verdicts=[verdict], skips=False) if again else None
     holds, seen = reader.condition(repeat.condition.source, view.bind(repeat.condition))
-    verdicts = [Verdict(repeat.back, holds is not repeat.until, seen)]
+    verdicts = [EdgeVerdict(repeat.back, holds is not repeat.until, seen)]
     if holds is repeat.until:
         return None
     if _executions(view, repeat.loop) < repeat.at_most:
@@ -204,10 +204,10 @@ def _executions(view: View, loop: str) -> int:
 
 
 def _match(
-    graph: Graph, node: Node, tiers: Sequence[Sequence[str]], view: View, reader: Reader
-) -> tuple[list[Taken], list[Verdict]]:
+    graph: Graph, node: Node, tiers: Sequence[Sequence[str]], view: View, reader: ExpressionReader
+) -> tuple[list[Taken], list[EdgeVerdict]]:
     taken: list[Taken] = []
-    verdicts: list[Verdict] = []
+    verdicts: list[EdgeVerdict] = []
     for tier in tiers:
         for name in tier:
             edge = graph.edges[name]
@@ -223,25 +223,25 @@ def _match(
     return taken, verdicts
 
 
-def _judge(edge: Edge, view: View, reader: Reader) -> Verdict:
+def _judge(edge: Edge, view: View, reader: ExpressionReader) -> EdgeVerdict:
     if edge.errors is not None and (view.error is None or not _is_caught(edge.errors, view.error)):
-        return Verdict(edge.name, taken=False)
+        return EdgeVerdict(edge.name, taken=False)
     if edge.when is None:
-        return Verdict(edge.name, taken=True)
+        return EdgeVerdict(edge.name, taken=True)
     try:
         holds, seen = reader.condition(edge.when.source, view.bind(edge.when))
     except WeftError:
         if edge.mentions_error and view.error is None:
-            return Verdict(edge.name, taken=False)  # nothing failed, so there is no error to look at
+            return EdgeVerdict(edge.name, taken=False)  # nothing failed, so there is no error to look at
         raise
-    return Verdict(edge.name, holds, seen)
+    return EdgeVerdict(edge.name, holds, seen)
 
 
 def _is_caught(errors: Sequence[str], failure: Failure) -> bool:
     return not errors or failure.type in errors or failure.code in errors
 
 
-def _items(edge: Edge, view: View, reader: Reader) -> list[Raw] | None:
+def _items(edge: Edge, view: View, reader: ExpressionReader) -> list[Raw] | None:
     if edge.each is None:
         return None
     found = reader.expression(edge.each.collection.source, view.bind(edge.each.collection))
@@ -266,7 +266,7 @@ def _may_end(graph: Graph, node: Node) -> bool:
     return all(graph.edges[name].mentions_error for tier in node.tiers for name in tier)
 
 
-def _asked(edge: Edge, verdict: Verdict) -> str:
+def _asked(edge: Edge, verdict: EdgeVerdict) -> str:
     source = edge.when.source if edge.when is not None else "catch"
     return f"{source} (saw {msgspec.json.encode(verdict.seen).decode()[:200]})"
 
@@ -275,7 +275,7 @@ def _failure(node: str, code: str, message: str) -> Failure:
     return Failure(type=code, message=message, code=code, step=node)
 
 
-def arriving(view: View, expr: Expr | None, reader: Reader) -> Raw:
+def arriving(view: View, expr: Expr | None, reader: ExpressionReader) -> Raw:
     """What a node is given: its mapped input, else what arrived."""
     if expr is not None:
         value = reader.template(expr.source, view.bind(expr))

@@ -14,7 +14,7 @@ import msgspec
 from weft.core.findings import At, Problems, closest, did_you_mean, question
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRoute
 from weft.core.graph.model import START, EdgeKind, Expr
-from weft.core.graph.reading import Reader
+from weft.core.graph.reading import DocumentReader
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Shape:
         return found
 
 
-def build_shape(folded: FoldedGraph, reader: Reader, problems: Problems) -> Shape:
+def build_shape(folded: FoldedGraph, reader: DocumentReader, problems: Problems) -> Shape:
     """All edges of the document. One that leads nowhere is noted; analysis goes on with what was probably meant."""
     names = [START, *folded.nodes]
     shape = Shape(folded, names, [None, *folded.nodes.values()])
@@ -96,7 +96,7 @@ def link(shape: Shape) -> None:
             shape.into[arc.to].append(arc)
 
 
-def _arcs_of(node: FoldedNode, index: int, reader: Reader) -> Iterator[Arc]:
+def _arcs_of(node: FoldedNode, index: int, reader: DocumentReader) -> Iterator[Arc]:
     ranks = {tier: rank for rank, tier in enumerate(sorted({route.tier for route in node.routes}))}
     for route in node.routes:
         yield _main_arc(route, index, ranks[route.tier], node.id, reader)
@@ -108,7 +108,7 @@ def _arcs_of(node: FoldedNode, index: int, reader: Reader) -> Iterator[Arc]:
         yield Arc(index, -1, "back", back.at, route=back)
 
 
-def _main_arc(route: FoldedRoute, index: int, tier: int, name: str, reader: Reader) -> Arc:
+def _main_arc(route: FoldedRoute, index: int, tier: int, name: str, reader: DocumentReader) -> Arc:
     arc = Arc(index, -1, "main", route.at, tier, route)
     if route.when is not None:
         arc.when, arc.mentions_error = reader.read("condition", route.when, name)

@@ -24,7 +24,7 @@ from weft.core.graph.model import (
     WaitWork,
     WorkflowWork,
 )
-from weft.core.graph.program import GraphProgram
+from weft.core.graph.program import HostedGraph
 from weft.core.graph.routing import arriving, check_field, route
 from weft.core.graph.tokens import Token
 from weft.core.ids import GOAL, EntryId, child_uid
@@ -45,7 +45,7 @@ TYPE = "weft.type:"
 """Followed by its name, the step that performs a registered node type."""
 
 
-def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
+def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
     """The event by which a token begins its node's work, or fails to. Raises MissingInputs."""
     node = program.graph.nodes[view.token.node]
     try:
@@ -88,7 +88,7 @@ def start(program: GraphProgram, view: View) -> Sequence[e.AnyEvent]:
     return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=wrong),)
 
 
-def _given(program: GraphProgram, node: Node, view: View) -> Raw:
+def _given(program: HostedGraph, node: Node, view: View) -> Raw:
     """What a node is given. An input that names nothing is the same in every run: it is worked out once."""
     if node.input is None or node.input.names:
         return arriving(view, node.input, program.reader)
@@ -113,7 +113,7 @@ def _check_visits(node: Node, view: View) -> None:
         raise LimitExceeded(f"{node.id} was executed {most} times, as often as its limits allow.", code="limit")
 
 
-def _task(program: GraphProgram, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
+def _task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
     return e.TaskScheduled(
         node=node.id,
         token=view.token.id,
@@ -124,7 +124,7 @@ def _task(program: GraphProgram, node: Node, view: View, step: str, given: Raw) 
     )
 
 
-def _arguments(program: GraphProgram, node: Node, view: View, given: Raw) -> Raw:
+def _arguments(program: HostedGraph, node: Node, view: View, given: Raw) -> Raw:
     """What arrived, as a step's arguments: by name those it takes, whole if it takes just an ``input``."""
     assert isinstance(node.work, StepWork)
     if node.work.config_ref:
@@ -169,7 +169,7 @@ def _referenced(reference: str, view: View) -> Any:
         raise BadValue(f"{reference} holds no JSON: {error}.", code="value.wrong_type") from None
 
 
-def _configured(program: GraphProgram, work: TypeWork, view: View) -> Raw:
+def _configured(program: HostedGraph, work: TypeWork, view: View) -> Raw:
     config = _referenced(work.config_ref, view) if work.config_ref else None
     if work.config is not None:
         config = program.reader.template(work.config.source, view.bind(work.config))
@@ -177,7 +177,7 @@ def _configured(program: GraphProgram, work: TypeWork, view: View) -> Raw:
     return view.env.keep(encode({"config": config, "input": given}))
 
 
-def _passed(program: GraphProgram, view: View, given: Raw) -> Sequence[e.AnyEvent]:
+def _passed(program: HostedGraph, view: View, given: Raw) -> Sequence[e.AnyEvent]:
     """A node without work of its own is gone through at once."""
     view.output = given
     found = route(program.graph, view, program.reader)
@@ -207,14 +207,14 @@ def _scripted(node: Node, work: ScriptWork, view: View, given: Raw) -> Raw:
     return view.env.keep(encode(call))
 
 
-def _goal(program: GraphProgram, view: View, goals: Sequence[str], given: Raw) -> e.ChildStarted:
+def _goal(program: HostedGraph, view: View, goals: Sequence[str], given: Raw) -> e.ChildStarted:
     facts = open_raw(given, view.env.blob)
     plan = program.plan(goals, list(facts) if isinstance(facts, dict) else [])
     work = WorkflowWork(GOAL, "1")
     return msgspec.structs.replace(_started(view, work, "1", "goal", given), plan=plan)
 
 
-def _child(program: GraphProgram, view: View, given: Raw) -> e.ChildStarted:
+def _child(program: HostedGraph, view: View, given: Raw) -> e.ChildStarted:
     work = program.graph.nodes[view.token.node].work
     assert isinstance(work, WorkflowWork)
     version, style = program.version_of(work.workflow)
@@ -238,7 +238,7 @@ def _started(view: View, work: WorkflowWork, version: str, style: e.Style, given
     )
 
 
-def _ask(program: GraphProgram, node: Node, view: View, given: Raw) -> e.AskOpened:
+def _ask(program: HostedGraph, node: Node, view: View, given: Raw) -> e.AskOpened:
     work = node.work
     assert isinstance(work, AskWork)
     about = e.NULL
@@ -277,7 +277,7 @@ def misfit_message(work: ReceiveWork, token: Token, env: Env) -> str | None:
     return None if work.schema is None else env.check(work.schema, encode(open_raw(token.output, env.blob)))
 
 
-def _answer(program: GraphProgram, work: ReplyWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
+def _answer(program: HostedGraph, work: ReplyWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
     seen = view.token.seen.get(work.to)
     if seen is None or not seen.message:
         raise BadValue(f"{work.to} has taken no message on this way.", code="no_message")
@@ -302,7 +302,7 @@ def enriched(token: Token, env: Env) -> Raw:
     return env.keep(encode({**given, **decision, **told}))
 
 
-def undo_input(program: GraphProgram, view: View) -> Raw:
+def undo_input(program: HostedGraph, view: View) -> Raw:
     """What the step that takes a node back is given, where the document says so."""
     undo = program.graph.nodes[view.token.node].undo
     assert undo is not None

@@ -20,7 +20,7 @@ from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, joining
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, AskWork
-from weft.core.graph.program import GraphProgram
+from weft.core.graph.program import HostedGraph
 from weft.core.graph.starting import SCRIPT
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, seen_after
 from weft.core.ids import derive
@@ -30,7 +30,7 @@ from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, scheduled
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_own
-from weft.core.run.state import Child, Task, Undo
+from weft.core.run.state import Child, OpenTask, Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
 from weft.errors import Failure, NotFound, Refused
 
@@ -51,7 +51,7 @@ class GraphStyle:
     }
     consequences = None
 
-    def __init__(self, program: GraphProgram, state: GraphState) -> None:
+    def __init__(self, program: HostedGraph, state: GraphState) -> None:
         self.program = program
         self.graph = program.graph
         self.state = state
@@ -136,7 +136,7 @@ class GraphStyle:
         token.input = event.input or token.value
         self._task_opened(event, token, tasks.evolve_scheduled(self.state, event, token.input))
 
-    def _task_opened(self, event: e.TaskScheduled, token: Token, task: Task) -> None:
+    def _task_opened(self, event: e.TaskScheduled, token: Token, task: OpenTask) -> None:
         task.place = f"{token.node}/{token.id}"
         if event.undo is None:
             return

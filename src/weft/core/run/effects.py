@@ -124,6 +124,6 @@ EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.RunEnding: _all,
     e.RunRetried: lambda run, _: (DisarmTimer(CANCEL), *run.outstanding()),
     e.RunCompleted: _over,
-    e.RunFailed: _over,
-    e.RunCancelled: _over,
+    e.RunFailedEvent: _over,
+    e.RunCancelledEvent: _over,
 }

@@ -48,14 +48,14 @@ def _completed(run: AnyRun, event: e.RunCompleted) -> None:
     lifecycle.evolve_over(run.state)
 
 
-def _failed(run: AnyRun, event: e.RunFailed) -> None:
+def _failed(run: AnyRun, event: e.RunFailedEvent) -> None:
     run.state.failure = event.failure
     run.state.status = "failed"
     run.state.ended = True
     lifecycle.evolve_over(run.state)
 
 
-def _cancelled(run: AnyRun, event: e.RunCancelled) -> None:
+def _cancelled(run: AnyRun, event: e.RunCancelledEvent) -> None:
     run.state.status = "cancelled"
     run.state.ended = True
     lifecycle.evolve_over(run.state)
@@ -224,8 +224,8 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
     e.RunTimedOut: _run_timed_out,
     e.RunEnding: _ending,
     e.RunCompleted: _completed,
-    e.RunFailed: _failed,
-    e.RunCancelled: _cancelled,
+    e.RunFailedEvent: _failed,
+    e.RunCancelledEvent: _cancelled,
     e.RunPaused: _paused,
     e.RunResumed: _resumed,
     e.RunHeld: _held,

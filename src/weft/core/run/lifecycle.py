@@ -18,10 +18,10 @@ from weft.core.events import (
     ChildStarted,
     EntryCancelled,
     Parent,
-    RunCancelled,
+    RunCancelledEvent,
     RunCompleted,
     RunEnding,
-    RunFailed,
+    RunFailedEvent,
     RunStarted,
 )
 from weft.core.ids import EntryId
@@ -65,7 +65,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         return (started,)
     kind = "IdTaken" if command.refused_as == "run.id_taken" else command.refused_as
     failure = Failure(type=kind, message=command.refused, code=command.refused_as)
-    return (started, RunFailed(failure=never_began(failure, command.run_id), never_begun=True))
+    return (started, RunFailedEvent(failure=never_began(failure, command.run_id), never_begun=True))
 
 
 def let_go(state: State) -> list[EntryCancelled]:
@@ -98,13 +98,13 @@ def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
     if state.undo:
         return run.style.undo(state.undo[-1], env)
     if state.cancelled is not None:
-        return (RunCancelled(reason=state.cancelled, not_undone=list(state.not_undone)),)
+        return (RunCancelledEvent(reason=state.cancelled, not_undone=list(state.not_undone)),)
     if state.failure is None:
         return ()
     failure = state.failure
     if state.undone and not run.style.repeats_undone:
         failure = msgspec.structs.replace(failure, attributes={**failure.attributes, UNDONE: state.run_id})
-    return (RunFailed(failure=failure, not_undone=list(state.not_undone)),)
+    return (RunFailedEvent(failure=failure, not_undone=list(state.not_undone)),)
 
 
 def follow_dropped(run: AnyRun, env: Env) -> Sequence[AnyEvent]:

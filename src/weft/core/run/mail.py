@@ -39,6 +39,6 @@ MAIL: dict[type, Callable[[AnyRun, Any], Sequence[OutgoingMail]]] = {
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,
     e.RunCompleted: _tell_parent,
-    e.RunFailed: _tell_parent,
-    e.RunCancelled: _tell_parent,
+    e.RunFailedEvent: _tell_parent,
+    e.RunCancelledEvent: _tell_parent,
 }

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from weft.core.commands import DeliverMessage
 from weft.core.events import AnyEvent, MessageAnswered, MessageReceived, MessagesTaken
 from weft.core.ids import EntryId
-from weft.core.run.state import Message, State
+from weft.core.run.state import State, WaitingMessage
 from weft.core.run.statuses import permits
 
 
@@ -30,7 +30,7 @@ def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
     return (received,)
 
 
-def decide_taken(number: EntryId, found: Sequence[Message], *, answer: bool) -> Sequence[AnyEvent]:
+def decide_taken(number: EntryId, found: Sequence[WaitingMessage], *, answer: bool) -> Sequence[AnyEvent]:
     """Take these messages out of the buffer. Unless the code will answer them, senders who wait get null."""
     taken = MessagesTaken(wait=number, ids=[message.id for message in found])
     if answer:
@@ -43,7 +43,7 @@ def refusal(state: State, message: str, error: str) -> Sequence[AnyEvent]:
     return (MessageAnswered(message=message, error=error),) if message in state.requests else ()
 
 
-def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Message]:
+def waiting_messages(state: State, names: Sequence[str], most: int) -> list[WaitingMessage]:
     """The oldest buffered messages of these names (none given: of any), at most that many."""
     pools = [state.messages[name] for name in (names or state.messages) if name in state.messages]
     if len(pools) == 1:
@@ -54,7 +54,7 @@ def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Mess
 def evolve_message(state: State, event: MessageReceived) -> None:
     """Into the buffer, at the end."""
     state.arrived += 1
-    message = Message(
+    message = WaitingMessage(
         n=state.arrived,
         id=event.id,
         name=event.name,
@@ -68,7 +68,7 @@ def evolve_message(state: State, event: MessageReceived) -> None:
         state.requests[event.id] = state.at
 
 
-def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[Message]:
+def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[WaitingMessage]:
     """Out of the buffer: those with these ids, which stand at the heads of their queues."""
     taken = waiting_messages(state, names, len(ids))
     for message in taken:

@@ -23,7 +23,7 @@ Status = Literal[
 OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 
 
-class Task(msgspec.Struct, omit_defaults=True):
+class OpenTask(msgspec.Struct, omit_defaults=True):
     """A piece of outside work that is open. ``draining``: nobody reads its answer, but its end is waited for."""
 
     step: str
@@ -100,7 +100,7 @@ class Child(msgspec.Struct, omit_defaults=True):
     cancelled: bool = False
 
 
-class Message(msgspec.Struct, omit_defaults=True):
+class WaitingMessage(msgspec.Struct, omit_defaults=True):
     """A message that the log has and nobody took yet. ``n`` is its place in the order of arrival."""
 
     n: int
@@ -167,8 +167,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     due: int = 0
     attributes: dict[str, Any] = {}
     queue: str = ""
-    tasks: dict[int, Task] = {}
-    parked: dict[int, Task] = {}
+    tasks: dict[int, OpenTask] = {}
+    parked: dict[int, OpenTask] = {}
     """Tasks in nobody's hands: ``accepted`` by the far side, which will answer, or waiting for a slot to be retried."""
     accepted: dict[int, int] = {}
     """Parked tasks that are waited for until then."""
@@ -176,7 +176,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     waits: dict[int, Wait] = {}
     asks: dict[int, Question] = {}
     children: dict[int, Child] = {}
-    messages: dict[str, list[Message]] = {}
+    messages: dict[str, list[WaitingMessage]] = {}
     requests: dict[str, int] = {}
     """Messages whose senders wait for an answer, with the time they arrived."""
     arrived: int = 0

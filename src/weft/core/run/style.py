@@ -16,7 +16,7 @@ from weft.core.commands import RetryRun, StartRun
 from weft.core.effects import AnyEffect
 from weft.core.events import NULL, AnyEvent, ChildStarted
 from weft.core.run.env import Env
-from weft.core.run.state import Child, Message, State, Task, Undo
+from weft.core.run.state import Child, OpenTask, State, Undo, WaitingMessage
 from weft.errors import Failure
 
 DecideRows = Mapping[type, Callable[[Any, Any, Env], Sequence[AnyEvent]]]
@@ -35,10 +35,10 @@ class Ended(msgspec.Struct):
     how: Literal["task", "timer", "messages", "answer", "child", "late", "stopped"]
     output: Raw = NULL
     failure: Failure | None = None
-    task: Task | None = None
+    task: OpenTask | None = None
     waited: bool = False
     """The task was waiting for its next attempt."""
-    messages: Sequence[Message] = ()
+    messages: Sequence[WaitingMessage] = ()
     child: Child | None = None
     status: str = ""
     """How the child ended."""

@@ -20,14 +20,14 @@ from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskSch
 from weft.core.ids import EntryId
 from weft.core.run import undo
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
-from weft.core.run.state import State, Task, Undo
+from weft.core.run.state import OpenTask, State, Undo
 from weft.core.run.style import AnyRun
 from weft.errors import Failure
 
 UNKNOWN = "step.outcome_unknown"
 
 
-def _live(state: State, task: int, attempt: int, delivery: int) -> Task | None:
+def _live(state: State, task: int, attempt: int, delivery: int) -> OpenTask | None:
     found = state.tasks.get(task)
     if found is None or found.attempt != attempt or found.delivery != delivery:
         return None
@@ -49,7 +49,7 @@ def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[
     return () if task is None else (attempt_failed(state, task, report, now),)
 
 
-def attempt_failed(state: State, task: Task, report: ReportTaskFailed, now: int) -> TaskFailed:
+def attempt_failed(state: State, task: OpenTask, report: ReportTaskFailed, now: int) -> TaskFailed:
     """What the failure of an attempt leads to, whoever tells of it."""
     final = (
         not report.retryable
@@ -92,9 +92,9 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
     return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=retry_at),)
 
 
-def evolve_scheduled(state: State, event: TaskScheduled, given: Raw) -> Task:
+def evolve_scheduled(state: State, event: TaskScheduled, given: Raw) -> OpenTask:
     """Open a task under the number of the record."""
-    task = state.tasks[state.seq] = Task(
+    task = state.tasks[state.seq] = OpenTask(
         step=event.step,
         input=given,
         since=state.at,
@@ -106,7 +106,7 @@ def evolve_scheduled(state: State, event: TaskScheduled, given: Raw) -> Task:
     return task
 
 
-def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> Task:
+def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> OpenTask:
     """The task leaves; what can be undone is remembered, newest last."""
     state = run.state
     task = state.tasks.pop(event.task)
@@ -127,7 +127,7 @@ def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> Task:
     return task
 
 
-def evolve_failed(run: AnyRun, event: TaskFailed) -> Task | None:
+def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
     """For good: the task leaves and is returned. Otherwise it waits for its next attempt."""
     state = run.state
     if event.retry_at:
@@ -149,12 +149,12 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> Task | None:
     return task
 
 
-def must_end(task: Task) -> bool:
+def must_end(task: OpenTask) -> bool:
     """Whether a task that is under way is waited for even if nobody reads its answer."""
     return task.undo is not None or task.policy.effect == "irreversible"
 
 
-def remember_undo(state: State, number: int, task: Task, output: Raw, place: str) -> None:
+def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place: str) -> None:
     """What can be taken back goes onto the stack, newest last."""
     if task.undo is not None:
         undo = Undo(
@@ -181,7 +181,7 @@ def evolve_lost(state: State, event: TaskLost) -> None:
 def evolve_undo(state: State, event: UndoScheduled) -> None:
     """The newest undo becomes a task of its own."""
     taken, dropped = undo.take(state, event.of)
-    state.tasks[state.seq] = Task(
+    state.tasks[state.seq] = OpenTask(
         step=event.step,
         input=event.input,
         since=state.at,
@@ -194,7 +194,7 @@ def evolve_undo(state: State, event: UndoScheduled) -> None:
     state.undoing = state.seq
 
 
-def perform(state: State, number: int, task: Task, location: str) -> PerformTask:
+def perform(state: State, number: int, task: OpenTask, location: str) -> PerformTask:
     """The effect that hands a task out."""
     policy = task.policy
     if state.queue and policy.queue == DEFAULT_POLICY.queue:

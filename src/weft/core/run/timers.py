@@ -9,7 +9,7 @@ from weft.core.events import AnyEvent, RunTimedOut, TaskFailed, TimerFired, Wait
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import questions
 from weft.core.run.env import Env
-from weft.core.run.state import State, Task
+from weft.core.run.state import OpenTask, State
 from weft.errors import Failure
 
 
@@ -34,7 +34,7 @@ def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEven
     return ()
 
 
-def task_due(task: Task) -> int:
+def task_due(task: OpenTask) -> int:
     """When a task must have ended, whatever its attempts say (0: never)."""
     return task.since + task.policy.deadline_ms if task.policy.deadline_ms and not task.draining else 0
 
@@ -46,7 +46,7 @@ def _task_due(state: State, number: EntryId, now: int) -> Sequence[AnyEvent]:
     return (deadline_passed(number, task),)
 
 
-def deadline_passed(number: EntryId, task: Task) -> TaskFailed:
+def deadline_passed(number: EntryId, task: OpenTask) -> TaskFailed:
     """The end of a task whose time is up."""
     unknown = task.policy.effect == "irreversible"
     failure = Failure(

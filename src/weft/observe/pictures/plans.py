@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weft.core.goal.definitions import Need, StepDef
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.plan_text import way_text
 from weft.core.goal.state import GoalState, StepRun
 from weft.core.goal.types import is_any, shown
@@ -17,7 +17,7 @@ GIVEN = ""
 _MISSING = "?"
 
 
-def picture_of_plan(plan: Plan, state: GoalState | None = None, *, title: str = "") -> Picture:
+def picture_of_plan(plan: GoalPlan, state: GoalState | None = None, *, title: str = "") -> Picture:
     """Return the picture of a plan: who gives what to whom; with a state, how each step stands."""
     begun = state is not None
     start = Box(GIVEN, shape="start", mark="done" if begun else "idle", times=1 if begun else 0, tip=_given(plan))
@@ -30,17 +30,17 @@ def picture_of_plan(plan: Plan, state: GoalState | None = None, *, title: str = 
     return Picture(title or ", ".join(plan.goals), tuple(boxes), tuple(_arrows(plan, state)), subtitle)
 
 
-def _given(plan: Plan) -> str:
+def _given(plan: GoalPlan) -> str:
     return f"given: {', '.join(plan.given)}" if plan.given else "nothing is given"
 
 
-def _missing_box(plan: Plan, fact: str) -> Box:
+def _missing_box(plan: GoalPlan, fact: str) -> Box:
     word = "missing" if fact in plan.required else "missing, should a gate open"
     tip = f"{fact} is needed by {', '.join(plan.missing[fact])}, and nobody gives it"
     return Box(f"{_MISSING}{fact}", fact, word, tip=tip)
 
 
-def _box(plan: Plan, step: str, state: GoalState | None) -> Box:
+def _box(plan: GoalPlan, step: str, state: GoalState | None) -> Box:
     definition = plan.steps[step]
     lines = [f"{fact}: {_need(need)}" for fact, need in sorted(definition.needs.items())]
     lines += [f"gives {fact}" for fact in sorted(definition.gives)]
@@ -99,7 +99,7 @@ def _badges(definition: StepDef, run: StepRun, state: GoalState) -> Iterator[str
         yield short(run.why)
 
 
-def _arrows(plan: Plan, state: GoalState | None) -> Iterator[Arrow]:
+def _arrows(plan: GoalPlan, state: GoalState | None) -> Iterator[Arrow]:
     """Yield one arrow per pair of steps, with the facts that go along it."""
     ways: dict[tuple[str, str], list[str]] = {}
     for step, definition in plan.steps.items():

@@ -249,7 +249,7 @@ class Actor:
             return False
         if posted.key is not None:
             draft.keys.append(KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)))
-        if end is not None and isinstance(events[-1], e.RunFailed):
+        if end is not None and isinstance(events[-1], e.RunFailedEvent):
             end.append(events[-1])
             events = events[:-1]
         self._record(events)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.runtime.service import RunService, StartedRun
 from weft.runtime.tenancy import TenantService
 from weft.server.hosted import Hosted, Known, Order
@@ -29,7 +29,7 @@ class _TenantHosted:
     def workflows(self) -> Sequence[Known]:
         return self._hosted.workflows()
 
-    def plan(self, goals: Sequence[str], given: Sequence[str]) -> Plan:
+    def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         return self._hosted.plan(goals, given)
 
     async def launch_named(self, order: Order) -> StartedRun:

@@ -11,7 +11,7 @@ from msgspec import Meta
 from weft.core import values
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUpdated
 from weft.core.goal.definitions import StepDef
-from weft.core.goal.plan import Plan
+from weft.core.goal.plan import GoalPlan
 from weft.errors import NotFound
 from weft.goals.load import LoadedSteps, load_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES
@@ -138,7 +138,7 @@ async def preview(call: ApiCall) -> PlanView:
     wanted = call.given(NewPlan)
     values.encode([*wanted.goals, *wanted.given], what="the plan has")
     await call.services.local().steps.refresh()
-    plan: Plan = call.services.hosted.plan(wanted.goals, wanted.given)
+    plan: GoalPlan = call.services.hosted.plan(wanted.goals, wanted.given)
     return PlanView(
         goals=plan.goals,
         steps=sorted(plan.steps),

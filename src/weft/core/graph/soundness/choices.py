@@ -33,7 +33,7 @@ _ENV = Env(now=0, check=lambda *_: None)
 _NEEDS_ERROR = re.compile(r"\s*(error|state\._last_error)\s*!=\s*null\s*(&&[^|?]*)?", re.DOTALL)
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RouteChoice(msgspec.Struct, frozen=True):
     """One way on. ``taken`` empty: the token ends."""
 
     taken: list[Taken]
@@ -43,7 +43,7 @@ class Outcome(msgspec.Struct, frozen=True):
 class Outcomes(msgspec.Struct, frozen=True):
     """All ways on from a node. ``fails``: it may also find none that fits. ``whole`` False: there are more."""
 
-    ways: list[Outcome]
+    ways: list[RouteChoice]
     fails: bool = False
     whole: bool = True
 
@@ -75,7 +75,7 @@ class Choices:
     def _collect(
         self, node: Node, executions: int, errors: Sequence[str | None], ask: Callable[[Graph, View, Guess], Route]
     ) -> Outcomes:
-        found: dict[tuple[object, ...], Outcome] = {}
+        found: dict[tuple[object, ...], RouteChoice] = {}
         fails = False
         whole = True
         edges = sum(map(len, node.tiers))
@@ -88,7 +88,7 @@ class Choices:
                     fails = True
                 else:
                     shape = tuple((one.edge, -1 if one.items is None else len(one.items)) for one in answer.taken)
-                    found.setdefault((answer.skips, *shape), Outcome(list(answer.taken), answer.skips))
+                    found.setdefault((answer.skips, *shape), RouteChoice(list(answer.taken), answer.skips))
                 self._asked_left -= edges
                 if len(found) >= OUTCOMES_MAX or self._asked_left <= 0:
                     whole = False

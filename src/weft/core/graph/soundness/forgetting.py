@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.core.graph.model import Edge, FanIn, Graph, Need, Node, Repeat
+from weft.core.graph.model import Edge, FanIn, FanInNeed, Graph, Node, Repeat
 
 ROUNDS_MAX = 2
 SHARE_MAX = 60.0
@@ -31,7 +31,7 @@ def forgotten(graph: Graph) -> Graph:
 def item_counts(graph: Graph, node: Node) -> tuple[int, ...]:
     """How many items a for_each of a (forgotten) node is tried with."""
     fan_in = graph.nodes[node.closed_by].fan_in if node.closed_by else None
-    need = fan_in.need if fan_in is not None else Need()
+    need = fan_in.need if fan_in is not None else FanInNeed()
     if need.kind == "all":
         return (0, 1, 2)
     if need.kind == "percent":
@@ -39,7 +39,7 @@ def item_counts(graph: Graph, node: Node) -> tuple[int, ...]:
     return tuple(sorted({0, 1, need.count, need.count + 1}))
 
 
-def _node(node: Node, need: Need | None) -> Node:
+def _node(node: Node, need: FanInNeed | None) -> Node:
     fan_in, repeat = node.fan_in, node.repeat
     if fan_in is not None and need is not None:
         fan_in = FanIn(fan_in.opener, need, None, fan_in.early)
@@ -52,13 +52,13 @@ def _fewer(repeat: Repeat) -> Repeat:
     return msgspec.structs.replace(repeat, at_most=min(repeat.at_most, ROUNDS_MAX))
 
 
-def _need(graph: Graph, fan_in: Node) -> Need:
+def _need(graph: Graph, fan_in: Node) -> FanInNeed:
     assert fan_in.fan_in is not None
     need = fan_in.fan_in.need
     if need.kind == "percent" and SHARE_MAX < need.percent < 100:
-        return Need("percent", percent=SHARE_MAX)
+        return FanInNeed("percent", percent=SHARE_MAX)
     if need.kind == "count" and need.count > 2 and len(_opening(graph, fan_in.fan_in.opener)) == 1:
-        return Need("count", 2)
+        return FanInNeed("count", 2)
     return need
 
 
@@ -66,7 +66,7 @@ def _opening(graph: Graph, opener: str) -> list[str]:
     return graph.nodes[opener].opening if opener else graph.start
 
 
-def _edge(graph: Graph, edge: Edge, needs: dict[str, Need]) -> Edge:
+def _edge(graph: Graph, edge: Edge, needs: dict[str, FanInNeed]) -> Edge:
     """An edge that opens as few branches as show what many would."""
     if edge.copies < 3:
         return edge

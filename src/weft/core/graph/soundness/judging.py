@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from weft.core.graph.model import Graph, Node
 from weft.core.graph.soundness.flaws import Flaw
-from weft.core.graph.soundness.play import Facts, Play
+from weft.core.graph.soundness.play import Play, PlayFacts
 from weft.core.graph.soundness.position import Position, Trail
 from weft.core.graph.soundness.reach import Reach, fed_joins
 
@@ -57,7 +57,7 @@ def _edges_at(graph: Graph, join: Node, position: Position) -> tuple[list[str], 
     return came, [graph.edges[o].source for o in join.incoming if not slot.items.get(o)]
 
 
-def _crowds(graph: Graph, facts: Facts, reach: Reach) -> Iterator[Flaw]:
+def _crowds(graph: Graph, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
     """Nodes that several tokens enter in one scope."""
     for name, trail in facts.doubled.items():
         yield Flaw(
@@ -82,7 +82,7 @@ def _crowds(graph: Graph, facts: Facts, reach: Reach) -> Iterator[Flaw]:
 _TOGETHER = "Let the tokens meet: join: edges on this node, or a join that closes the fan-out."
 
 
-def _silent_nodes(graph: Graph, facts: Facts) -> Iterator[Flaw]:
+def _silent_nodes(graph: Graph, facts: PlayFacts) -> Iterator[Flaw]:
     """Nodes that no run gets to; of those behind each other only the first, and where a run should end."""
     for name, node in graph.nodes.items():
         if name in facts.ran:
@@ -103,7 +103,7 @@ def _unfilled(node: Node, trail: Trail) -> Flaw:
     return Flaw("join_never_fills", node.id, message, trail.moves())
 
 
-def _closed_loops(graph: Graph, facts: Facts, stuck: list[Position]) -> Iterator[Flaw]:
+def _closed_loops(graph: Graph, facts: PlayFacts, stuck: list[Position]) -> Iterator[Flaw]:
     """Loops that no run leaves, though nothing is stuck in them."""
     waiting = {run.loop for position in stuck for run in position.state.loops.values()}
     for loop, trail in facts.begun.items():

@@ -15,7 +15,7 @@ import msgspec
 from weft.core.events import NULL, Taken
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, Edge, Graph, Node
-from weft.core.graph.soundness.choices import Choices, Outcome
+from weft.core.graph.soundness.choices import Choices, RouteChoice
 from weft.core.graph.soundness.position import At, Position, Trail
 from weft.core.graph.soundness.reach import Reach, may_repeat
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Token, innermost_branch
@@ -32,12 +32,12 @@ class Move(msgspec.Struct, frozen=True):
 
     token: str
     focus: dict[str, int]
-    outcome: Outcome | None
+    outcome: RouteChoice | None
     join: str = ""
 
 
 @dataclass(slots=True)
-class Facts:
+class PlayFacts:
     """What was seen in any position, each with the shortest way there."""
 
     ran: set[str] = field(default_factory=set)
@@ -88,7 +88,7 @@ class Play:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.facts = Facts()
+        self.facts = PlayFacts()
         self._choices = Choices(graph)
         self._repeated = may_repeat(graph)
         self._timed = any(node.deadline is not None for node in graph.nodes.values())
@@ -296,7 +296,7 @@ def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
     return found
 
 
-def told(graph: Graph, token: Token, outcome: Outcome | None) -> str:
+def told(graph: Graph, token: Token, outcome: RouteChoice | None) -> str:
     """A move in words."""
     branch = innermost_branch(token.path)
     name = token.node if branch is None else f"{token.node}[{branch.n}]"
