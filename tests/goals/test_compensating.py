@@ -109,7 +109,7 @@ def test_a_node_that_names_such_a_step_is_taken_back_too() -> None:
         ({"http": {"url": "https://a.example", "compensate": "a.example"}}, "address"),
         ({"undo": "refund"}, "both say how to undo it"),
         ({"cache": True}, "cannot be undone"),
-        ({"needs": {"order_id": "string", "x": {"name": "result"}}}, "sent the result"),
+        ({"needs": {"order_id": "string", "x": {"name": "result"}}}, "gets the result"),
     ],
     ids=["place", "address", "twice", "cached", "name"],
 )
