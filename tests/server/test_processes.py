@@ -242,7 +242,7 @@ def test_a_port_that_is_taken_is_said_once(folder: Path) -> None:
         with process(folder, "serve", "app.py", "--port", port, "--processes", "2") as running:
             _, said = running.communicate(timeout=SECONDS_MAX)
     assert running.returncode == 1
-    assert said.count("cannot be had") == 1
+    assert said.count("cannot be opened") == 1
 
 
 def test_an_app_that_fails_in_a_child_is_said_once(folder: Path) -> None:
