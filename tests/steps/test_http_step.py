@@ -98,8 +98,8 @@ def test_no_content_is_no_outputs() -> None:
         ("application/json", b"5", "a number"),
         ("application/json", b"null", "null"),
         ("application/json", b'{"success": true, "outputs": [1]}', "a list as outputs"),
-        ("text/html", b"<html>Welcome</html>", "no JSON"),
-        ("application/json", b'{"total": ', "no JSON"),
+        ("text/html", b"<html>Welcome</html>", "not JSON"),
+        ("application/json", b'{"total": ', "not JSON"),
     ],
 )
 def test_a_failure_or_garbage_is_final(kind: str, body: bytes, told: str) -> None:
