@@ -116,6 +116,7 @@ CODES_WITHOUT_A_CLASS = {
     "goal.bad_width",
     "goal.blocked",
     "goal.cycle",
+    "goal.bad_schema",
     "goal.duplicate_key",
     "goal.missing_field",
     "goal.no_file",

@@ -24,8 +24,10 @@ _LIMITS: Final = {
 }
 
 
-class _ScriptError(WeftError):
-    """An error of a script. `line` counts from 1; None if no particular line is wrong."""
+class BadScript(BadValue):
+    """A script that cannot be compiled. `line` counts from 1; None if no particular line is wrong."""
+
+    code = "script.invalid"
 
     def __init__(
         self,
@@ -44,16 +46,26 @@ class _ScriptError(WeftError):
         self.reason = reason
 
 
-class BadScript(_ScriptError, BadValue):
-    """A script that cannot be compiled."""
-
-    code = "script.invalid"
-
-
-class ScriptFailed(_ScriptError):
+class ScriptFailed(WeftError):
     """A script raised an error, or the values do not fit it. The same values will fail again."""
 
     code = "script.failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        language: str = "",
+        line: int | None = None,
+        reason: str = "",
+        hint: str = "",
+        code: str | None = None,
+        **context: object,
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.language = language
+        self.line = line
+        self.reason = reason
 
 
 def bad_script(language: str, reason: str, *, line: int | None = None, hint: str = "") -> BadScript:

@@ -1,6 +1,6 @@
--- The tables of Weft, in the schema "weft". Times are milliseconds since 1970, bodies are JSON; weft_runs and the other
--- views show them in a readable form. Inside, runs are numbers; keys, children and blobs derive from the uid. Texts are
--- compared and ordered by their bytes ("C"), as in every other store.
+-- Everything that Weft keeps, in the schema "weft". Times are milliseconds since 1970, bodies are JSON; weft_runs and the
+-- other views show them as people like to read them. Inside, runs are numbers; the uid is what keys, children and blobs
+-- derive from. Texts that are compared or ordered are so by their bytes ("C"), as in every other store.
 -- Nothing refers to runs by a foreign key: rows of a run are only written by statements that hold the run's own row.
 
 CREATE TABLE runs (
@@ -75,7 +75,7 @@ CREATE TABLE inbox (
     PRIMARY KEY (run, n)
 );
 
--- The ids of all mail that was ever accepted, also after it was consumed: the same id is one piece of mail.
+-- Every id of mail that was ever accepted, also after it was taken: the same id is one piece of mail.
 CREATE TABLE posted (
     run bigint NOT NULL,
     id  text COLLATE "C" NOT NULL,

@@ -1,11 +1,11 @@
--- Functions that judge and write in one statement. A caller that locks several runs locks all of them first, in the order
--- of their uids, so that there are no deadlocks.
+-- What must be decided and written in one statement, without a pause for the client. A caller that locks several runs
+-- locks all of them first, in the order of their uids; so nobody waits in a circle.
 
 CREATE FUNCTION is_over(status text) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT status IN ('completed', 'failed', 'cancelled')
 $$;
 
--- Insert rows of runs, with their start mail. Returns the inserted ones. A row whose id or uid is taken is skipped.
+-- Make rows of runs, with their start mail; those that were made. An id or uid that is taken: no row.
 CREATE FUNCTION make_runs(new json) RETURNS TABLE (made text, number bigint) LANGUAGE plpgsql AS $$
 BEGIN
     RETURN QUERY
@@ -30,7 +30,7 @@ BEGIN
             CASE WHEN is_over(w.status) THEN NULL ELSE w.wake_at END,
             w.format, w.parent, w.created_at, w.ended_at, w.attributes, w.idle_until
         FROM wanted w
-        -- Always in the same order, so that two callers with the same ids do not deadlock.
+        -- Everybody in the same order: two who make the same ids at once do not wait for each other in a circle.
         ORDER BY w.id COLLATE "C", w.ordinality
         ON CONFLICT DO NOTHING
         RETURNING r.uid, r.num
@@ -48,7 +48,7 @@ BEGIN
 END
 $$;
 
--- Insert the row of a child under its own id, or under one made unique by its uid.
+-- Make the row of a child under its own id, or under one that nobody else can have.
 CREATE FUNCTION make_child(child json) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     own_uid text := child ->> 'uid';
@@ -65,7 +65,7 @@ BEGIN
 END
 $$;
 
--- Put mail into the inbox of its run, once. Keys come before the status: mail sent again is a duplicate after the end, too.
+-- Put mail into its run's inbox, once. Keys come before the state: a duplicate is one after the end too.
 CREATE FUNCTION deliver(
     target text, mail_id text, sent_at bigint, mail_key text, mail_digest text, mail_body text, mail_crc bigint
 ) RETURNS text LANGUAGE plpgsql AS $$
@@ -128,7 +128,7 @@ BEGIN
             WHERE nums[t.of] <> 0 AND p.run = nums[t.of] AND p.id = t.id AND i.run = p.run AND i.n = p.n
             RETURNING i.run, i.key
         )
-        -- A key that came with the mail and that no event uses becomes free: a rejection uses up no key.
+        -- A key that its mail brought and that no event uses is free again: a rejection uses up no key.
         DELETE FROM keys k USING gone g WHERE k.run = g.run AND k.key = g.key AND k.seq = 0;
         UPDATE runs r SET mail_at = (SELECT i.at FROM inbox i WHERE i.run = r.num ORDER BY i.n LIMIT 1)
         WHERE r.num IN (SELECT nums[t.of] FROM json_to_recordset(parts -> 'taken') AS t (of integer));
@@ -198,10 +198,10 @@ CREATE FUNCTION keep_snapshots(
     ON CONFLICT (run, fold) DO UPDATE SET seq = excluded.seq, crc = excluded.crc, body = excluded.body
 $$;
 
--- Commit a batch: each append is judged separately, under the locks of all. Returns one outcome per append.
--- `nexts`: the number of the last event; `ats`: its time, null without events; `mails`: mail consumed so far;
--- `reopens`: when to wake a run without an owner that is reopened; `births`: whether the append creates its run, which is
--- in parts -> 'births'; `idles`: when the run next has something to do without mail, if `idling`.
+-- A batch: each append is judged by itself, under the locks of all, and written or not. One outcome per append.
+-- `nexts`: the number of the last event after it; `ats`: its time, null without events; `mails`: mail taken in;
+-- `reopens`: a run that nobody owns is opened, and woken then; `births`: made by this append, in parts -> 'births';
+-- `idles`: when it next has something to do by itself, taken over where `idling`.
 CREATE FUNCTION commit_batch(
     host text, uids text[], epochs bigint[], seqs bigint[], nexts bigint[], ats bigint[], statuses text[],
     mails bigint[], reopens bigint[], births boolean[], idles bigint[], idling boolean[],
@@ -283,7 +283,7 @@ BEGIN
 END
 $$;
 
--- Give up ownership of runs. Judged like an append, and also refused while mail waits.
+-- Put runs to rest; refused like an append, also while mail waits.
 CREATE FUNCTION release_runs(
     uids text[], epochs bigint[], seqs bigint[], mails bigint[], wakes bigint[],
     s_of integer[], s_fold integer[], s_seq bigint[], s_crc bigint[], s_body bytea[]
@@ -319,7 +319,7 @@ BEGIN
 END
 $$;
 
--- Offer tasks to other processes. The run is locked, so that a claim comes before the offer or sees its row.
+-- Rows of tasks for other processes. The run is locked, so that a claim is before the offer or sees its row.
 CREATE FUNCTION offer_tasks(
     uids text[], task_nums bigint[], attempts integer[], deliveries integer[], steps text[], queues text[],
     bodies text[], epochs bigint[], times bigint[]
@@ -336,7 +336,7 @@ BEGIN
 END
 $$;
 
--- Remove a taken task and put the result into the inbox of the run. False if the host no longer has the task.
+-- Remove a claimed row and put the result into the run's inbox. False: it is not this host's any more.
 CREATE FUNCTION settle_task(
     who text, of_run text, task_num bigint, task_attempt integer, task_delivery integer,
     target text, mail_id text, sent_at bigint, mail_key text, mail_digest text, mail_body text,

@@ -1,6 +1,6 @@
 -- For people and their tools: SELECT * FROM weft.weft_runs WHERE status = 'failed' ORDER BY created_at DESC;
--- The views are stable; the tables behind them may change with every version. Do not write to either: that would bypass
--- the rules of Weft.
+-- These stay as they are; the tables behind them may change from version to version. They are read-only by habit:
+-- whoever writes past Weft writes past its rules.
 
 CREATE FUNCTION moment(millis bigint) RETURNS timestamptz LANGUAGE sql IMMUTABLE AS $$
     SELECT timestamptz 'epoch' + millis * interval '1 millisecond'
@@ -19,7 +19,7 @@ SELECT
     r.workflow, r.uid
 FROM events e JOIN runs r ON r.num = e.run;
 
--- Events that end what an earlier event began, with the number of that event.
+-- Events that end something which an earlier event of the run began, and the number of that one.
 CREATE VIEW weft_endings AS
 SELECT uid, seq, at, kind, data, CASE kind
     WHEN 'task_succeeded' THEN (data ->> 'task')::bigint
@@ -31,7 +31,7 @@ END AS of
 FROM weft_events
 WHERE kind IN ('task_succeeded', 'task_failed', 'ask_answered', 'wait_timed_out', 'entry_cancelled');
 
--- Tasks of runs: open, succeeded, failed or cancelled. `queued_for`, `host`: only while a task is shared.
+-- Work that runs asked of the world: open, succeeded, failed or cancelled. `queued_for`, `host`: only while it is shared.
 CREATE VIEW weft_tasks AS
 SELECT
     s.run, s.seq AS task, s.data ->> 'step' AS step, s.kind = 'undo_scheduled' AS undo,
@@ -50,7 +50,7 @@ LEFT JOIN weft_endings f ON f.uid = s.uid AND f.of = s.seq
 LEFT JOIN tasks q ON q.run = r.num AND q.task = s.seq
 WHERE s.kind IN ('task_scheduled', 'undo_scheduled');
 
--- Questions to people, with their answers.
+-- Questions to people, with the answer that settled each.
 CREATE VIEW weft_approvals AS
 SELECT
     s.run, s.seq AS question, s.data ->> 'title' AS title,

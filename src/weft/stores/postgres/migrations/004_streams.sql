@@ -1,5 +1,5 @@
--- The output streams of steps and workflows. They are not part of the logs, so writing locks no run: each stream has a row
--- that its writers lock, which keeps offsets without gaps.
+-- What steps and workflows write while they work. No part of any log, so it locks no run: each stream has a row of its own
+-- that its writers wait for, which keeps offsets without gaps.
 
 CREATE TABLE streams (
     run    bigint NOT NULL,
@@ -36,7 +36,7 @@ BEGIN
     )
     ORDER BY s.run, s.stream FOR UPDATE;
     WITH fresh AS (
-        -- The first chunk of each new key. Duplicates use up no offset.
+        -- The first of each key, and none that is known: what is left out costs no offset.
         SELECT DISTINCT ON (r.num, c.stream, c.key) r.num AS run, c.*
         FROM unnest(uids, names, ats, places, attempts, new_keys, bodies) WITH ORDINALITY
             AS c (uid, stream, at, place, attempt, key, body, n)

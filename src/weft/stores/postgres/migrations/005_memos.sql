@@ -1,4 +1,4 @@
--- Results of steps that are reused for equal work. This is a cache: losing a row only costs time.
+-- Committed successes that answer for equal work. A cache: losing a row costs time and nothing else.
 
 CREATE TABLE memos (
     key    text COLLATE "C" NOT NULL PRIMARY KEY,

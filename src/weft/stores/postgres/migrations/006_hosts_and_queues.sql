@@ -1,5 +1,5 @@
--- Hosts: their descriptions, and how long others saw one stand still. An observer may die before a lease is over, so what
--- it saw is recorded and the next one continues from it. A heartbeat resets it.
+-- Hosts: what people see of them, and how long others saw one stand still. An observer may die before a lease is over;
+-- what it saw is not lost, because the next one counts on from it. A beat sets it back to nothing.
 ALTER TABLE hosts
     ADD COLUMN about    jsonb NOT NULL DEFAULT '{}',
     ADD COLUMN beat_at  timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -14,7 +14,7 @@ CREATE TABLE queues (
     per_ms      bigint NOT NULL
 );
 
--- When tasks of queues with a rate were handed out, for the period of the rate.
+-- When tasks of queues with a rate were handed out, as long as that matters.
 CREATE TABLE handed_out (
     queue text COLLATE "C" NOT NULL,
     at    bigint NOT NULL,
@@ -24,8 +24,8 @@ CREATE TABLE handed_out (
 CREATE INDEX handed_out_at ON handed_out (queue, at);
 CREATE INDEX tasks_in_hands ON tasks (queue) WHERE host IS NOT NULL;
 
--- How many more tasks of a queue may be handed out now; null: it has no limits. The queue stays locked until the end of
--- the transaction, so that two callers do not count the same free slots.
+-- How many more tasks of a queue may be in hands now; null: it has no limits. Whoever asks holds the queue until the end
+-- of its transaction, so that two who ask at once do not both count on the same room.
 CREATE FUNCTION room_of(name text, at_time bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     q    queues;
@@ -44,7 +44,7 @@ BEGIN
 END
 $$;
 
--- Numbers of tasks that are free and due, oldest first. Locked ones are skipped.
+-- Numbers of tasks that are free and due, oldest first. Locked, and not waited for.
 CREATE FUNCTION free_tasks(names text[], known text[], at_time bigint, most bigint) RETURNS SETOF bigint LANGUAGE sql AS $$
     SELECT t.num FROM tasks t
     WHERE t.host IS NULL AND t.queue = ANY (names) AND t.step = ANY (known) AND t.not_before <= at_time
@@ -52,7 +52,7 @@ CREATE FUNCTION free_tasks(names text[], known text[], at_time bigint, most bigi
     ORDER BY t.num LIMIT most FOR UPDATE OF t SKIP LOCKED
 $$;
 
--- Hand out tasks to a host: higher priority first, then older first, within the limits of each queue.
+-- Give a host tasks: of queues of higher priority first, then the oldest, and no more than the limits of each queue.
 CREATE FUNCTION take_tasks(who text, names text[], known text[], at_time bigint, most bigint)
 RETURNS SETOF tasks LANGUAGE plpgsql AS $$
 DECLARE
@@ -72,7 +72,7 @@ BEGIN
         picked := ARRAY(SELECT * FROM free_tasks(level.free, known, at_time, most - cardinality(taken)));
         IF level.limited IS NOT NULL THEN
             FOREACH name IN ARRAY level.limited LOOP
-                -- Without waiting tasks there is nothing to count, and no need to lock.
+                -- Without tasks that wait there is nothing to count, and nobody to hold up.
                 CONTINUE WHEN NOT EXISTS (SELECT 1 FROM tasks t WHERE t.host IS NULL AND t.queue = name);
                 picked := picked || ARRAY(SELECT * FROM free_tasks(
                     ARRAY[name], known, at_time, least(most - cardinality(taken), room_of(name, at_time))

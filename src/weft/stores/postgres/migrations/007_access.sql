@@ -1,4 +1,4 @@
--- API keys. Only the digest of a key is stored.
+-- Who may use the API. Of a key only its digest is kept.
 
 CREATE TABLE api_keys (
     num        bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -13,7 +13,7 @@ CREATE TABLE api_keys (
     revoked_at bigint
 );
 
--- Random bytes that all hosts share, such as the secret for signed links.
+-- Random bytes that all hosts share, such as what links are signed with.
 CREATE TABLE seeds (
     name  text COLLATE "C" NOT NULL PRIMARY KEY,
     bytes bytea NOT NULL

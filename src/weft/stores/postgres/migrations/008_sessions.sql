@@ -1,3 +1,3 @@
--- The session of a host's heartbeat, if it has its own. It ends with its process, so that others notice before the lease
--- is over.
+-- The session in which a host's heart beats, if it has one of its own. It ends with its process, which shows before a
+-- lease is over.
 ALTER TABLE hosts ADD COLUMN session integer;
