@@ -21,7 +21,7 @@ def test_a_run_that_cannot_be_decided_stops_and_no_other_does() -> None:
         local = app.service.local
         assert local is not None
         actor = next(actor for actor in local.runs.actors.values() if actor.id == "hurt")
-        actor.machine.style.graph = None  # type: ignore[attr-defined]
+        actor.machine._decide = {c.FireTimer: lambda *_: 1 // 0}  # type: ignore[attr-defined]
         actor.post(PendingCommand(c.FireTimer(EntryId(next(iter(actor.machine.state.timers))))))
 
     world.perform(hurt)
