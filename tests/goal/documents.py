@@ -14,7 +14,7 @@ from weft.core.events import Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, GoalWay, HttpWay, Need, Script, StepDef, StepWay
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.reading import question
+from weft.core.goal.scripts import question
 from weft.core.run.env import MissingInputs, Predicate
 from weft.runtime.schemas import check_schema
 

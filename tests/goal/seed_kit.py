@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import weft
-from weft.core.goal.naming import seed_names
+from weft.core.goal.seed_names import seed_names
 from weft.core.unfold import ViewEvent
 from weft.observe.event_parts import Unfolding
 from weft.testing import World

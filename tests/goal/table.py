@@ -18,10 +18,10 @@ from tests.goal.documents import Program
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, OutgoingMail, PerformTask, StopTask
-from weft.core.goal.binding import bound_inputs
+from weft.core.goal.inputs import bound_inputs
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.naming import seed_names
 from weft.core.goal.plan import GoalPlan, encode_plan
+from weft.core.goal.seed_names import seed_names
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
 from weft.core.run.env import Env, MissingInputs

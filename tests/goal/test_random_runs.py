@@ -14,8 +14,8 @@ from tests.goal.table import Table
 from tests.goal.worlds import ALL, Traits, planned, random_behaviour, random_steps
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal.binding import bound_inputs
 from weft.core.goal.flow import NeedCounts
+from weft.core.goal.inputs import bound_inputs
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import OVER_STEP, GoalState

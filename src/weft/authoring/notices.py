@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NoReturn
 
 from weft.core import events as e
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.core.ids import RunId, RunUid, Seq
 from weft.core.run.state import Held, State
 from weft.core.visible import visible_line

@@ -12,7 +12,7 @@ from rich.console import Console
 from weft.authoring.unknown_work import unknown_work
 from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shortened

@@ -15,7 +15,7 @@ from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
 from weft.cli.output import SafeText, age, console, iso, lines, print_json, sentence
 from weft.cli.place import described, exists, opened, project_settings, url_of
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.errors import UnknownStep, UsageError
 from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo

@@ -29,7 +29,7 @@ from weft.cli.output import (
 )
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.core.ids import RunUid
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable

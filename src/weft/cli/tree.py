@@ -9,7 +9,7 @@ import msgspec
 from rich.table import Table
 
 from weft.cli.output import STYLES, SafeText, age, failure_text, moment, took, value
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.observe.history import History, Operation
 
 SIBLINGS_MAX = 24

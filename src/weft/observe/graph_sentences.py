@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.core.values import shown
 from weft.observe.diagnosis import JoinStanding, NodeSkip, PathStep, SeenCondition, TakenEdge
 

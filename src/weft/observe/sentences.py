@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.core.durations import format_ms
 from weft.observe.diagnosis import Diagnosis, PendingWait
 from weft.observe.explanation import Explanation, Waiting

@@ -11,7 +11,7 @@ from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, StepWay, digest
 from weft.core.goal.machine import GoalMachine
-from weft.core.graph.starting import HTTP, SCRIPT, TYPE
+from weft.core.graph.node_start import HTTP, SCRIPT, TYPE
 from weft.ports.clock import Clock
 from weft.runtime.catalogue import HostCatalogue
 from weft.steps.base import StepBody

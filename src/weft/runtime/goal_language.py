@@ -12,7 +12,7 @@ from typing import Any
 from weft.conditions import BadExpression, compile_expression, compile_jpath
 from weft.conditions.schemas import compile_schema
 from weft.core.goal.definitions import Script
-from weft.core.goal.reading import Unmapped, question
+from weft.core.goal.scripts import Unmapped, question
 from weft.errors import WeftError
 from weft.runtime.language import LANGUAGE
 from weft.runtime.schemas import check_schema

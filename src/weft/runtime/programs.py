@@ -21,14 +21,14 @@ from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import GoalPlan, encode_plan, refuse_incomplete
 from weft.core.goal.planner import make_plan
-from weft.core.goal.reading import ScriptReader as GoalReader
+from weft.core.goal.scripts import ScriptReader as GoalReader
 from weft.core.goal.state import GoalState
 from weft.core.goal.state import restore_state as goal_state
 from weft.core.goal.types import Type
 from weft.core.graph import model
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import Graph, Node, RetryRule, StepWork
-from weft.core.graph.routing import ExpressionReader
+from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
 from weft.core.ids import Millis

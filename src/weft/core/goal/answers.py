@@ -16,7 +16,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.items import Items
 from weft.core.goal.outputs import BadOutput, is_deferred, outputs_of
-from weft.core.goal.reading import HostedGoals
+from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.state import Place
 from weft.core.run import lifecycle, tasks
 from weft.core.run.env import Env

@@ -7,7 +7,7 @@ from typing import Self
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.flow import NeedCounts
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.reading import HostedGoals
+from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.state import GoalState, encode_state, restore_state
 from weft.core.goal.style import GoalStyle
 from weft.core.run.kernel import Kernel

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from weft.core.goal import types
 from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef
-from weft.core.goal.reading import ScriptReader, Unmapped, content, contents, decode_json, decode_parts, encode_json
+from weft.core.goal.scripts import ScriptReader, Unmapped, content, contents, decode_json, decode_parts, encode_json
 from weft.core.goal.shape import StepShape
 from weft.core.run.composites import opened
 from weft.core.run.env import Env

@@ -16,9 +16,9 @@ from weft.core import events as e
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, outputs_of
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.reading import contents, decode_json, decode_parts, encode_json
-from weft.core.goal.starting import Turn, complete, pump, start, turn_matches
+from weft.core.goal.scripts import contents, decode_json, decode_parts, encode_json
 from weft.core.goal.state import OVER_STEP, StepRun
+from weft.core.goal.turn import Turn, complete, pump, start, turn_matches
 from weft.core.goal.types import misfit
 from weft.core.run import undo
 from weft.core.run.env import Env

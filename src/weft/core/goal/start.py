@@ -9,7 +9,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.plan import decode_plan, encode_plan, refuse_incomplete
-from weft.core.goal.reading import HostedGoals
+from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.settle import given_values, misfit_of_given
 from weft.core.goal.state import GoalState
 from weft.core.run import lifecycle

@@ -14,20 +14,20 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal import answers
-from weft.core.goal.binding import Bound, bound_inputs
 from weft.core.goal.definitions import AskWay, GoalWay
 from weft.core.goal.flow import NeedCounts
+from weft.core.goal.inputs import Bound, bound_inputs
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BAD_OUTPUT, ITEM
 from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
-from weft.core.goal.reading import HostedGoals
-from weft.core.goal.reopening import decide_retry, reopen
+from weft.core.goal.retry import decide_retry, reopen
+from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events
 from weft.core.goal.shape import matched_facts
 from weft.core.goal.start import decide_start
-from weft.core.goal.starting import Turn
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
+from weft.core.goal.turn import Turn
 from weft.core.run import lifecycle, questions, tasks, undo
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, armed, perform, scheduled

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.core.findings import Problems, did_you_mean
+from weft.core.graph.expressions import BOUND, Mention
 from weft.core.graph.flow import Flow
 from weft.core.graph.frames import Frames
 from weft.core.graph.model import START
-from weft.core.graph.reading import BOUND, Mention
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
 

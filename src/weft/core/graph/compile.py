@@ -11,6 +11,7 @@ import msgspec
 
 from weft.core.findings import Problems, did_you_mean
 from weft.core.graph.bounds import check_names, check_needs, warn_of_loss, warn_of_unknown_fields
+from weft.core.graph.expressions import DocumentReader
 from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.folded import FoldedGraph
 from weft.core.graph.frames import find_frames
@@ -28,7 +29,6 @@ from weft.core.graph.model import (
 )
 from weft.core.graph.names import find_names
 from weft.core.graph.parts import Analysis, node_part, output_part
-from weft.core.graph.reading import DocumentReader
 from weft.core.graph.replies import check_replies
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Shape, build_shape

@@ -14,14 +14,14 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core import values
-from weft.core.graph import starting
-from weft.core.graph.binding import View
+from weft.core.graph import node_start
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, AskWork, ReceiveWork
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.routing import route, route_failure
+from weft.core.graph.route import route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
+from weft.core.graph.view import View
 from weft.core.ids import EntryId, derive
 from weft.core.run import lifecycle, messages, undo
 from weft.core.run.composites import is_plain, items, leaf, open_raw
@@ -106,7 +106,7 @@ class Follower:
                 return self._route(token, env)
             case "failing":
                 return self._route_failure(token, env)
-        begun = starting.start(self.program, self.view(token, token.value, env, error=token.error))
+        begun = node_start.start(self.program, self.view(token, token.value, env, error=token.error))
         passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
         return begun if limit is None else lifecycle.end_of_run(self.state, limit)
@@ -124,10 +124,10 @@ class Follower:
                 task = self._task_behind(token, straight.taken, self.view(token, token.output, env))
             return (e.NodeRouted(node=token.node, token=token.id, taken=straight.taken, task=task),)
         work = self.graph.nodes[token.node].work
-        if isinstance(work, ReceiveWork) and (wrong := starting.misfit_message(work, token, env)) is not None:
+        if isinstance(work, ReceiveWork) and (wrong := node_start.misfit_message(work, token, env)) is not None:
             refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
             return (refused, *messages.refusal(self.state, token.message, wrong))
-        output = starting.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
+        output = node_start.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
         found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
         if found.failure is not None:
             failed = e.NodeFailed(
@@ -169,7 +169,7 @@ class Follower:
             seen=view.token.seen,
         )
         view.token = child
-        begun = starting.start(self.program, view)[0]
+        begun = node_start.start(self.program, view)[0]
         if not isinstance(begun, e.TaskScheduled):
             return None
         return msgspec.structs.replace(begun, input=e.ABSENT) if begun.input is child.value else begun
@@ -224,7 +224,7 @@ class Follower:
         try:
             view = self.view(token, newest.output, env)
             view.kept = items(leaf(newest.kept))
-            given = starting.undo_input(self.program, view)
+            given = node_start.undo_input(self.program, view)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code, step=newest.plan.step)
             scheduled = e.UndoScheduled(of=of, step=newest.plan.step, input=e.NULL)

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import Taken
-from weft.core.graph import keeping
-from weft.core.graph.merging import add_late, begin_late, branch_output, merged, read, write
+from weft.core.graph import kept_branches
+from weft.core.graph.merge import add_late, begin_late, branch_output, merged, read, write
 from weft.core.graph.model import Merge, Node
 from weft.core.graph.moves import Moves, union_of
 from weft.core.graph.tokens import (
@@ -201,7 +201,7 @@ class Game(Moves):
         queue = frame.queues.get(edge)
         if queue and not (frame.fired and self._early(frame) == "cancel"):
             first = queue.pop(0)
-            if first.startswith(keeping.WAITING):
+            if first.startswith(kept_branches.WAITING):
                 self._go_on(frame.branches[int(first[1:])])
                 return
             token = self.state.tokens[first]
@@ -211,7 +211,7 @@ class Game(Moves):
     def _go_on(self, branch: Branch) -> None:
         """A branch that was put back by a retry may work now."""
         for token in [self.state.tokens[token_id] for token_id in branch.members]:
-            if token.mode in ("ready", "routing", "failing") and not keeping.waits_for_width(self.state, token):
+            if token.mode in ("ready", "routing", "failing") and not kept_branches.waits_for_width(self.state, token):
                 self.state.agenda.append(token.id)
 
     def _early(self, frame: Frame) -> str:
@@ -408,7 +408,7 @@ class Game(Moves):
 
     def _drop_branch(self, frame: Frame, index: int, failure: Failure) -> None:
         branch = frame.branches[index]
-        kept = None if frame.fired else keeping.copied(self.state, frame, index)
+        kept = None if frame.fired else kept_branches.copied(self.state, frame, index)
         children = len(self.state.gone_children)
         self._drop_members(frame, index)
         if not self._undo(frame, [index]) and len(self.state.gone_children) == children:

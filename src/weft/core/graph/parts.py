@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from weft.core.findings import At
+from weft.core.graph.expressions import DocumentReader
 from weft.core.graph.flow import Flow
 from weft.core.graph.folded import FoldedGraph, FoldedNode, Source
 from weft.core.graph.frames import Frames
@@ -33,7 +34,6 @@ from weft.core.graph.model import (
     Work,
 )
 from weft.core.graph.names import Names
-from weft.core.graph.reading import DocumentReader
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
 

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.graph.model import Graph
-from weft.core.graph.routing import ExpressionReader
+from weft.core.graph.route import ExpressionReader
 from weft.core.graph.ways import Ways
 
 

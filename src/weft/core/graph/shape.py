@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from weft.core.findings import At, Problems, closest, did_you_mean, question
+from weft.core.graph.expressions import DocumentReader
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRoute
 from weft.core.graph.model import START, EdgeKind, Expr
-from weft.core.graph.reading import DocumentReader
 
 
 @dataclass(slots=True)

@@ -14,15 +14,15 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.graph import keeping
-from weft.core.graph.binding import View
+from weft.core.graph import kept_branches
 from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, joining
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, AskWork
+from weft.core.graph.node_start import SCRIPT
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.starting import SCRIPT
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, seen_after
+from weft.core.graph.view import View
 from weft.core.ids import derive
 from weft.core.run import lifecycle, questions, tasks, undo
 from weft.core.run.composites import leaf
@@ -90,7 +90,7 @@ class GraphStyle:
         return questions.find_open(state, name, places)
 
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
-        return (e.RunRetried(tokens=keeping.kept_tokens(self.state)),)
+        return (e.RunRetried(tokens=kept_branches.kept_tokens(self.state)),)
 
     def let_go(self) -> Sequence[e.AnyEvent]:
         return lifecycle.let_go(self.state)
@@ -350,7 +350,7 @@ class GraphStyle:
         state = self.state
         for token_id in event.tokens:
             state.letters.pop(token_id, None)
-        mended = keeping.mend(self.graph, state, event.tokens)
+        mended = kept_branches.mend(self.graph, state, event.tokens)
         Game(self.graph, state).wait_again(mended)
         failed = []
         moving = []
@@ -358,7 +358,7 @@ class GraphStyle:
             if token.mode == "failing" and _works_again(token, event.tokens):
                 token.mode = "ready"
                 token.failure = None
-            if keeping.waits_for_width(state, token):
+            if kept_branches.waits_for_width(state, token):
                 continue
             if token.mode == "failing":
                 failed.append(token.id)
@@ -394,7 +394,7 @@ class GraphStyle:
         """Let a dead letter's token, and all that failed with it, work again."""
         state = self.state
         self._refuse_unknown_letter(command.token)
-        repeated = keeping.kept_tokens(state)
+        repeated = kept_branches.kept_tokens(state)
         if command.token not in repeated:
             raise Refused(
                 f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",

@@ -6,7 +6,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from weft.core.counting import counted
+from weft.core.counts import counted
 from weft.core.durations import format_ms
 from weft.core.graph.model import (
     AgentWork,

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from weft.core.events import NULL, Taken
-from weft.core.graph.binding import View
 from weft.core.graph.model import Graph, Node
-from weft.core.graph.routing import Route, route, route_failure
+from weft.core.graph.route import Route, route, route_failure
 from weft.core.graph.soundness.forgetting import item_counts
 from weft.core.graph.tokens import GraphState, LoopRun, Seg, Token
+from weft.core.graph.view import View
 from weft.core.run.env import Env
 from weft.errors import Failure
 

@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.graph.binding import View
 from weft.core.graph.model import (
     AskWork,
     GoalWork,
@@ -25,8 +24,9 @@ from weft.core.graph.model import (
     WorkflowWork,
 )
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.routing import arriving, check_field, route
+from weft.core.graph.route import arriving, check_field, route
 from weft.core.graph.tokens import Token
+from weft.core.graph.view import View
 from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run import messages
 from weft.core.run.composites import open_raw

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from weft.core import events as e
 from weft.core.goal.flow import NeedCounts
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.starting import PREDICATE_FALSE
 from weft.core.goal.state import GoalState, StepRun, copied
+from weft.core.goal.turn import PREDICATE_FALSE
 from weft.core.run import lifecycle
 from weft.errors import Refused
 

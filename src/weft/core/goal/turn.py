@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.goal.binding import ITEMS_MAX, BadInput, Bound, bind, metadata, referred, seen_by_predicate
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
 from weft.core.goal.flow import NeedCounts
+from weft.core.goal.inputs import ITEMS_MAX, BadInput, Bound, bind, metadata, referred, seen_by_predicate
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
-from weft.core.goal.reading import HostedGoals, content, decode_json, decoded, encode_json
+from weft.core.goal.scripts import HostedGoals, content, decode_json, decoded, encode_json
 from weft.core.goal.state import GoalState
 from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run.env import Env

@@ -15,10 +15,10 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import ABSENT, EdgeVerdict, Taken, Write
-from weft.core.graph.binding import View, with_writes
-from weft.core.graph.merging import words_of
+from weft.core.graph.merge import words_of
 from weft.core.graph.model import Edge, Expr, Graph, Node, Save
 from weft.core.graph.tokens import innermost_branch, seen_after
+from weft.core.graph.view import View, with_writes
 from weft.core.run.composites import composed, follow, is_plain, leaf, literal, mark_on_path, open_raw, opened
 from weft.core.values import encode, encode_known, is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError

@@ -13,7 +13,7 @@ from weft.core.events import ABSENT, FactRef
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
-from weft.core.goal.reading import ScriptReader, Unmapped, contents, decode_json, encode_json
+from weft.core.goal.scripts import ScriptReader, Unmapped, contents, decode_json, encode_json
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
 from weft.core.run.env import Env
