@@ -40,7 +40,7 @@ from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.garbage import calm
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.programs import graph_definition, keep_definition
-from weft.runtime.service import RunService, StartedRun
+from weft.runtime.service import RunService, StartResult
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.steps.codec import Codec
@@ -343,7 +343,7 @@ class App(Registrar):
         )
         return self._run_of(started, invocation)
 
-    def _run_of(self, started: StartedRun, invocation: Invocation) -> Handle[Any]:
+    def _run_of(self, started: StartResult, invocation: Invocation) -> Handle[Any]:
         return Handle(self.service, started.id, invocation.workflow.result)
 
     async def launch(
@@ -355,7 +355,7 @@ class App(Registrar):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
-    ) -> StartedRun:
+    ) -> StartResult:
         """Start the run of a call, or find the one with this id."""
         workflow = invocation.workflow
         own = isinstance(workflow, Goal) and workflow.group is self.registered

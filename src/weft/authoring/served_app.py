@@ -20,7 +20,7 @@ from weft.observe.definitions import stored_workflow
 from weft.ports.store import Definition
 from weft.runtime.programs import read_graph
 from weft.runtime.schemas import check_schema
-from weft.runtime.service import RunService, StartedRun
+from weft.runtime.service import RunService, StartResult
 from weft.server.hosted import Known, Order
 
 
@@ -40,7 +40,7 @@ class LaunchingApp(Protocol):
         existing: str = "attach",
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
-    ) -> StartedRun: ...
+    ) -> StartResult: ...
 
 
 class Served:
@@ -61,7 +61,7 @@ class Served:
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         return self._app.registered.make_plan(goals, given)
 
-    async def launch_named(self, order: Order) -> StartedRun:
+    async def launch_named(self, order: Order) -> StartResult:
         app = self._app
         if order.goals:
             return await self._achieve(order)
@@ -75,7 +75,7 @@ class Served:
             raise UnknownWorkflow(f'No version "{order.version}" of "{order.workflow}" is known here.')
         return await self._launch_stored(stored, order)
 
-    async def _achieve(self, order: Order) -> StartedRun:
+    async def _achieve(self, order: Order) -> StartResult:
         """Plan with what is known here; if that is not enough, with what was registered in the store meanwhile."""
         goal = self._app.registered.achievement(order.goals, order.input).workflow
         try:
@@ -86,7 +86,7 @@ class Served:
                 raise
         return await self._launch(goal, order)
 
-    async def _launch(self, workflow: Runnable[Any], order: Order) -> StartedRun:
+    async def _launch(self, workflow: Runnable[Any], order: Order) -> StartResult:
         invocation = Invocation(workflow, workflow.given(order.input))
         return await self._app.launch(
             invocation,
@@ -96,7 +96,7 @@ class Served:
             delay_ms=order.delay_ms,
         )
 
-    async def _launch_stored(self, stored: Definition, order: Order) -> StartedRun:
+    async def _launch_stored(self, stored: Definition, order: Order) -> StartResult:
         """Start a graph in a version that the app no longer has: it is data in the store and can still run."""
         service = self._app.service
         graph = read_graph(stored).graph

@@ -10,10 +10,10 @@ import msgspec
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, StepWay, digest
-from weft.core.goal.machine import GoalMachine
 from weft.core.graph.node_start import HTTP, SCRIPT, TYPE
 from weft.ports.clock import Clock
 from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.programs import planned_step, undone_step
 from weft.steps.base import StepBody
 from weft.steps.catalogued import CataloguedStep, why_planned
 from weft.steps.definition import DEFINED, DefinedStep
@@ -36,14 +36,13 @@ class BuiltIn:
 
     def body_of(self, machine: Machine, effect: PerformTask, own: StepBody | None) -> StepBody | None:
         """Return what performs a task, if anything here can. ``own``: the registered step of its name."""
-        if isinstance(machine, GoalMachine):
-            definition = machine.definition(effect.task)
-            if definition is not None and not isinstance(definition.way, StepWay):
-                return self.work(definition)
-            undone = machine.undone(effect.task)
-            compensation = self.compensation(undone) if undone is not None else None
-            if compensation is not None:
-                return compensation
+        definition = planned_step(machine, effect.task)
+        if definition is not None and not isinstance(definition.way, StepWay):
+            return self.work(definition)
+        undone = undone_step(machine, effect.task)
+        compensation = self.compensation(undone) if undone is not None else None
+        if compensation is not None:
+            return compensation
         return own or self.step(effect.step) or self.named(effect.step)
 
     def step(self, name: str) -> StepBody | None:

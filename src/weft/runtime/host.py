@@ -41,7 +41,7 @@ from weft.runtime.memo_lookup import MemoLookup
 from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
 from weft.runtime.ownership.confirm import TaskGuard
-from weft.runtime.ownership.faults import Faults
+from weft.runtime.ownership.faults import FaultyRuns
 from weft.runtime.ownership.load import Loader
 from weft.runtime.ownership.release import Releaser
 from weft.runtime.ownership.reload import Reloader
@@ -134,7 +134,7 @@ class Host:
             given.store.hosts, self.id, self.clock, self.worker, settings=given.settings, failed=self.status.fail
         )
         self.shared = self._shared_tasks()
-        self.faults = Faults(self.runs, given.store.log, self.worker, self.retry_until_available)
+        self.faults = FaultyRuns(self.runs, given.store.log, self.worker, self.retry_until_available)
         self.trees = Trees(
             self.runs, given.store.directory, self.background, self.retry_until_available, given.settings
         )

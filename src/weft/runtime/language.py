@@ -27,7 +27,7 @@ Answer = tuple[Any, dict[str, Any]] | WeftError
 """A value (of a condition: whether it holds), and what it rests on."""
 
 
-class Language:
+class HostLanguage:
     """Evaluates conditions, expressions and templates."""
 
     def __init__(self) -> None:
@@ -113,5 +113,5 @@ def _text_template(source: str) -> Template:
     return compile_template(source)
 
 
-LANGUAGE = Language()
+LANGUAGE = HostLanguage()
 """One for the process: what is compiled and answered does not depend on who asks."""

@@ -15,6 +15,7 @@ from weft.errors import Conflict, WeftError
 from weft.ports.clock import Clock
 from weft.ports.store import Definition, Definitions, RunRow
 from weft.runtime.catalogue import Callee, HostCatalogue
+from weft.runtime.programs import is_graph
 from weft.runtime.retries import RetryUntilAvailable
 
 log = logging.getLogger("weft")
@@ -89,7 +90,7 @@ class Library:
     async def newest(self, name: str) -> str | None:
         """The newest graph of this name in the store that this host can run."""
         found = await self._retry_until_available(partial(self._definitions.versions, name))
-        graphs = [definition for definition in found if definition.style == STYLE]
+        graphs = [definition for definition in found if is_graph(definition)]
         for definition in graphs:
             if (definition.name, definition.version) not in self._seen:
                 self._seen.add((definition.name, definition.version))

@@ -18,13 +18,13 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import StepDef, inner_name, work_digest
-from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import GoalPlan
 from weft.core.ids import Millis, RunUid, tenant_prefix
 from weft.errors import Corrupt, NotFound, StoreError
 from weft.ports.clock import Clock
 from weft.ports.memos import Memo, Memos
 from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.programs import planned_step
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.values import ValueStore
@@ -70,8 +70,7 @@ class MemoLookup:
 
     def looks(self, actor: Actor, effect: PerformTask, dispatch: Dispatch) -> bool:
         """Whether a task waits for a lookup of an earlier result. If there is none, it is dispatched after all."""
-        machine = actor.machine
-        definition = machine.definition(effect.task) if isinstance(machine, GoalMachine) else None
+        definition = planned_step(actor.machine, effect.task)
         if definition is None or definition.cache is None:
             return False
         looked = self._looked.setdefault(actor.uid, set())

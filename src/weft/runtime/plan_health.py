@@ -14,7 +14,7 @@ from weft.core.goal.plan import GoalPlan, refuse_incomplete
 from weft.core.graph.model import GoalWork, StepWork, WorkflowWork
 from weft.errors import UsageError
 from weft.runtime.catalogue import HostCatalogue
-from weft.runtime.programs import GraphProgram
+from weft.runtime.programs import GraphProgram, graph_program
 
 HEALTHY = Checkup("healthy")
 UNKNOWN = Checkup()
@@ -65,9 +65,10 @@ class PlanHealth:
         if callee is None:
             return UNKNOWN
         program = self._catalogue.program(workflow, version or callee[0])
-        if not isinstance(program, GraphProgram):
+        graph = graph_program(program)
+        if graph is None:
             return HEALTHY if program is not None else UNKNOWN
-        return _worst(self._of_nodes(program))
+        return _worst(self._of_nodes(graph))
 
     def _of_nodes(self, program: GraphProgram) -> Iterator[tuple[str, Checkup]]:
         for node in program.graph.nodes.values():

@@ -31,13 +31,14 @@ from weft.core.graph.model import Graph, Node, RetryRule, StepWork
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
-from weft.core.ids import Millis
+from weft.core.ids import EntryId, Millis
 from weft.errors import Conflict, Corrupt, UnknownWorkflow
 from weft.ports.store import Definition, Definitions
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
-from weft.runtime.run.driver import Program
+from weft.runtime.run.driver import CodeDriver, Outside, Program
 from weft.runtime.words import by_schema, by_type
+from weft.steps.signature import other_facts, same_inputs
 
 
 class Registry(Protocol):
@@ -96,6 +97,10 @@ class GraphProgram:
     def read(self, name: str, text: str) -> Any:
         """A word that was typed for its input."""
         return by_schema(self.graph.input)(name, text)
+
+    def defaults(self, given: bytes | None) -> bytes:
+        """Return no defaults: the document has its own."""
+        return b""
 
     def policy(self, node: str) -> Policy:
         """The document's words over the step's own."""
@@ -177,6 +182,10 @@ class GoalProgram:
         """A word that was typed for a fact."""
         return by_type(self._registry.fact_type(name))(text)
 
+    def defaults(self, given: bytes | None) -> bytes:
+        """Return no defaults: facts that are missing are planned for."""
+        return b""
+
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return _callee(self._registry, workflow)
 
@@ -199,8 +208,6 @@ def _callee(registry: Registry, workflow: str) -> tuple[str, Style]:
 AnyProgram = Program | GraphProgram | GoalProgram
 Programs = Callable[[str, str], AnyProgram | None]
 """By workflow and version."""
-NOT_CODE = (GraphProgram, GoalProgram)
-"""Programs that are data. A union of types would be made anew for every look."""
 
 
 def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: bytes | None = None) -> Machine:
@@ -217,6 +224,56 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
         raise UnknownWorkflow(f"The definition of this {style} run is not in the store.")
     state = restore_state(snapshot) if snapshot is not None else GraphState(uid=uid)
     return GraphMachine(program, state)
+
+
+# --- what depends on the style ------------------------------------------------------------------------------------
+
+
+def needs_definition(style: str) -> bool:
+    """Return whether runs of this style go by a definition in the store."""
+    return style == "graph"
+
+
+def is_published(style: str) -> bool:
+    """Return whether what runs of this style need is in the store, for other hosts. Code is not."""
+    return style != "code"
+
+
+def is_graph(definition: Definition) -> bool:
+    """Return whether a definition of the store is a graph."""
+    return definition.style == "graph"
+
+
+def input_differences(style: str) -> Callable[[bytes, bytes], dict[str, tuple[Any, Any]]]:
+    """Return what compares the inputs of two starts of one id."""
+    return other_facts if style == "goal" else same_inputs
+
+
+def graph_program(program: AnyProgram | None) -> GraphProgram | None:
+    """Return a program if it is a graph."""
+    return program if isinstance(program, GraphProgram) else None
+
+
+def new_driver(machine: Machine, program: AnyProgram | None, outside: Outside) -> CodeDriver | None:
+    """Make what runs the code of a run; None if it has none, or it is not here."""
+    if not isinstance(machine, CodeMachine) or program is None or isinstance(program, (GraphProgram, GoalProgram)):
+        return None
+    return CodeDriver(machine, program, outside)
+
+
+def has_dead_letters(machine: Machine) -> bool:
+    """Return whether a run has dead letters."""
+    return isinstance(machine.state, GraphState) and bool(machine.state.letters)
+
+
+def planned_step(machine: Machine, task: EntryId) -> StepDef | None:
+    """Return the step of a plan that a task performs, if it is one."""
+    return machine.definition(task) if isinstance(machine, GoalMachine) else None
+
+
+def undone_step(machine: Machine, task: EntryId) -> StepDef | None:
+    """Return the step of a plan that a task takes back, if it does."""
+    return machine.undone(task) if isinstance(machine, GoalMachine) else None
 
 
 class Machines:

@@ -13,7 +13,15 @@ from weft.core.ids import Seq
 from weft.core.run.state import FOLD, State
 from weft.errors import NotFound, RunUnreadable
 from weft.ports.store import RunRow, Store, StoredEvent
-from weft.runtime.programs import AnyProgram, GraphProgram, NoRegistry, new_machine, read_graph
+from weft.runtime.programs import (
+    AnyProgram,
+    GraphProgram,
+    NoRegistry,
+    graph_program,
+    needs_definition,
+    new_machine,
+    read_graph,
+)
 from weft.runtime.unreadable import definition_gone, readable, reading, unreadable
 from weft.steps.failures import text_of
 
@@ -45,7 +53,7 @@ class RunReader:
                 c.decode(mail.body)
             program = await self.program(row)
             style = row.style
-            if style == "graph" and program is None:
+            if needs_definition(style) and program is None:
                 if row.seq:
                     raise definition_gone(row)
                 style = ""  # nothing has happened in it
@@ -61,10 +69,10 @@ class RunReader:
 
     async def program(self, row: RunRow) -> GraphProgram | None:
         """Return the version of the graph that a run pins; None for code."""
-        if row.style != "graph":
+        if not needs_definition(row.style):
             return None
-        known = self._program(row.workflow, row.version)
-        if isinstance(known, GraphProgram):
+        known = graph_program(self._program(row.workflow, row.version))
+        if known is not None:
             return known
         definition = await self._definitions.get(row.workflow, row.version)
         if definition is None:

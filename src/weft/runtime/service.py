@@ -50,7 +50,7 @@ from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.finished import finished
 from weft.runtime.local import LocalHost
 from weft.runtime.patience import Patience
-from weft.runtime.programs import AnyProgram
+from weft.runtime.programs import AnyProgram, input_differences, is_published
 from weft.runtime.reader import RunReader, goals_in
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
@@ -59,7 +59,6 @@ from weft.runtime.schemas import check_schema
 from weft.runtime.unowned import UnownedRuns, decide_retry
 from weft.runtime.values import ValueStore
 from weft.runtime.words import read_alike
-from weft.steps.signature import other_facts, same_inputs
 
 T = TypeVar("T")
 
@@ -70,7 +69,7 @@ REOPENING = (c.RetryRun, c.RequeueLetter, c.DiscardLetter)
 """Commands that also a run that is over takes."""
 
 
-class StartedRun(msgspec.Struct, frozen=True):
+class StartResult(msgspec.Struct, frozen=True):
     """``created`` False: the run of this id was there."""
 
     uid: RunUid
@@ -103,7 +102,7 @@ class RunService:
 
     async def start(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
-    ) -> StartedRun:
+    ) -> StartResult:
         """As ``_start``. Raises Unavailable or Full, soon, while the store takes nothing."""
         work = self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
         unknown = f"{start.run_id} may have been started, or not"
@@ -136,7 +135,7 @@ class RunService:
     async def _put_blob(self, raw: bytes) -> str:
         return await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
 
-    async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> StartedRun:
+    async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> StartResult:
         """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
 
         Raises BadValue for a name that no workflow can have, and IdTaken (with the differences) if the id belongs to
@@ -148,7 +147,7 @@ class RunService:
         kept = await self.values.keep(raw)
         if kept is not raw:
             start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
-        if self.local is not None and start.style != "code":
+        if self.local is not None and is_published(start.style):
             await self.local.library.publish()
         if chosen:
             # Looked up first: a run that begins here runs the user's code before the store can refuse its id.
@@ -165,10 +164,10 @@ class RunService:
             # A start of this id is under way here and not durable yet: whether it will be decides what this one is.
             await asyncio.sleep(POLL_SECONDS / 10)
 
-    async def _make(self, start: c.StartRun, delay_ms: int) -> StartedRun:
+    async def _make(self, start: c.StartRun, delay_ms: int) -> StartResult:
         run_id = RunId(start.run_id)
         if self.local is not None and self.local.status.running and not delay_ms and not self.local.runs.is_full():
-            return StartedRun(await self.local.starter.begin(start), run_id, created=True)
+            return StartResult(await self.local.starter.begin(start), run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
         new = NewRun(
@@ -187,9 +186,9 @@ class RunService:
         if self.local is not None and delay_ms < self.local.settings.scan_seconds * 1000:
             # What is due later is seen in time by the next look.
             self.local.wakeups.wake(MAIL, RUNS)
-        return StartedRun(uid, run_id, created=True)
+        return StartResult(uid, run_id, created=True)
 
-    async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartedRun:
+    async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartResult:
         hint = "Choose another id, or omit it for a new run."
         if existing == "refuse":
             raise IdTaken(f"{row.id} exists already.", hint=hint, run_id=row.id)
@@ -202,7 +201,7 @@ class RunService:
         here = read_alike(here, start.words, there)
         if isinstance(before, c.StartRun):
             there = read_alike(there, before.words, here)
-        differences = (other_facts if row.style == "goal" else same_inputs)(there, here)
+        differences = input_differences(row.style)(there, here)
         if isinstance(start, c.StartGoal):
             goals, wanted = await self.reader.goals_of(row), goals_in(start)
             if goals and wanted and goals != wanted:
@@ -212,7 +211,7 @@ class RunService:
                 f"{k}: {values.shown(a)} there, {values.shown(b)} here" for k, (a, b) in differences.items()
             )
             raise IdTaken(f"{row.id} exists with another input ({shown}).", hint=hint, run_id=row.id)
-        return StartedRun(row.uid, row.id, created=False)
+        return StartResult(row.uid, row.id, created=False)
 
     # --- commands -------------------------------------------------------------------------------------------------
 

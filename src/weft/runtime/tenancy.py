@@ -32,7 +32,7 @@ from weft.ports.store import (
 )
 from weft.ports.streams import Chunk, Streams
 from weft.runtime.runs import Ending
-from weft.runtime.service import RunService, StartedRun
+from weft.runtime.service import RunService, StartResult
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -77,10 +77,10 @@ class TenantService(RunService):
 
     async def start(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
-    ) -> StartedRun:
+    ) -> StartResult:
         whole = msgspec.structs.replace(start, run_id=self.full(start.run_id))
         started = await self._service.start(whole, chosen=chosen, existing=existing, delay_ms=delay_ms)
-        return StartedRun(started.uid, self.own(started.id), started.created)
+        return StartResult(started.uid, self.own(started.id), started.created)
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
         await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")

@@ -25,6 +25,7 @@ from weft.core.run.state import FOLD
 from weft.errors import NotFound, Refused, RunUnreadable
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, RunQuery, RunRow, Store, StoredEvent
+from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
 from weft.runtime.run.actor import DEAD_LETTERS
 from weft.runtime.schemas import check_schema
@@ -69,14 +70,13 @@ class UnownedRuns:
         for event in decide_retry(machine, row, command, now):
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
-        letters = getattr(machine.state, "letters", None)
         append = Append(
             uid=row.uid,
             epoch=row.epoch,
             seq=row.seq,
             events=events,
             status=row.status if machine.state.over else "running",
-            attributes={DEAD_LETTERS: bool(letters)} if letters is not None else None,
+            attributes={DEAD_LETTERS: has_dead_letters(machine)} if DEAD_LETTERS in row.attributes else None,
             reopen=now,
             keys=[token] if token is not None else [],
             mail_taken=row.mail,

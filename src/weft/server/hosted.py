@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.core.goal.plan import GoalPlan
-from weft.runtime.service import RunService, StartedRun
+from weft.runtime.service import RunService, StartResult
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +52,6 @@ class Hosted(Protocol):
         """What reaching these goals takes. Raises UnknownStep."""
         ...
 
-    async def launch_named(self, order: Order) -> StartedRun:
+    async def launch_named(self, order: Order) -> StartResult:
         """Start what is registered under a name. Raises UnknownWorkflow, BadValue, IdTaken."""
         ...

@@ -19,7 +19,7 @@ HELD = "held"
 """The status of a run that stands still until somebody looks after it."""
 
 
-class Faults:
+class FaultyRuns:
     """Marks runs that cannot continue."""
 
     def __init__(self, runs: RunTable, log: RunLog, worker: StepWorker, retry: RetryUntilAvailable) -> None:

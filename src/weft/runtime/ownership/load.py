@@ -22,7 +22,7 @@ from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, RunRow, 
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import Callee
 from weft.runtime.delivery import CommandDelivery
-from weft.runtime.ownership.faults import Faults
+from weft.runtime.ownership.faults import FaultyRuns
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
@@ -52,7 +52,7 @@ class Loader:
         trees: Trees,
         delivery: CommandDelivery,
         background: BackgroundTasks,
-        faults: Faults,
+        faults: FaultyRuns,
         retry: RetryUntilAvailable,
         on_loaded: Callable[[], None],
     ) -> None:

@@ -17,7 +17,7 @@ from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
-from weft.runtime.ownership.faults import Faults
+from weft.runtime.ownership.faults import FaultyRuns
 from weft.runtime.ownership.load import Loader
 from weft.runtime.replies import taken
 from weft.runtime.retries import RetryUntilAvailable
@@ -51,7 +51,7 @@ class Reloader:
         background: BackgroundTasks,
         wakeups: Wakeups,
         complaints: Complaints,
-        faults: Faults,
+        faults: FaultyRuns,
         retry: RetryUntilAvailable,
         adopt: Callable[[NewRun], None],
         begin: Callable[[c.StartRun, RunUid], Awaitable[object]],

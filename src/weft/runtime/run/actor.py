@@ -18,10 +18,8 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.code.machine import CodeMachine
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
-from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
 from weft.core.run.env import Env, MissingInputs
 from weft.errors import KeyReused, Refused, WeftError
@@ -29,7 +27,7 @@ from weft.ports.boundary import boundary
 from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Outcome
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
-from weft.runtime.programs import NOT_CODE
+from weft.runtime.programs import has_dead_letters, new_driver
 from weft.runtime.run.divergence import other_arguments
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
@@ -332,13 +330,11 @@ class Actor:
         self.proceed()
 
     def _start_code(self) -> None:
-        machine = self.machine
-        if not isinstance(machine, CodeMachine):
-            return
-        program = self.ports.program(machine.state.workflow, machine.state.version)
-        if program is not None and not isinstance(program, NOT_CODE):
-            self.driver = CodeDriver(machine, program, self)
-            self.driver.loop.monotonic = self.ports.clock.monotonic
+        state = self.machine.state
+        driver = new_driver(self.machine, self.ports.program(state.workflow, state.version), self)
+        if driver is not None:
+            driver.loop.monotonic = self.ports.clock.monotonic
+            self.driver = driver
 
     def issue(self, command: c.Asked) -> None:
         """An ask of the code: decided and taken in at once."""
@@ -431,8 +427,7 @@ class Actor:
         """What the run's row shows of this event, so that the run is found by it."""
         if isinstance(event, e.AttributesSet):
             return dict(event.attributes)
-        letters = self.machine.state.letters if isinstance(self.machine.state, GraphState) else {}
-        return {DEAD_LETTERS: bool(letters)}
+        return {DEAD_LETTERS: has_dead_letters(self.machine)}
 
     def keep(self, raw: bytes) -> Raw:
         """A value of the code for the log; a large one goes to the blobs before the append does."""

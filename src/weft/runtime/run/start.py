@@ -13,7 +13,6 @@ from weft.core.ids import RunId
 from weft.errors import RunCancelled, UnknownWorkflow, WeftError
 from weft.ports.store import Resolved
 from weft.runtime.catalogue import Callee
-from weft.runtime.programs import NOT_CODE
 from weft.runtime.run.draft import Draft
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.words import read_words
@@ -71,9 +70,7 @@ def _with_words_read(run: StartingRun, start: c.StartRun) -> c.StartRun:
 def _with_defaults(run: StartingRun, start: c.StartRun) -> c.StartRun:
     """The defaults are recorded with the start: the run keeps them when the code changes."""
     program = run.ports.program(start.workflow, start.version)
-    if program is None or isinstance(program, NOT_CODE):
-        return start
-    if not program.defaults(None):
+    if program is None or not program.defaults(None):
         return start
     raw = bytes(start.input)
     found = program.defaults(None if values.is_ref(raw) else values.unseal(raw))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from weft.core.goal.plan import GoalPlan
-from weft.runtime.service import RunService, StartedRun
+from weft.runtime.service import RunService, StartResult
 from weft.runtime.tenancy import TenantService
 from weft.server.hosted import Hosted, Known, Order
 
@@ -32,8 +32,8 @@ class _TenantHosted:
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         return self._hosted.plan(goals, given)
 
-    async def launch_named(self, order: Order) -> StartedRun:
+    async def launch_named(self, order: Order) -> StartResult:
         service = TenantService(self._hosted.service, self._tenant)
         run_id = order.id if order.id is not None else f"{order.workflow}-{service.ids.new()}"
         started = await self._hosted.launch_named(msgspec.structs.replace(order, id=service.full(run_id)))
-        return StartedRun(started.uid, service.own(started.id), started.created)
+        return StartResult(started.uid, service.own(started.id), started.created)
