@@ -25,7 +25,7 @@ CEILINGS = Path(__file__).with_name("house.json")
 LAYERED = ("core", "runtime", "stores", "server")
 STYLES = ("code", "graph", "goal")
 TABLES = frozenset({"DECIDE", "EVOLVE", "EFFECTS", "MAIL"})
-HOSTS = frozenset({"Engine", "Host"})
+HOSTS = frozenset({"Engine", "Host", "LocalHost"})
 COMPOSITION = frozenset({"weft.runtime.programs", "weft.runtime.host"})
 """Modules that build the parts of a run or of a host: these have to know the style."""
 
@@ -124,8 +124,9 @@ def _reachable(edges: Edges, start: str, among: set[str]) -> set[str]:
 def host_members(trees: Trees) -> set[str]:
     """Return the members of the host that other modules of Weft reach.
 
-    The host is a name or an attribute that is annotated with the host's class, or assigned from one that is. Names
-    count in their module, attributes in all modules. Not seen: ``getattr``, and ``self`` in a subclass.
+    The host is a name or an attribute that is annotated with the host's class, or assigned from one that is; a bag with
+    all of its parts is the host under another name. Names count in their module, attributes in all modules. Not seen:
+    ``getattr``, and ``self`` in a subclass.
     """
     users = {module: tree for module, tree in trees.items() if not _defines(tree, HOSTS)}
     attributes = {name for tree in users.values() for name in _annotated(tree, ast.Attribute)}
