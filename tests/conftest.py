@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import scale
+
 # A developer's own WEFT_URL would send the tests' runs to a real database.
 os.environ.pop("WEFT_URL", None)
 
@@ -19,11 +21,20 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 # Examples derive from the test, not from a clock or a local database, so a failure here is a failure everywhere.
-settings.register_profile("weft", derandomize=True, database=None, deadline=None)
+settings.register_profile("weft", derandomize=True, database=None, deadline=None, max_examples=scale.scaled(30, 100))
 settings.load_profile("weft")
 
 # What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
 gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Add every test with generated examples to the proof, where it has more of them."""
+    if scale.IS_PROOF:
+        for item in items:
+            if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+                item.add_marker(pytest.mark.proof)
 
 
 @pytest.hookimpl(trylast=True)

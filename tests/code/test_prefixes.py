@@ -14,6 +14,8 @@ from tests.code.stage import Cut, Stage, Turn, cuts, encoded, replayed
 from weft.core import events as e
 from weft.core.code.style import EVENTS
 
+pytestmark = scale.MARKS
+
 
 def recorded(name: str, seed: int, *, cancel: bool = False) -> tuple[weft.App, Stage]:
     app = build(CORPUS[name])
@@ -57,7 +59,7 @@ def test_the_corpus_uses_everything_that_code_can_record() -> None:
     assert kinds | steered | people >= EVENTS
 
 
-@pytest.mark.parametrize("name", CONCURRENT)
+@pytest.mark.parametrize("name", scale.sample(2, CONCURRENT))
 def test_whatever_the_order_of_facts_a_replay_of_all_of_them_ends_the_same(name: str) -> None:
     """Order of completion is decided by the log; a hundred orders, each played again from every fifth cut."""
     results = set()
@@ -75,7 +77,7 @@ def test_whatever_the_order_of_facts_a_replay_of_all_of_them_ends_the_same(name:
 
 def test_no_order_of_facts_leaves_a_run_waiting_for_nothing() -> None:
     for name in CORPUS:
-        for seed in range(30):
+        for seed in range(scale.scaled(4, 30)):
             _, stage = recorded(name, seed, cancel=seed % 2 == 0)
             state = stage.machine.state
             assert state.status != "held", (name, seed, state.held)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonpath import JSONPathEnvironment
 
+from tests import scale
 from weft.conditions import BadExpression, EvaluationFailed, compile_condition
 from weft.conditions.budget import Evaluation
 from weft.conditions.cel.values import MISSING
@@ -86,7 +87,7 @@ steps = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=scale.scaled(60, 400))
 @given(documents, st.lists(steps, max_size=4))
 def test_random_paths_on_random_values_find_the_same(document: Any, pieces: list[str]) -> None:
     path = "$" + "".join(pieces)

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from tests import scale
 from tests.core.histories import BEGIN, FAILURE, History, Tape, check, play
 from weft.core import commands as c
 from weft.core import events as e
@@ -28,7 +29,7 @@ from weft.core.run.statuses import TRANSITIONS
 from weft.errors import WeftError
 
 TAPES = st.lists(st.integers(0, 2**16), max_size=250)
-HISTORIES = settings(max_examples=250)
+HISTORIES = settings(max_examples=scale.scaled(50, 250))
 
 
 def fold(history: History) -> CodeMachine:
@@ -116,7 +117,7 @@ EVERY_COMMAND: list[c.AnyCommand] = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=scale.scaled(60, 300))
 @given(TAPES)
 def test_every_command_in_every_state_is_decided_or_refused_by_name(numbers: list[int]) -> None:
     machine = play(History(), Tape(numbers)).machine
@@ -146,7 +147,7 @@ IDENTIFIED = (
 """Commands that the state itself recognises. Messages and steering carry keys, which the service looks up."""
 
 
-@settings(max_examples=250)
+@settings(max_examples=scale.scaled(50, 250))
 @given(TAPES)
 def test_what_was_applied_once_decides_nothing_at_any_later_point(numbers: list[int]) -> None:
     done: list[c.AnyCommand] = []
@@ -282,7 +283,7 @@ def test_random_histories_are_rich_enough_to_prove_something() -> None:
     assert kinds == EVENTS
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", scale.first(2, range(10)))
 def test_long_histories_keep_every_law_too(seed: int) -> None:
     for n in range(25):
         chance = random.Random(f"long {seed} {n}")
@@ -311,7 +312,7 @@ def digest(histories: list[History]) -> str:
     return found.hexdigest()
 
 
-@pytest.mark.parametrize("seed", ["0", "1", "2", "4242"])
+@pytest.mark.parametrize("seed", scale.first(1, ["4242", "0", "1", "2"]))
 def test_the_same_history_gives_the_same_bytes_under_every_hash_seed(seed: str) -> None:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{root}{os.pathsep}{root / 'src'}"}

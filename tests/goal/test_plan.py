@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from tests import scale
 from tests.goal.documents import catalogue_of, step_of, steps_of
 from tests.goal.reference import naive_plan
 from tests.goal.test_golden import plan_shown
@@ -16,7 +17,9 @@ from weft.core.goal.plan import decode_plan, encode_plan, refuse_incomplete
 from weft.core.goal.planner import make_plan
 from weft.errors import BadPlan, LimitExceeded, UnknownStep
 
-CATALOGUES = 1_500
+pytestmark = scale.MARKS
+
+CATALOGUES = scale.scaled(300, 1_500)
 
 
 def test_it_agrees_with_brute_force_on_random_catalogues() -> None:

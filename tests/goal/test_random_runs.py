@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests import scale
 from tests.goal.reference import inputs_of, need_states, needed
 from tests.goal.table import Table
 from tests.goal.worlds import ALL, Traits, planned, random_behaviour, random_steps
@@ -20,7 +21,9 @@ from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import OVER_STEP, GoalState
 
-WORLDS = 600
+pytestmark = scale.MARKS
+
+WORLDS = scale.scaled(150, 600)
 
 
 class Watched(Table):
@@ -106,7 +109,7 @@ def test_every_run_ends_and_keeps_its_promises() -> None:
         kinds.update(table.names)
     assert min(statuses["completed"], statuses["failed"]) > WORLDS / 10
     for name in ("retry_scheduled", "work_skipped", "deadline_passed", "step_skipped", "comp_started", "work_failed"):
-        assert kinds[name] > 5, f"the worlds have too few {name}"
+        assert kinds[name] > 5 or not scale.IS_PROOF, f"the worlds have too few {name}"
 
 
 def test_a_replay_is_the_same_run_and_so_is_one_from_a_snapshot() -> None:

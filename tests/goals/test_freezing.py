@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests import scale
 from tests.steps.http_kit import HERE, serving
 from weft.errors import BadPlan, RunFailed
 from weft.testing import World
@@ -87,11 +88,11 @@ class Drawn:
         self.app.step(namespace[name])
 
 
-BLOCKS = [*(range(start, start + 20) for start in range(0, 200, 20)), (1122, 1600, 2066, 2096, 2566)]
+BLOCKS = [[1122, 1600, 2066, 2096, 2566], *(range(start, start + 20) for start in range(0, 200, 20))]
 """The last ones once went another way: a predicate was asked though what the step needs would never come."""
 
 
-@pytest.mark.parametrize("seeds", BLOCKS, ids=lambda seeds: f"from-{seeds[0]}")
+@pytest.mark.parametrize("seeds", scale.first(2, BLOCKS), ids=lambda seeds: f"from-{seeds[0]}")
 def test_a_frozen_plan_gives_what_its_goal_gives(seeds: Sequence[int]) -> None:
     ran = frozen = 0
     for seed in seeds:
@@ -112,7 +113,7 @@ def test_a_frozen_plan_gives_what_its_goal_gives(seeds: Sequence[int]) -> None:
         ran += wanted != "failed"
         world.close()
     assert frozen >= len(seeds) * 3 // 4
-    assert ran >= len(seeds) // 4 or seeds is BLOCKS[-1]
+    assert ran >= len(seeds) // 4 or seeds is BLOCKS[0]
 
 
 def frozen(steps: dict[str, Any], *goals: str, given: Any = ()) -> weft.Graph:

@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.graph.documents import Document, codes, compiled, edge, is_accepted, nodes, refused
 from weft.core.graph.model import AskWork, RetryRule, StepWork, WorkflowWork
 from weft.documents.text import read_text
 from weft.graphs.load import DocumentContext, load_graph
+
+pytestmark = scale.MARKS
 
 CEL = {"type": "cel", "expression": "output.n > 1"}
 
@@ -247,11 +250,11 @@ def random_pair(seed: int) -> tuple[Document, Document]:
 
 def test_random_graphs_are_the_same_in_both_dialects_or_refused_in_both() -> None:
     accepted = 0
-    for seed in range(400):
+    for seed in range(scale.scaled(60, 400)):
         seeds, ours = random_pair(seed)
         if is_accepted(seeds):
             accepted += 1
             assert load_graph(seeds).hash == load_graph(ours).hash, seed
         else:
             assert codes(seeds) == codes(ours), seed
-    assert accepted > 100
+    assert accepted > scale.scaled(15, 100)

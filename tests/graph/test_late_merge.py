@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
+from tests import scale
 from tests.graph.table import Table
 from weft.core import commands as c
 from weft.core.graph.machine import GraphMachine, restore_state
@@ -18,6 +19,8 @@ from weft.core.ids import EntryId
 from weft.core.run.composites import opened
 from weft.core.values import seal
 from weft.graphs.load import load_graph
+
+pytestmark = scale.MARKS
 
 HOWS = ("append", "keyed_by_branch", "merge_object", "last_wins")
 Document = dict[str, Any]
@@ -91,7 +94,7 @@ OUTPUTS: dict[str, Callable[[random.Random, int], dict[str, Any]]] = {
 @pytest.mark.parametrize("kind", OUTPUTS)
 @pytest.mark.parametrize("how", HOWS)
 def test_late_branches_in_any_order_give_what_all_at_once_would(how: str, kind: str) -> None:
-    for seed in range(20):
+    for seed in range(scale.scaled(4, 20)):
         draw = random.Random(seed)
         table = Table(load_graph(late(how, at_least=draw.choice([1, 3]))).graph, list(range(12)))
         order = list(branches(table).items())
@@ -146,7 +149,7 @@ def cpu_per_branch(how: str, count: int) -> float:
     return min(found)
 
 
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("how", scale.first(1, HOWS))
 def test_a_late_branch_costs_the_same_among_many(how: str) -> None:
     few, many = cpu_per_branch(how, 150), cpu_per_branch(how, 900)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.graph.random_plays import Play
 from weft.graphs.load import load_graph
 
@@ -70,7 +71,7 @@ def calls_per_branch(nodes: dict[str, Any], count: int) -> float:
     return calls / count
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", scale.sample(2, SHAPES))
 def test_a_branch_with_something_in_it_costs_the_same_among_many(shape: str) -> None:
     few, many = (calls_per_branch(SHAPES[shape], count) for count in (FEW, MANY))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from weft.errors import BadValue, LimitExceeded, UsageError
 from weft.scripts import BadScript, ScriptFailed, compile_script, evaluate_predicate
 from weft.scripts.compiler import COMPILERS
@@ -266,8 +267,9 @@ def test_a_refusal_is_not_cached() -> None:
 # Threads and event loops
 
 
+@pytest.mark.parametrize("count", scale.first(1, [6, 24]))
 @BOTH
-def test_threads_do_not_see_each_other(language: str) -> None:
+def test_threads_do_not_see_each_other(language: str, count: int) -> None:
     source = {
         "lua": "x = a local n = 0 for i = 1, 2000 do n = n + x end return {n = n, x = x}",
         "ale": "(let* ([x a]) {:n (reduce + (map (lambda (i) x) (range 2000))) :x x})",
@@ -278,7 +280,7 @@ def test_threads_do_not_see_each_other(language: str) -> None:
     def work(a: int) -> None:
         wrong.extend(out for _ in range(20) if (out := script.call({"a": a})) != {"n": 2000 * a, "x": a})
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(24)]
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
