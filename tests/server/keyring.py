@@ -6,14 +6,14 @@ from typing import Any
 
 from tests.server.kit import Answer, Server
 from weft.core.ids import Millis
-from weft.server.access.keys import Wish, new_key
+from weft.server.access.keys import NewKey, new_key
 
 
 def add_key(server: Server, name: str, *scopes: str, now: int | None = None, **wish: Any) -> str:
     """Make a key in the store of a server that runs; the key."""
     service = server.app.service
     moment = Millis(service.clock.now_ms() if now is None else now)
-    text, kept = new_key(Wish(name=name, scopes=scopes, **wish), moment)
+    text, kept = new_key(NewKey(name=name, scopes=scopes, **wish), moment)
     server.inside(service.store.access.add(kept))
     # What the gate believes for a second is not what a test waits for.
     server.api.services.gate._looked = -10.0  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.runtime.clock import SystemClock
 from weft.server.access.gate import AccessGate
-from weft.server.access.keys import Wish, digest_of, new_key
+from weft.server.access.keys import NewKey, digest_of, new_key
 from weft.server.access.tokens import AGAIN_SECONDS, Tokens
 from weft.server.settings import JwtSettings, jwt_settings_here
 from weft.stores.memory import MemoryStore
@@ -67,7 +67,7 @@ def test_with_keys_the_key_decides_and_not_the_origin(server: Server) -> None:
 
 
 def test_a_key_is_random_and_nothing_of_it_is_kept() -> None:
-    (first, kept), (second, _) = (new_key(Wish(name="ann", scopes=["read"]), Millis(5)) for _ in range(2))
+    (first, kept), (second, _) = (new_key(NewKey(name="ann", scopes=["read"]), Millis(5)) for _ in range(2))
 
     assert first != second
     assert len(first) > 40
@@ -92,7 +92,7 @@ def test_a_key_is_random_and_nothing_of_it_is_kept() -> None:
 )
 def test_a_key_that_makes_no_sense_is_not_made(wish: dict[str, Any]) -> None:
     with pytest.raises(weft.UsageError):
-        new_key(Wish(**({"name": "ann", "scopes": ["read"]} | wish)), Millis(5))
+        new_key(NewKey(**({"name": "ann", "scopes": ["read"]} | wish)), Millis(5))
 
 
 def test_without_keys_this_machine_may_do_everything_and_the_first_key_ends_that(server: Server) -> None:
@@ -182,7 +182,7 @@ def test_what_is_believed_of_keys_is_believed_for_a_second() -> None:
 
     async def scene() -> list[bool]:
         found = [await open_at(0.0)]
-        _, kept = new_key(Wish(name="ann", scopes=["read"]), Millis(1))
+        _, kept = new_key(NewKey(name="ann", scopes=["read"]), Millis(1))
         await access.add(kept)
         return [*found, *[await open_at(moment) for moment in (0.5, 0.9, 1.0, 1.5)]]
 

@@ -15,17 +15,17 @@ from weft.core.ids import Millis
 from weft.errors import NotFound, UsageError
 from weft.ports.access import ApiKey
 from weft.runtime.service import RunService
-from weft.server.access.keys import Wish, new_key
+from weft.server.access.keys import NewKey, new_key
 
 NEVER = "never"
 
 
-def wished(name: str, scopes: Sequence[str] | None, groups: Sequence[str] | None, tenant: str) -> Wish:
+def wished(name: str, scopes: Sequence[str] | None, groups: Sequence[str] | None, tenant: str) -> NewKey:
     """Return a key as it was asked for."""
-    return Wish(name=name, scopes=scopes or [], groups=groups or [], tenant=tenant)
+    return NewKey(name=name, scopes=scopes or [], groups=groups or [], tenant=tenant)
 
 
-async def create_key(wish: Wish, *, expires: str, url: str | None, app: str | None, json: bool) -> None:
+async def create_key(wish: NewKey, *, expires: str, url: str | None, app: str | None, json: bool) -> None:
     """Make a key and print it, this once."""
     async with opened(url, app, create=True) as service:
         now = Millis(service.clock.now_ms())

@@ -1,4 +1,4 @@
-"""The ASGI application: limits first, then who asks, then the route's endpoint, and one way out for every error."""
+"""The ASGI application: checks limits, identifies the caller, runs the endpoint of the route, and answers errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NO_STORE = (b"cache-control", b"no-store")
 
 
 class Api:
-    """``app.router``: mount it, or let ``weft serve`` run it."""
+    """The ASGI application of an app (``app.router``). Mount it, or let ``weft serve`` run it."""
 
     def __init__(self, hosted: Hosted, *, gate: Gate | None = None, limits: RequestLimits | None = None) -> None:
         services = self.services = Services(hosted, partial(encoded, ROUTES), gate=gate, limits=limits)
@@ -139,7 +139,7 @@ class Api:
         return reply.status
 
     async def _call(self, found: Found, scope: AsgiScope) -> ApiCall:
-        """The request, as far as it is known without its body; refused if the caller may not make it."""
+        """Read a request except for its body. Raises RequestRefused if the caller may not make it."""
         services = self.services
         headers = read_headers(scope)
         identity = await self._identity(found.route, scope, headers)
@@ -156,7 +156,7 @@ class Api:
         )
 
     async def _identity(self, route: ApiRoute, scope: AsgiScope, headers: Mapping[str, str]) -> Identity:
-        """Who calls. Raises RequestRefused."""
+        """Identify the caller and check its scope. Raises RequestRefused."""
         if route.scope is None:
             return NOBODY
         try:
@@ -193,7 +193,7 @@ class Api:
         return _ended() if isinstance(batches, Reply) else batches
 
     async def _socket(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """A live route as a WebSocket. It is accepted only if the same request would have been."""
+        """Serve a live route over a WebSocket. It is accepted only if the same GET request would be."""
         assert (await receive())["type"] == "websocket.connect"
         name, code = "none", NORMAL
         try:
@@ -215,12 +215,12 @@ class Api:
 
 
 async def _ended() -> Batches:
-    """A stream that has nothing more to say."""
+    """Give an empty batch and end."""
     yield []
 
 
 def _path(scope: AsgiScope) -> bytes:
-    """The path below where the API is mounted, as it was sent."""
+    """Return the path below the mount point, as it was sent."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     root = scope.get("root_path", "").encode()
     if raw.startswith(root):
@@ -232,7 +232,7 @@ async def _send(send: Send, reply: Reply, media: str) -> None:
     body = reply.body if isinstance(reply.body, bytes) else _encode(reply.body)
     headers = [(b"content-type", media.encode()), (b"content-length", b"%d" % len(body)), _NO_STORE, _NOSNIFF]
     for name, value in reply.headers.items():
-        headers.append((name.encode(), value.encode()))  # a generator costs more than the few it gives
+        headers.append((name.encode(), value.encode()))  # faster than a generator for so few
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

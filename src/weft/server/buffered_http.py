@@ -1,7 +1,7 @@
-"""HTTP for the server: the parser in C, with a bound for what it collects, over a transport that writes once per turn.
+"""The HTTP protocol of the server: uvicorn's parser in C, with limits, over a transport that buffers its writes.
 
-An answer is written as its head and its body, and each would be a packet and a system call of its own. The parser has
-no limit of its own for the head of a request.
+uvicorn writes the head and the body of an answer separately; unbuffered, each would be a system call and a packet. Its
+parser has no limit for the head of a request.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 10_000
 FILES_RESERVED = 256
 GRACE_SECONDS = 1.0
-"""A late body is refused by the API, with a typed error; this closes the connections of those who go on sending."""
+"""The API refuses a late body with a typed error. After this time the connection is closed."""
 UNREAD_SECONDS_MAX = 60.0
 """How long an answer may wait for its client to read."""
 HEAD_BYTES_MAX = 64 * 1024
 HELD_BYTES_MAX = 16 * 1024
-"""More is passed on at once, so that a client that does not read is noticed after no more than this."""
+"""More is written at once, so that a client that does not read is noticed."""
 
 
 class BufferedHttp(HttpToolsProtocol):
-    """One connection. It is closed when its client takes too long over a request, or does not read the answer.
+    """One connection. It is closed if its client sends a request too slowly, or does not read the answer.
 
-    With more connections than there is room for, those that have been silent for the longest time are closed.
+    With too many connections, those that have been silent for the longest time are closed.
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -61,7 +61,7 @@ class BufferedHttp(HttpToolsProtocol):
         moved = self._moved
         super().data_received(data)
         if self.transport.is_closing() or self not in self.connections:
-            self._expect_nothing()  # it is over, or a WebSocket now
+            self._expect_nothing()  # closed, or a WebSocket now
             return
         if self._moved == moved:
             if self._in_head:
@@ -71,7 +71,7 @@ class BufferedHttp(HttpToolsProtocol):
                 elif self._deadline is None:
                     self._expect_head()
             return
-        # What came with the end of a head or of a body is mostly body.
+        # The head or the body is complete: wait for the next part.
         self._expect_nothing()
         if not self._in_head:
             self._deadline = self.loop.call_later(self._limits.body_seconds + GRACE_SECONDS, self._body_is_late)
@@ -90,7 +90,7 @@ class BufferedHttp(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         if self.is_busy:
-            self._expect_head()  # the client sent it ahead, and waits for the answer to the request before
+            self._expect_head()  # pipelined: the client waits for the answer to the request before
         else:
             self._refuse_late("The head of the request did not arrive in time.")
 
@@ -167,7 +167,7 @@ class BufferedHttp(HttpToolsProtocol):
 
 @functools.cache
 def connections_max() -> int:
-    """The number of connections that this process has room for, beside the files that it needs."""
+    """Return how many connections this process can have besides the files it needs."""
     if sys.platform == "win32":
         return CONNECTIONS_MAX
     return max(64, min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_RESERVED))
@@ -187,7 +187,7 @@ def allow_many_files() -> None:
 
 
 class _BufferedTransport:
-    """A transport, but for when it writes."""
+    """A transport that collects writes until the end of the loop's turn."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport

@@ -1,4 +1,4 @@
-"""What the server needs of the application whose runs it serves. The app satisfies it; the server does not know it."""
+"""The protocol of the application that the server serves. The server does not import the app itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.runtime.service import RunService, StartResult
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """A workflow that is registered here, in one version. ``input``: JSON Schema of what it takes."""
+    """One version of a workflow that is registered here. ``input`` is the JSON Schema of its input."""
 
     name: str
     version: str
@@ -22,14 +22,14 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that somebody wants: what ``app.start`` takes."""
+    """A start by name: what ``app.start`` takes."""
 
     workflow: str
     input: Mapping[str, Any] = {}
     goals: Sequence[str] = ()
-    """Steps whose outcome is wanted; then ``workflow`` only names the run."""
+    """Steps whose results are wanted; ``workflow`` is then only part of the run's name."""
     version: str | None = None
-    """None: the newest that is registered."""
+    """None: the newest registered version."""
     id: str | None = None
     existing: str = "attach"
     attributes: Mapping[str, Any] = {}
@@ -37,21 +37,21 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hosted(Protocol):
-    """An application, hosted or about to be."""
+    """An application whose runs the server serves."""
 
     @property
     def service(self) -> RunService:
-        """The way to its runs. Raises NotRunning."""
+        """Return the service for its runs. Raises NotRunning."""
         ...
 
     def workflows(self) -> Sequence[Known]:
-        """All that is registered, by name."""
+        """Return all registered workflows, by name."""
         ...
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
-        """What reaching these goals takes. Raises UnknownStep."""
+        """Plan how to reach these goals. Raises UnknownStep."""
         ...
 
     async def launch_named(self, order: Order) -> StartResult:
-        """Start what is registered under a name. Raises UnknownWorkflow, BadValue, IdTaken."""
+        """Start a workflow by its name. Raises UnknownWorkflow, BadValue, IdTaken."""
         ...

@@ -1,4 +1,4 @@
-"""Who asks, and what they may do: one question per request, put to the gate.
+"""Callers and their scopes. A gate identifies the caller of every request.
 
 Without keys the API is open to programs on this machine and to nobody else: the connection must come in on a loopback
 address, and the request must have been meant for one. A page of another site, opened in a browser here, names itself
@@ -23,7 +23,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class AccessScope(StrEnum):
-    """What a caller may do. Each is asked for by itself; ``admin`` has them all."""
+    """What a caller may do. Each is separate; ``admin`` includes all of them."""
 
     READ = "read"
     START = "start"
@@ -39,13 +39,13 @@ class Identity(msgspec.Struct, frozen=True):
     subject: str
     scopes: frozenset[AccessScope]
     tenant: str = ""
-    """Whose runs it sees; empty: it is the operator's, and sees all."""
+    """The tenant whose runs it sees. Empty: it belongs to the operator and sees all."""
     groups: frozenset[str] | None = None
-    """What it may answer questions as; None: nobody knows who it is, and the name it gives is believed."""
+    """The groups for which it may answer questions. None: not identified, so the name it gives is accepted."""
 
     @property
     def name(self) -> str:
-        """Whom to count and to log: subjects of two tenants may be called the same."""
+        """Return the name for logs and limits, with the tenant: two tenants may have a subject of the same name."""
         return f"{self.tenant}/{self.subject}"
 
     def may(self, scope: AccessScope) -> bool:
@@ -56,17 +56,17 @@ class Gate(Protocol):
     """Turns the headers of a request into an identity."""
 
     async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
-        """The caller. ``scope`` is that of ASGI; names of headers are lower case. Raises NotAllowed, RequestRefused."""
+        """Return the caller, from the ASGI scope and headers by lower-case name. Raises NotAllowed, RequestRefused."""
         ...
 
 
 EVERYBODY_HERE = Identity("local", frozenset({AccessScope.ADMIN}))
 NOBODY = Identity("", frozenset())
-"""Who asks for what needs nothing."""
+"""The caller of a route that needs no identity."""
 
 
 class OpenHere:
-    """Everybody on this machine may do everything, and nobody else may do anything."""
+    """A gate without keys: programs on this machine may do everything, others nothing."""
 
     async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
         address = (scope.get("server") or ("", None))[0]
@@ -88,7 +88,7 @@ class OpenHere:
 
 
 def _is_own(origin: str, scope: Mapping[str, Any], host: str) -> bool:
-    """Whether a page came from this server: the very scheme, host and port, or those of its public address."""
+    """Return whether a page came from this server: the same scheme, host and port, or those of its public URL."""
     scheme = {"ws": "http", "wss": "https"}.get(scope.get("scheme", "http"), scope.get("scheme", "http"))
     found = _place(origin)
     return found is not None and found in (_place(f"{scheme}://{host}"), _place(public_url()))
@@ -96,7 +96,7 @@ def _is_own(origin: str, scope: Mapping[str, Any], host: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _place(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of an address; None if it is none."""
+    """Return scheme, host and port of a URL; None if it is not one."""
     try:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORTS[parts.scheme]
@@ -107,7 +107,7 @@ def _place(url: str) -> tuple[str, str, int] | None:
 
 @lru_cache(maxsize=256)
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address means this very machine."""
+    """Return whether a host name or address is a loopback address."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -59,7 +59,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
         )
 
     def offer(self) -> TaskOffer:
-        """As much of the offer as a store looks at to know it again."""
+        """Return an offer with the fields by which a store finds it."""
         return TaskOffer(
             uid=RunUid(self.uid),
             task=self.task,
@@ -73,7 +73,7 @@ class Ticket(msgspec.Struct, frozen=True, array_like=True):
 
 
 def read_ticket(text: str) -> Ticket:
-    """The ticket that an id stands for. Raises NotFound."""
+    """Read a ticket from its id. Raises NotFound."""
     try:
         ticket = unpack(text, Ticket)
     except InvalidToken:
@@ -90,7 +90,7 @@ class _Lease(msgspec.Struct):
 
 
 class Leases:
-    """The claims that were made here."""
+    """The claims that were made in this process."""
 
     def __init__(self) -> None:
         self._local: LocalHost | None = None
@@ -115,7 +115,7 @@ class Leases:
         return self._local
 
     async def open(self, host: HostId, seconds: float) -> None:
-        """Announce a claim, before it takes anything."""
+        """Announce a claim before it takes tasks."""
         await self.local.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
         self._leases[host] = _Lease(seconds, self.local.clock.monotonic() + seconds)
         if self._ending is None:
@@ -146,7 +146,7 @@ class Leases:
 
     @contextlib.contextmanager
     def waiting(self, host: HostId) -> Iterator[None]:
-        """The claim waits for work here, so it is not silent."""
+        """Keep a claim alive while its request waits for work."""
         lease = self._leases[host]
         lease.until = math.inf
         self.waiters += 1
@@ -157,29 +157,29 @@ class Leases:
             lease.until = self.local.clock.monotonic() + lease.seconds
 
     async def leave(self, host: HostId) -> None:
-        """The claim is over; what it still holds is lost."""
+        """End a claim. Tasks that it still holds are lost, and offered again."""
         self._leases.pop(host, None)
         await self.local.store.hosts.leave(host)
         self.local.wakeups.wake(RUNS)
 
     async def held(self, ticket: Ticket) -> TaskOffer:
-        """The task, if the claim still has it. Raises Refused."""
+        """Return the task of a ticket. Raises Refused if the claim no longer has it."""
         for offer in await self.offers(HostId(ticket.host)):
             if ticket.is_of(offer):
                 return offer
         raise not_yours()
 
     async def offers(self, host: HostId) -> list[TaskOffer]:
-        """All that a claim holds."""
+        """Return the tasks that a claim holds."""
         return [offer for _, offer in await self.local.store.tasks.held([host], limit=HELD_PER_CLAIM)]
 
-    # --- what was answered ----------------------------------------------------------------------------------------
+    # --- accepted answers -----------------------------------------------------------------------------------------
 
     def remember(self, ticket: str, digest: str) -> None:
-        """An answer was taken: the same one again, from a worker that did not hear of it, changes nothing."""
+        """Remember an accepted answer: a worker that got no reply may send it again."""
         self._settled.put(ticket, digest)
 
-    def is_echo(self, ticket: str, digest: str) -> bool:
+    def is_repeated(self, ticket: str, digest: str) -> bool:
         return self._settled.get(ticket) == digest
 
     # --- time -----------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ LEASE_ADOPTED_SECONDS = 30.0
 
 
 def not_yours() -> Refused:
-    """The refusal of a worker that came too late."""
+    """Return the refusal of an answer or heartbeat that comes too late."""
     return Refused(
         "This task is in other hands, or nobody waits for it any more.",
         hint="Stop working on it. Send heartbeats more often than the lease, or claim with a longer one.",

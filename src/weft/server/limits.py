@@ -1,4 +1,4 @@
-"""Limits of requests: what is refused before it is parsed, and before it costs others their turn."""
+"""Limits of requests, checked before a body is parsed and before other callers are affected."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from weft.cache import BoundedCache
 from weft.server.asgi import Receive
 from weft.server.problems import BUSY, RETRY_AFTER_SECONDS, RequestRefused
 
-# Every byte is looked at once, whatever the bytes are: one that is not closed goes on to the end.
+# Reads every byte once, whatever the bytes are: a string that is not closed goes on to the end.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _OPENING = b"[{"
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is taken. Users set none of these; tests do."""
+    """How much a request, a caller and all callers may use. Only tests change these."""
 
     body_bytes: int = 4 * 1024 * 1024
     depth: int = 64
@@ -48,7 +48,7 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_second: float = 10_000.0
     """Of one caller."""
     backlog_seconds: float = 30.0
-    """Work that waits longer than this: no new runs are taken."""
+    """While work waits longer than this, new runs are refused."""
     wait_seconds: float = 60.0
     """The longest that a request may wait for an answer."""
 
@@ -107,7 +107,7 @@ class Bodies:
 
 
 def check_json(raw: bytes, limits: RequestLimits) -> None:
-    """Refuse JSON that would cost too much to read, by its bytes alone. Whether it is JSON is for the parser to say."""
+    """Refuse JSON that is too expensive to parse, by its bytes alone. It need not be valid. Raises RequestRefused."""
     if _is_small(raw, limits):
         return
     if len(raw) > limits.string_bytes and any(
@@ -127,7 +127,7 @@ def check_json(raw: bytes, limits: RequestLimits) -> None:
 
 
 def _is_small(raw: bytes, limits: RequestLimits) -> bool:
-    """Whether it cannot exceed anything, also if all that looks like structure in its texts were some."""
+    """Return whether JSON is too small to exceed a limit, even if brackets in its texts were structure."""
     size = len(raw)
     return (
         size <= min(limits.string_bytes, limits.keys, limits.items)
@@ -137,7 +137,7 @@ def _is_small(raw: bytes, limits: RequestLimits) -> bool:
 
 
 def _has_long_number(bare: bytes, most: int) -> bool:
-    # Only from where one begins: otherwise every digit of a long one would be counted again and again.
+    # Matched only from the start of a number: otherwise a long one would be scanned once for each of its digits.
     return len(bare) > most and _long_number(most).search(bare) is not None
 
 
@@ -147,7 +147,7 @@ def _long_number(most: int) -> re.Pattern[bytes]:
 
 
 def _depth(bare: bytes) -> int:
-    """How deep brackets are nested; those that do not match are for the parser to complain of."""
+    """Return how deep brackets are nested. The parser refuses those that do not match."""
     deepest = depth = 0
     for byte in bare.translate(None, _OTHER_BYTES):
         if byte in _OPENING:
@@ -159,7 +159,7 @@ def _depth(bare: bytes) -> int:
 
 
 class RequestRates:
-    """A bucket of tokens per caller; the callers longest unseen are forgotten first."""
+    """A token bucket per caller. Callers that have not called for the longest time are forgotten first."""
 
     def __init__(self, per_second: float, callers_max: int = 10_000) -> None:
         self._per_second = per_second
@@ -178,7 +178,7 @@ class RequestRates:
 
 
 def busy(detail: str, retry_after: int = RETRY_AFTER_SECONDS) -> RequestRefused:
-    """Come again later."""
+    """Return the refusal of a request that may succeed later."""
     return RequestRefused(429, BUSY, detail, hint="Come again later.", retry_after=retry_after)
 
 
@@ -191,7 +191,7 @@ def _exceeded(what: str) -> RequestRefused:
 
 
 class Room:
-    """A number of places. One caller may have half of them; whoever finds none is told to come again."""
+    """A number of places for requests. One caller may have half of them; a request without a place is refused."""
 
     def __init__(self, most: int, what: str, changed: Callable[[int], None] = lambda _: None) -> None:
         self._most = most

@@ -1,5 +1,6 @@
-"""The API behind a socket, until a signal comes: no new connections then, those that only listen are let go, and
-requests under way are finished.
+"""Serves the API on a socket until a signal comes.
+
+Then it takes no new connections, disconnects clients that only listen, and finishes requests in progress.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Listener:
-    """One server."""
+    """An HTTP server for one API."""
 
     def __init__(self, api: Api, *, drain_seconds: int) -> None:
         config = uvicorn.Config(
@@ -40,17 +41,17 @@ class Listener:
             log_config=None,
             access_log=False,
             server_header=False,
-            # Nothing here asks whose request a proxy passed on.
+            # Nothing here uses the addresses that a proxy passes on.
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=drain_seconds,
         )
-        # It tells of every start and stop, which is told better elsewhere.
+        # It would log every start and stop; the command says that already.
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         self._server = _Server(config, api)
 
     async def run(self, bound: socket.socket) -> None:
-        """Answer until a signal comes."""
+        """Answer requests until a signal comes."""
         await self._server.serve(sockets=[bound])
 
     def stop(self) -> None:
@@ -58,7 +59,7 @@ class Listener:
 
 
 class _Server(uvicorn.Server):
-    """Lets go of those who only listen before it waits for the others."""
+    """A uvicorn server that disconnects listening clients before it waits for the others."""
 
     def __init__(self, config: uvicorn.Config, api: Api) -> None:
         super().__init__(config)
@@ -66,9 +67,9 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """The first asks for an orderly end, the second for a quick one; what comes after the server is not theirs."""
+        """Stop in order at the first signal and at once at the second, while the server runs."""
         loop = asyncio.get_running_loop()
-        # Only the main thread hears of signals.
+        # Only the main thread receives signals.
         numbers = SIGNALS if threading.current_thread() is threading.main_thread() else ()
         for number in numbers:
             loop.add_signal_handler(number, self._stop)

@@ -23,13 +23,13 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
 def run_of_context() -> str:
-    """The run that whatever happens here is about."""
+    """Return the run of the current step or request."""
     task = CURRENT_TASK.get(None)
     return task.run_id if task is not None else RUN_ID.get()
 
 
 def facts(record: logging.LogRecord) -> dict[str, Any]:
-    """What a record says, as fields."""
+    """Return the fields of a log record."""
     found: dict[str, Any] = {
         "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
         "level": record.levelname.lower(),
@@ -47,7 +47,7 @@ def facts(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class WithRun(logging.Filter):
-    """Notes the run where the record is made: the handler may look at it in another context."""
+    """Adds the run when a record is made: its handler may run in another context."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "run"):
@@ -61,7 +61,7 @@ class WithRun(logging.Filter):
 
 
 class JsonLines(logging.Formatter):
-    """For programs."""
+    """Formats a record as one JSON object, for programs."""
 
     def format(self, record: logging.LogRecord) -> str:
         found = facts(record)
@@ -71,7 +71,7 @@ class JsonLines(logging.Formatter):
 
 
 class TextLines(logging.Formatter):
-    """For people."""
+    """Formats a record as one line of text, for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         found = facts(record)
@@ -80,13 +80,13 @@ class TextLines(logging.Formatter):
         }
         tail = "".join(f" {name}={value}" for name, value in more.items())
         text = f"{found['at'][11:19]} {found['level']}: {found['message'].removeprefix('weft: ')}{tail}"
-        # Secrets are found by what they are, so they are struck out before anything is spelled out.
+        # Secrets are found by their value, so they are removed before characters are escaped.
         told = visible_line(strike(text))
         return f"{told}\n{visible(strike(self.formatException(record.exc_info)))}" if record.exc_info else told
 
 
 def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:
-    """Send all logs of this process there."""
+    """Send all logs of this process to a stream."""
     target = logging.StreamHandler(stream)
     target.addFilter(WithRun())
     target.setFormatter(TextLines() if stream.isatty() else JsonLines())

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the route table: what is not in the table is not in the API."""
+"""The OpenAPI document, made from the route table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SIGNATURE_PARAMETER = {
 
 
 def document(routes: Sequence[ApiRoute]) -> dict[str, Any]:
-    """OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document of these routes."""
     paths: dict[str, dict[str, Any]] = {}
     schemas, components = _schemas(routes)
     for route in routes:
@@ -95,7 +95,7 @@ def _operation(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _is_needed(body: type[msgspec.Struct | msgspec.Raw]) -> bool:
-    """Whether an empty object would lack something."""
+    """Return whether a body has required fields."""
     return issubclass(body, msgspec.Raw) or any(field.required for field in msgspec.structs.fields(body))
 
 
@@ -111,7 +111,7 @@ def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
 
 
 def _given(schema: dict[str, Any]) -> dict[str, Any]:
-    """A parameter of a query that may be left out cannot be null when it is there."""
+    """Return the schema of a query parameter: an optional one may be left out but cannot be null."""
     if "anyOf" not in schema:
         return {name: value for name, value in schema.items() if name != "default"} | _default(schema)
     kept = [one for one in schema["anyOf"] if one.get("type") != "null"]
@@ -123,7 +123,7 @@ def _default(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _responses(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
-    """A page for people may have the status of a problem, which programs get as one."""
+    """Return all responses. A page for people may share its status with a problem document."""
     found = _answers(route, schemas)
     for status, told in _problems(route).items():
         if status in found and not route.media.startswith("text/html"):
@@ -161,5 +161,5 @@ def _problems(route: ApiRoute) -> dict[str, Any]:
 
 @cache
 def encoded(routes: tuple[ApiRoute, ...]) -> bytes:
-    """The document as it is sent."""
+    """Return the document as JSON."""
     return msgspec.json.encode(document(routes))

@@ -37,11 +37,11 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     code: str
     hint: str = ""
     findings: list[Any] = []
-    """All that is wrong with a document, where it is one that was refused."""
+    """Everything that is wrong with a refused document."""
 
 
 class RequestRefused(Exception):
-    """A request that never became a command. ``retry_after``: when to come again, in seconds."""
+    """A request that was refused before it became a command. ``retry_after``: seconds until it may succeed."""
 
     def __init__(self, status: int, code: str, detail: str, *, hint: str = "", retry_after: int | None = None) -> None:
         super().__init__(detail)
@@ -51,7 +51,7 @@ class RequestRefused(Exception):
         self.hint = hint
         self.retry_after = retry_after
         self.allow = ""
-        """What a wrong method may be replaced by."""
+        """The methods that are possible, if the method was wrong."""
 
 
 TITLES = {
@@ -72,7 +72,7 @@ TITLES = {
     503: "Not available now",
 }
 
-# The first class that fits. Refusals are conflicts with the state; the caller's mistakes are unprocessable.
+# The first class that matches. Refused: the state does not allow it. UsageError: the request is wrong.
 STATUSES: tuple[tuple[type[WeftError], int], ...] = (
     (NotFound, 404),
     (UnknownWorkflow, 404),
@@ -91,19 +91,19 @@ STATUSES: tuple[tuple[type[WeftError], int], ...] = (
 
 
 def unknown_caller(detail: str) -> RequestRefused:
-    """Nobody knows who this is."""
+    """Return the refusal of a caller without valid credentials."""
     return RequestRefused(401, "access.unknown", detail, hint="Authorization: Bearer KEY. weft keys create makes one.")
 
 
 def status_of(error: WeftError) -> int:
-    """The status of an error out of the engine."""
+    """Return the HTTP status of an error."""
     if error.code == BUSY:
         return 429
     return next((status for cls, status in STATUSES if isinstance(error, cls)), 500)
 
 
 def problem_of(error: WeftError) -> ProblemDetails:
-    """The document of an error out of the engine."""
+    """Return the problem document of an error."""
     status = status_of(error)
     found = error.context.get("findings")
     findings = [msgspec.to_builtins(one, enc_hook=str) for one in found] if isinstance(found, list | tuple) else []
@@ -113,7 +113,7 @@ def problem_of(error: WeftError) -> ProblemDetails:
 def problem(
     status: int, code: str, detail: str, *, hint: str = "", findings: list[Any] | None = None
 ) -> ProblemDetails:
-    """The document of any error."""
+    """Return a problem document."""
     return ProblemDetails(
         type=f"urn:weft:{code}",
         title=TITLES.get(status, "Error"),

@@ -1,7 +1,4 @@
-"""A request as the endpoints see it: read, limited, and with a caller.
-
-Query and body are structs that know all their fields: an unknown one is refused like a wrong one.
-"""
+"""A request as endpoints get it: its query and body as structs, and its caller. Unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ SINGLE_HEADERS = (
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer with more than its body."""
+    """An answer with its status and headers."""
 
     body: Any
     status: int = 200
@@ -56,7 +53,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class ApiCall(msgspec.Struct, kw_only=True, eq=False):
-    """One request."""
+    """One call of an endpoint: the request, its caller, and the services that the endpoint uses."""
 
     services: Services
     identity: Identity
@@ -66,42 +63,43 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
     key: str | None = None
     """The caller's idempotency key."""
     root: str = ""
-    """Where the API is mounted."""
+    """The path under which the API is mounted."""
     headers: Mapping[str, str] = {}
     address: str = ""
-    """Where the request came from."""
+    """The address that the request came from."""
 
     @property
     def caller(self) -> str:
-        """Who is counted where there is room for so many: a tenant, wherever it calls from, or an address."""
+        """Return whose limits the request counts against: a tenant's, or those of an address."""
         tenant = self.identity.tenant
         return f"@{tenant}" if tenant else self.address
 
     @property
     def service(self) -> RunService:
-        """The way to the runs that this caller may know of. Raises NotRunning."""
+        """Return the service for the runs that this caller may see. Raises NotRunning."""
         return service_of(self.services.runs, self.identity.tenant)
 
     @property
     def hosted(self) -> Hosted:
-        """The application, as this caller sees it."""
-        return hosted_for(self.services.hosted, self.identity.tenant)
+        """Return the application as this caller sees it."""
+        hosted, tenant = self.services.hosted, self.identity.tenant
+        return hosted_for(hosted, tenant) if tenant else hosted
 
     def asked(self, of: type[T]) -> T:
-        """The query, typed."""
+        """Return the query, typed."""
         assert isinstance(self.query, of)
         return self.query
 
     def given(self, of: type[T]) -> T:
-        """The body, typed."""
+        """Return the body, typed."""
         assert isinstance(self.body, of)
         return self.body
 
 
 def read_headers(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Headers by lower-case name; of several with one name the last. Raises RequestRefused.
+    """Return the headers by lower-case name; of several with one name the last. Raises RequestRefused.
 
-    Two values for a header that says who or what is meant are refused: a proxy may have looked at the other one.
+    Headers that identify the caller or the target may occur once only: a proxy may have used the other one.
     """
     sent = scope["headers"]
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in sent}
@@ -134,7 +132,7 @@ def _check_texts(value: Any) -> None:
 
 
 def read_key(headers: Mapping[str, str]) -> str | None:
-    """The idempotency key. Raises BadValue."""
+    """Return the idempotency key. Raises BadValue."""
     key = headers.get("idempotency-key")
     if key is None:
         return None
@@ -149,7 +147,7 @@ def read_key(headers: Mapping[str, str]) -> str | None:
 
 
 def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | None:
-    """The query as a struct. Raises BadValue."""
+    """Read the query into a struct. Raises BadValue."""
     if not raw:
         return of() if of is not None else None
     try:
@@ -176,21 +174,21 @@ def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | 
             values[name] = msgspec.convert(values[name], datetime)
         read = msgspec.convert(values, shadow.type, strict=False)
     except msgspec.ValidationError as error:
-        raise BadValue(f"The query does not fit: {_said(error)}.", code="value.wrong_type") from None
+        raise BadValue(f"The query does not fit: {_text_of(error)}.", code="value.wrong_type") from None
     return of(**{name: getattr(read, name) for name in values})
 
 
 class _Shadow(msgspec.Struct, frozen=True):
-    """A query as texts are read into it.
+    """The type that the texts of a query are read into.
 
-    Without nulls: what may be missing cannot be said, and "null" is a text like any other.
+    It has no nulls: an optional parameter is left out, and "null" is a text like any other.
     """
 
     type: type[msgspec.Struct]
     lists: frozenset[str]
-    """What may be given more than once."""
+    """Parameters that may be repeated."""
     moments: frozenset[str]
-    """Times: a number is none."""
+    """Times, which may not be numbers."""
 
 
 @lru_cache
@@ -219,7 +217,7 @@ def _decoder(of: type[msgspec.Struct]) -> Callable[[bytes], Any]:
 
 
 def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) -> msgspec.Struct:
-    """The body as a struct; no body is an empty object. Raises RequestRefused, BadValue."""
+    """Read a JSON body into a struct; no body is an empty object. Raises RequestRefused, BadValue."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not raw and not media:
         raw = b"{}"
@@ -231,13 +229,13 @@ def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) 
             _check_texts(msgspec.json.decode(raw))
         return read
     except msgspec.ValidationError as error:
-        raise BadValue(f"The body does not fit: {_said(error)}.", code="value.wrong_type") from None
+        raise BadValue(f"The body does not fit: {_text_of(error)}.", code="value.wrong_type") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise RequestRefused(400, "request.malformed", f"The body is not JSON: {_said(error)}.") from None
+        raise RequestRefused(400, "request.malformed", f"The body is not JSON: {_text_of(error)}.") from None
 
 
 def read_form(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) -> msgspec.Struct:
-    """What a form of a page sends, as a struct; ``a.b=1`` is in the mapping ``a``. Raises RequestRefused, BadValue."""
+    """Read an HTML form into a struct; ``a.b=1`` is in the mapping ``a``. Raises RequestRefused, BadValue."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if raw and media != FORM_TYPE:
         raise RequestRefused(415, "request.wrong_type", "The body must be a form.", hint=f"Content-Type: {FORM_TYPE}")
@@ -258,8 +256,8 @@ def read_form(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) 
     try:
         return msgspec.convert(fields, of)
     except msgspec.ValidationError as error:
-        raise BadValue(f"The form does not fit: {_said(error)}.", code="value.wrong_type") from None
+        raise BadValue(f"The form does not fit: {_text_of(error)}.", code="value.wrong_type") from None
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     return str(error)[:300].rstrip(".").replace("\n", " ")

@@ -1,6 +1,6 @@
-"""The route table: every route is data, from which the router, the OpenAPI document and the matrix of rights derive.
+"""Routes as data, and the router. The OpenAPI document and the table of scopes are made from the same routes.
 
-Paths are matched as they were sent: each segment is decoded by itself, so that ids may contain slashes.
+Paths are matched as they were sent: each segment is decoded by itself, so ids may contain encoded slashes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ Kind = Literal["answer", "live", "wait", "file", "health"]
 
 
 class ApiRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that can be asked for.
+    """One operation of the API.
 
-    ``kind``: *answer* is JSON at once, *wait* may take its time before it is JSON, *live* goes on for as long as the
-    client listens (and is a WebSocket too), *file* is something else than JSON, *health* is JSON that is never refused
-    for lack of room.
+    ``kind``: *answer* is JSON at once; *wait* is JSON that may wait for something; *live* is a stream while the client
+    listens (also as a WebSocket); *file* is not JSON; *health* is JSON that is never refused for lack of room.
     """
 
     name: str
@@ -34,12 +33,12 @@ class ApiRoute(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     endpoint: Callable[[ApiCall], Awaitable[Any]]
     scope: AccessScope | None
-    """What the caller needs; None: nothing, not even an identity."""
+    """The scope that the caller needs. None: no identity is needed."""
     whole: bool = False
-    """It is about the whole installation, so it is not for callers that belong to a tenant."""
+    """It concerns all tenants, so callers that belong to one may not use it."""
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct | msgspec.Raw] | None = None
-    """What is read from it; Raw: nothing, it is taken as it was sent, because it is signed."""
+    """The type of the body. Raw: it is passed on as it was sent, because it is signed."""
     answer: Any = None
     statuses: tuple[int, ...] = (200,)
     errors: tuple[type[WeftError], ...] = ()
@@ -70,7 +69,7 @@ class _Place:
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A route and the parts of the path that it names."""
+    """A route with the parameters from the path."""
 
     route: ApiRoute
     parameters: dict[str, str]
@@ -84,7 +83,7 @@ class Router:
         self._plain = {
             (route.method, route.path.encode()): Found(route, {}) for route in routes if "{" not in route.path
         }
-        """Those that name nothing in their paths are found at once."""
+        """Routes without parameters."""
         for route in routes:
             self._add(route)
 
@@ -101,7 +100,7 @@ class Router:
         place.methods[route.method] = route
 
     def find(self, method: str, raw_path: bytes) -> Found:
-        """The route. Raises RequestRefused: no such path, or none for this method."""
+        """Return the route of a request. Raises RequestRefused if there is none for this path and method."""
         plain = self._plain.get((method, raw_path))
         if plain is not None:
             return plain
@@ -113,14 +112,14 @@ class Router:
             if below is None:
                 below = place.parameter
                 if below is None or not text:
-                    raise _nowhere()
+                    raise _unknown_path()
                 parameters[below.name] = text
             place = below
         route = place.methods.get("GET" if method == "HEAD" else method)
         if route is not None:
             return Found(route, parameters)
         if not place.methods:
-            raise _nowhere()
+            raise _unknown_path()
         refused = RequestRefused(405, "request.wrong_method", f"{method} is not possible here.")
         refused.allow = ", ".join(sorted(place.methods))
         raise refused
@@ -133,5 +132,5 @@ def _decoded(segment: bytes) -> str:
         raise RequestRefused(400, "request.malformed", "The path is not UTF-8.") from None
 
 
-def _nowhere() -> RequestRefused:
+def _unknown_path() -> RequestRefused:
     return RequestRefused(404, "request.unknown_route", "There is nothing at this path.", hint="/openapi.json has all.")

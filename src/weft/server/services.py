@@ -1,4 +1,4 @@
-"""What the endpoints share: the application behind them, the live feed, leases of workers, the backlog, the limits."""
+"""What endpoints share: the application, the live feed, claims of workers, admission, limits, telemetry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.server.telemetry import Telemetry
 
 
 class Services:
-    """One per API."""
+    """The services of one API."""
 
     def __init__(
         self,
@@ -43,16 +43,16 @@ class Services:
         self.telemetry = Telemetry()
         self.admission = Admission(self.limits.backlog_seconds)
         self.closing = asyncio.Event()
-        """Set when the server stops: what only waits is let go."""
+        """Set when the server stops: requests that only wait end then."""
         self._local: LocalHost | None = None
 
     @property
     def runs(self) -> RunService:
-        """The way to the runs. Raises NotRunning."""
+        """Return the service for runs. Raises NotRunning."""
         return self.hosted.service
 
     def local(self) -> LocalHost:
-        """The engine that runs here; whoever looks on is attached to it at the first request. Raises NotRunning."""
+        """Return the host of this process. Its observers are attached at the first request. Raises NotRunning."""
         local = self.runs.local
         if local is None or not local.status.running or local.status.failure is not None:
             raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
@@ -67,7 +67,7 @@ class Services:
         return local
 
     def engine_failure(self) -> BaseException | None:
-        """Why the engine that ran here can no longer work."""
+        """Return why the host of this process failed, if it did."""
         local = self._local
         if local is None:
             with contextlib.suppress(NotRunning):
@@ -75,11 +75,11 @@ class Services:
         return local.status.failure if local is not None else None
 
     async def is_open(self) -> bool:
-        """Whether everybody on this machine may do everything."""
+        """Return whether every program on this machine may do everything."""
         return isinstance(self.gate, AccessGate) and await self.gate.is_open()
 
     async def close(self) -> None:
-        """Let go of everybody who only listens or waits."""
+        """End all requests that only listen or wait."""
         self.closing.set()
         self.feed.close()
         await self.leases.close()
@@ -89,7 +89,7 @@ class Services:
             await self.gate.close()
 
     async def waited(self, seconds: float) -> bool:
-        """Wait, but not beyond the end of the server; whether the time passed."""
+        """Wait for a time, or until the server stops. Returns whether the time passed."""
         try:
             async with asyncio.timeout(seconds):
                 await self.closing.wait()

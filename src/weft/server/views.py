@@ -1,6 +1,7 @@
-"""What the API answers with, and what it takes: the words of every language that speaks to Weft.
+"""The bodies, queries and answers of the API.
 
-Times are ISO 8601 with a zone, lengths of time are seconds. Pages carry a ``cursor`` for the next one; none: the last.
+Times are ISO 8601 with a time zone, durations are seconds. A page has a ``cursor`` for the next one, unless it is the
+last.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def moment(ms: int | None) -> datetime | None:
-    """A time of the store for the API; 0 is no time."""
+    """Return a time of the store for the API; 0 is no time."""
     return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
 
 
 def known_moment(ms: int) -> datetime:
-    """A time of the store that is never missing."""
+    """Return a time of the store that is never missing."""
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
@@ -48,7 +49,7 @@ def known_moment(ms: int) -> datetime:
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as its row tells it."""
+    """A run as its row describes it."""
 
     id: str
     workflow: str
@@ -66,7 +67,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_view(row: RunRow) -> RunView:
-    """A row for the API."""
+    """Return the view of a row."""
     return RunView(
         id=row.id,
         workflow=row.workflow,
@@ -90,7 +91,7 @@ class Runs(msgspec.Struct, frozen=True):
 
 
 class RunDetail(RunView, frozen=True, kw_only=True):
-    """A run with what it was given and what came of it."""
+    """A run with its input and result."""
 
     input: Raw
     output: Raw | None
@@ -105,7 +106,7 @@ class RunDetail(RunView, frozen=True, kw_only=True):
 
 
 class StartBody(Form, frozen=True, kw_only=True):
-    """A run to be started: of a workflow, or for goals, which are steps whose outcome is wanted."""
+    """A run to start: of a workflow, or for goals, which are steps whose results are wanted."""
 
     workflow: Name | None = None
     goals: Annotated[list[Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
@@ -120,20 +121,20 @@ class StartBody(Form, frozen=True, kw_only=True):
 
 
 class StartedView(msgspec.Struct, frozen=True):
-    """``created`` false: the run was there."""
+    """``created`` false: the run existed already."""
 
     id: str
     created: bool
 
 
 class RunsQuery(Form, frozen=True, kw_only=True):
-    """Which runs are wanted."""
+    """A filter for runs."""
 
     workflow: Name | None = None
     status: Status | None = None
     since: Moment | None = None
     where: Annotated[list[Id], Meta(max_length=10)] = msgspec.field(default_factory=list)
-    """``name=value``: runs with this attribute; a value that is JSON is read as JSON."""
+    """``name=value``: runs with this attribute. The value is JSON if it can be read as JSON."""
     prefix: Id | None = None
     """The beginning of their ids."""
     parent: Id | None = None
@@ -172,7 +173,7 @@ class ResultQuery(Form, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended, or (202) that it has not."""
+    """How a run ended; with status 202 it has not."""
 
     id: str
     status: Status
@@ -188,7 +189,7 @@ class NewMessage(Form, frozen=True, kw_only=True):
 
 
 class RequestView(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that the run answers, or (202) has not answered yet."""
+    """A message that the run answers; with status 202 it has not yet."""
 
     id: str
     status: Literal["answered", "waiting"]
@@ -196,7 +197,7 @@ class RequestView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cancel(Form, frozen=True, kw_only=True):
-    """``force``: end the run without asking its code."""
+    """``force``: end the run without running its code."""
 
     reason: Text = ""
     force: bool = False
@@ -207,13 +208,13 @@ class Nothing(Form, frozen=True, kw_only=True):
 
 
 class RetryFrom(Form, frozen=True, kw_only=True):
-    """``place``: perform everything anew from there on; empty: what failed."""
+    """``place``: repeat everything from there on. Empty: repeat what failed."""
 
     place: Text = ""
 
 
 class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """It is durable, and the run hears of it. ``hint``: what to do if the run does not act on it."""
+    """The command is durable and reaches the run. ``hint``: what to do if the run does not act on it."""
 
     id: str
     status: Status
@@ -227,7 +228,7 @@ class TreeQuery(Form, frozen=True, kw_only=True):
 
 
 class PlaceView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something a run did or does."""
+    """One operation of a run."""
 
     place: str
     kind: str
@@ -315,7 +316,7 @@ class ApprovalsQuery(PageQuery, frozen=True, kw_only=True):
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """A question that waits for people. ``digest``: of what is decided; who names it decides nothing else."""
+    """An open question for people. A decision that names its ``digest`` cannot decide anything else."""
 
     id: str
     run: str
@@ -325,7 +326,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     of: list[str]
     quorum: str | int
     four_eyes: bool
-    """Whoever started the run may not decide."""
+    """The one who started the run may not decide."""
     escalated: bool
     approvals: list[str]
     form: dict[str, Any] | None
@@ -343,18 +344,18 @@ class Approvals(msgspec.Struct, frozen=True):
 
 
 class Decision(Form, frozen=True, kw_only=True):
-    """``by`` is for callers whom nobody knows: others answer for themselves."""
+    """An answer. ``by`` is only for unidentified callers: others answer in their own name."""
 
     approved: bool
     by: Text = ""
     reason: Text = ""
     form: Any = None
     digest: Text = ""
-    """Of what was shown; the answer is refused if that is not what is asked."""
+    """The digest of the question that was shown; the answer is refused if it has changed."""
 
 
 class LinkPair(msgspec.Struct, frozen=True, kw_only=True):
-    """One link for each answer. Who has one can give it."""
+    """One link for each answer. Whoever has a link can give its answer."""
 
     person: str
     approve: str
@@ -370,7 +371,7 @@ class LettersQuery(Form, frozen=True, kw_only=True):
 
 
 class Letter(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that failed for good and that nothing took."""
+    """Work that failed for good and that no error route handled."""
 
     id: str
     run: str
@@ -390,7 +391,7 @@ class Letters(msgspec.Struct, frozen=True):
 
 
 class NewClaim(Form, frozen=True, kw_only=True):
-    """What a worker can do. ``lease``: how long it may be silent; ``wait``: how long to wait for work."""
+    """A claim for tasks. ``lease``: how long the worker may be silent; ``wait``: how long to wait for tasks."""
 
     steps: Annotated[list[Name], Meta(min_length=1, max_length=500)]
     queues: Annotated[list[Name], Meta(min_length=1, max_length=100)] = msgspec.field(
@@ -402,7 +403,7 @@ class NewClaim(Form, frozen=True, kw_only=True):
 
 
 class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task. ``key`` is the same in all attempts: send it to whoever the step changes something at."""
+    """A task. ``key`` is the same in all attempts: send it to the services that the step calls."""
 
     id: str
     run: str
@@ -429,7 +430,7 @@ class TaskOutput(Form, frozen=True, kw_only=True):
 
 
 class TaskFailure(Form, frozen=True, kw_only=True):
-    """Why an attempt failed. ``retry`` false: trying again cannot help; ``wait``: not before."""
+    """Why an attempt failed. ``retry`` false: do not try again; ``wait``: seconds until the next attempt."""
 
     message: Text
     type: Name = "WorkerError"
@@ -438,7 +439,7 @@ class TaskFailure(Form, frozen=True, kw_only=True):
 
 
 class TaskChunks(Form, frozen=True, kw_only=True):
-    """Output of a task while it goes on; ``first`` counts its chunks, so that the same one twice is one."""
+    """Output of a running task. ``first`` is the number of its first chunk, so a repeated chunk is stored once."""
 
     stream: Name
     chunks: Annotated[list[Any], Meta(min_length=1, max_length=500)]
@@ -464,7 +465,7 @@ class ChunksQuery(Form, frozen=True, kw_only=True):
 
 
 class ChunkView(msgspec.Struct, frozen=True):
-    """A piece of output. ``attempt`` 0: of the workflow; a greater number begins anew what a smaller one wrote."""
+    """A piece of output. ``attempt`` 0: of the workflow; a greater number replaces the output of smaller ones."""
 
     offset: int
     at: Moment
@@ -487,7 +488,7 @@ class Chunks(msgspec.Struct, frozen=True):
 
 
 class LiveQuery(Form, frozen=True, kw_only=True):
-    """Which events are wanted. ``after``: the id of the last one that was seen."""
+    """A filter for events. ``after``: the id of the last event that the client saw."""
 
     workflow: Name | None = None
     status: Status | None = None

@@ -1,7 +1,7 @@
-"""The gate of a server: a key or a token in ``Authorization: Bearer …``; without any key in the store, this machine.
+"""The gate of a server: a key or a token in ``Authorization: Bearer …``. Without keys in the store it is open locally.
 
-What is known of a key is believed for a second, so one that was revoked opens nothing a second later, and an open
-server is closed a second after the first key was made. It is never open again after that.
+Keys are cached for a second: a revoked key works for at most a second longer, and an open server is closed within a
+second of the first key. It never becomes open again.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from weft.server.identity import Identity, OpenHere
 from weft.server.problems import unknown_caller
 from weft.server.settings import jwt_settings_here
 
-BELIEVED_SECONDS = 1.0
+CACHED_SECONDS = 1.0
 KEYS_MAX = 1_000
 KEY_CHARS_MAX = 200
 
 
 def access_gate(service: Callable[[], RunService]) -> AccessGate:
-    """The gate of a server, with the identity provider that the environment names. Raises UsageError."""
+    """Return the gate of a server, with the identity provider from environment variables. Raises UsageError."""
     settings = jwt_settings_here()
     tokens = Tokens(settings, monotonic=time.monotonic) if settings is not None else None
     return AccessGate(lambda: (service().store.access, service().clock), tokens=tokens)
 
 
 class AccessGate:
-    """See the module. ``place`` gives the keys and the clock, which are there once the application is hosted."""
+    """Identifies callers by keys and tokens. ``place`` gives keys and clock, which exist once the app is hosted."""
 
     def __init__(
         self,
@@ -48,16 +48,16 @@ class AccessGate:
         self._monotonic = monotonic
         self._open_here = OpenHere()
         self._closed = tokens is not None
-        self._looked = -BELIEVED_SECONDS
+        self._looked = -CACHED_SECONDS
         self._keys: BoundedCache[str, tuple[ApiKey | None, float]] = BoundedCache(KEYS_MAX)
 
     async def identify(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
-        """Who calls. Raises NotAllowed, RequestRefused."""
+        """Return the caller. Raises NotAllowed, RequestRefused."""
         given = headers.get("authorization")
         if given is None:
             if await self.is_open():
                 return await self._open_here.identify(scope, headers)
-            raise unknown_caller("This server is closed: say who you are.")
+            raise unknown_caller("This server needs a key or a token.")
         kind, _, credential = given.strip().partition(" ")
         credential = credential.strip()
         if kind.lower() != "bearer" or not credential or not credential.isascii():
@@ -67,11 +67,11 @@ class AccessGate:
         return await self._tokens.identity(credential)
 
     async def is_open(self) -> bool:
-        """Whether everybody on this machine may do everything."""
+        """Return whether every program on this machine may do everything."""
         if self._closed:
             return False
         now = self._monotonic()
-        if now - self._looked >= BELIEVED_SECONDS:
+        if now - self._looked >= CACHED_SECONDS:
             access, _ = self._place()
             self._closed = not await access.is_open()
             self._looked = now
@@ -82,8 +82,8 @@ class AccessGate:
         key = await self._known(access, credential) if len(credential) <= KEY_CHARS_MAX else None
         identity = identity_of(key, Millis(clock.now_ms())) if key is not None else None
         if identity is None:
-            # Unknown, revoked and expired are not told apart: only who tries keys would learn from it.
-            raise unknown_caller("This key opens nothing.")
+            # Unknown, revoked and expired keys get the same answer: the difference would only help an attacker.
+            raise unknown_caller("This key is not valid.")
         return identity
 
     async def _known(self, access: Access, credential: str) -> ApiKey | None:
@@ -93,7 +93,7 @@ class AccessGate:
         if until > now:
             return found
         found = await access.find(digest)
-        self._keys.put(digest, (found, now + BELIEVED_SECONDS))
+        self._keys.put(digest, (found, now + CACHED_SECONDS))
         return found
 
     async def close(self) -> None:

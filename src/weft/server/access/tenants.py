@@ -13,8 +13,8 @@ from weft.server.hosted import Hosted, Known, Order
 
 
 def hosted_for(hosted: Hosted, tenant: str) -> Hosted:
-    """The application as this tenant sees it; without one, as it is."""
-    return _TenantHosted(hosted, tenant) if tenant else hosted
+    """Return the application as this tenant sees it."""
+    return _TenantHosted(hosted, tenant)
 
 
 class _TenantHosted:

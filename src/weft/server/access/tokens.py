@@ -1,7 +1,7 @@
-"""Bearer tokens of an identity provider: signed by one of its published keys, for us, and not expired.
+"""Bearer tokens of an identity provider: signed by one of its published keys, for this audience, not expired.
 
-The keys are fetched when they are needed and kept for a while. A token that names a key nobody knows makes them be
-fetched again, so that a provider can change its keys; not more often than every few seconds, whatever is sent here.
+The keys are fetched when they are needed and cached. A token with an unknown key id makes them be fetched again, at
+most every few seconds, so that a provider can rotate its keys.
 
     scope or scp   what it may do: read, start, decide, operate, work, admin
     roles, groups  what it may answer questions as: role:…, team:…
@@ -27,7 +27,7 @@ from weft.steps.http.exchange import HttpRequest
 
 log = logging.getLogger("weft.api")
 
-# Only what is verified by a public key: a shared secret in a set of published keys would let anybody sign.
+# Only public-key algorithms: with a shared secret among the published keys, anybody could sign.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 KEPT_SECONDS = 600.0
 AGAIN_SECONDS = 10.0
@@ -52,7 +52,7 @@ class Tokens:
         self._fetching = asyncio.Lock()
 
     async def identity(self, token: str) -> Identity:
-        """Whom a token stands for. Raises RequestRefused."""
+        """Return the caller that a token identifies. Raises RequestRefused."""
         import jwt  # noqa: PLC0415 - with it comes cryptography; only for those who have a provider
 
         if len(token) > TOKEN_CHARS_MAX:
@@ -69,7 +69,7 @@ class Tokens:
                 options={"require": ["exp", "iss", "aud", self._settings.name]},
             )
         except jwt.PyJWTError as error:
-            raise unknown_caller(f"The token is not good: {str(error)[:200]}.") from None
+            raise unknown_caller(f"The token is not valid: {str(error)[:200]}.") from None
         try:
             return self._read(claims)
         except (UsageError, msgspec.ValidationError) as error:
@@ -90,7 +90,7 @@ class Tokens:
         return Identity(name, scopes, tenant, frozenset(groups))
 
     async def _key(self, kid: Any) -> Any:
-        """The key that signed. Raises RequestRefused."""
+        """Return the key with this id. Raises RequestRefused."""
         if not self._is_known(kid) or self._monotonic() - self._fetched > KEPT_SECONDS:
             async with self._fetching:
                 if self._may_fetch(kid):
@@ -117,7 +117,7 @@ class Tokens:
                 raise UsageError(f"{answer.request.shown()} answered {answer.status}.")
             found = msgspec.json.decode(answer.body, type=_KeySet)
         except (WeftError, msgspec.DecodeError) as error:
-            # Those that are known are still good; whoever is refused for it is told that the key is not known.
+            # Known keys stay valid; tokens of unknown ones are refused.
             log.warning("weft: the keys of the identity provider cannot be fetched: %s", error)
             return
         keys: dict[str, Any] = {}
@@ -142,5 +142,5 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """One text of words, or a list of them."""
+    """Read a list of texts, or a text of words separated by spaces."""
     return value.split() if isinstance(value, str) else msgspec.convert(value, list[str])

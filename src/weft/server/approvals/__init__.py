@@ -1,1 +1,1 @@
-"""People in the loop: an inbox, decisions, links that decide, and telling others that somebody is asked."""
+"""Questions for people: links that answer them, and notifications about them."""

@@ -1,8 +1,8 @@
-"""Links that decide: whoever has one may give one answer, in one person's name, to one question about one thing.
+"""Links that answer a question: a link gives one answer, in one person's name, to one question.
 
-A link carries all its claims, signed with a seed that all hosts of a store share and that never leaves the store. It is
-good until it expires or the question is settled, whichever comes first; a question that is asked again is another one.
-Opening a link only shows what it would decide, so programs that open every link in a mail decide nothing.
+A link contains all its claims, signed with a secret that all hosts of a store share and that never leaves the store. It
+is valid until it expires or the question is answered; a question that is asked again needs new links. Opening a link
+only shows what it would decide, so mail scanners that open every link decide nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEED_BYTES = 32
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """The claims of a link: what it decides, for whom, and until when."""
+    """The claims of a link: what it decides, in whose name, and until when."""
 
     uid: str
     ask: int
@@ -70,7 +70,7 @@ class Links:
 
 
 def link_pair(links: Links, item: OpenQuestion, by: str, groups: list[str], *, now_ms: int) -> views.LinkPair:
-    """Both links of one person. They end with the question, where that has an end."""
+    """Make both links for one person. They expire with the question, if that expires."""
     until_s = now_ms // 1000 + GOOD_SECONDS
     if item.question.due and item.question.on_timeout != "escalate":
         until_s = min(until_s, item.question.due // 1000 + 1)

@@ -1,1 +1,1 @@
-"""What each route does. An endpoint takes a call and gives a struct; it knows nothing of HTTP."""
+"""The endpoints of the API. An endpoint takes a call and returns a struct; it does not deal with HTTP."""

@@ -1,7 +1,6 @@
-"""Questions that wait for people: which are open, and deciding one.
+"""Open questions for people: list them, and answer one.
 
-A caller whom the server knows answers for itself and for nobody else. Where nobody is known, on one's own machine, the
-name that is given is believed.
+An identified caller answers in its own name only. On a server without keys, the name that the caller gives is accepted.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from weft.server.request import ApiCall
 
 
 async def list_approvals(call: ApiCall) -> views.Approvals:
-    """A page of open questions, by run, newest runs first."""
+    """Return a page of open questions, newest runs first."""
     asked = call.asked(views.ApprovalsQuery)
     service = call.service
     page = await runs_that_ask(service, after=asked.cursor, limit=min(RUNS_PER_PAGE, asked.limit))
@@ -31,7 +30,7 @@ async def list_approvals(call: ApiCall) -> views.Approvals:
 
 
 def may_answer(identity: Identity, item: OpenQuestion) -> bool:
-    """Whether this caller is one of those who are asked; a caller whom nobody knows may be anybody."""
+    """Return whether the caller is one of those who are asked. An unidentified caller may be anybody."""
     asked = item.asked
     return not asked or identity.groups is None or identity.subject in asked or bool(identity.groups & set(asked))
 

@@ -1,4 +1,4 @@
-"""Steering runs: messages, cancel, pause, resume, retry. Durable when it is answered; a key twice is once."""
+"""Commands to runs: messages, cancel, pause, resume, retry. Durable when answered; a repeated key counts once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from weft.server.router import API
 
 
 async def send(call: ApiCall) -> views.Accepted:
-    """Deliver a message: the run will see it, also if it does not wait for it yet."""
+    """Deliver a message. The run gets it even if it does not wait for it yet."""
     message = call.given(views.NewMessage)
     service = call.service
     raw = await service.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
@@ -28,7 +28,7 @@ async def send(call: ApiCall) -> views.Accepted:
 
 
 async def request(call: ApiCall) -> Reply:
-    """Deliver a message and wait for its answer; 202: not yet, ask again at the address in ``Location``."""
+    """Deliver a message and wait for its answer. 202: not answered yet, ask again at ``Location``."""
     message = call.given(views.NewMessage)
     service = call.service
     run_id = RunId(call.parameters["id"])
@@ -41,7 +41,7 @@ async def request(call: ApiCall) -> Reply:
 
 
 async def answer(call: ApiCall) -> Reply:
-    """The answer to a request, waiting for it if that is asked for; 202: not yet."""
+    """Return the answer to a request, waiting for it as long as asked. 202: not answered yet."""
     return await _answered(call, RunId(call.parameters["id"]), call.parameters["request"])
 
 
@@ -60,7 +60,7 @@ def _waiting(run_id: RunId, request: str) -> Reply:
 
 
 async def cancel(call: ApiCall) -> views.Accepted:
-    """Ask the run to stop, or end it without asking (``force``); what it did is undone."""
+    """Cancel a run; ``force`` ends it without running its code. What it did is undone."""
     given = call.given(views.Cancel)
     values.encode(given.reason, what="the reason has")
     accepted = await _tell(call, c.CancelRun(given.reason, given.force))
@@ -77,17 +77,17 @@ async def cancel(call: ApiCall) -> views.Accepted:
 
 
 async def pause(call: ApiCall) -> views.Accepted:
-    """No new work until it is resumed."""
+    """Pause a run: it starts no new work until it is resumed."""
     return await _tell(call, c.PauseRun())
 
 
 async def resume(call: ApiCall) -> views.Accepted:
-    """Let a paused or held run go on."""
+    """Resume a paused or held run."""
     return await _tell(call, c.ResumeRun())
 
 
 async def retry(call: ApiCall) -> views.Accepted:
-    """Try a failed run again."""
+    """Retry a failed run."""
     place = call.given(views.RetryFrom).place
     values.encode(place, what="the place has")
     run_id = RunId(call.parameters["id"])

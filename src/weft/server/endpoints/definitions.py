@@ -1,4 +1,4 @@
-"""Workflows with their versions and tags, and the kinds of nodes that graphs may have."""
+"""Workflows with their versions and tags, and the node types for graphs."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from weft.steps.node_types import node_types
 
 
 async def list_workflows(call: ApiCall) -> views.Workflows:
-    """All workflows in all versions: those hosted here and those in the store."""
+    """Return all workflows in all versions: those hosted here and those in the store."""
     return await _listed(call, None)
 
 
 async def list_versions(call: ApiCall) -> views.Workflows:
-    """All versions of one workflow. Raises NotFound."""
+    """Return all versions of one workflow. Raises NotFound."""
     name = call.parameters["name"]
     page = await _listed(call, name)
     if not page.workflows and page.cursor is None and call.asked(views.PageQuery).cursor is None:
@@ -59,7 +59,7 @@ def _view(hosted: Known | None, stored: Definition | None, tags: Sequence[str]) 
 
 
 async def show_version(call: ApiCall) -> views.WorkflowDetail:
-    """One version, by its name or a tag: what it takes, and its document."""
+    """Return one version, by its name or a tag, with its input schema and document. Raises NotFound."""
     name, version = call.parameters["name"], call.parameters["version"]
     definitions = call.service.store.definitions
     stored = await stored_workflow(definitions, name, version)
@@ -79,7 +79,7 @@ async def show_version(call: ApiCall) -> views.WorkflowDetail:
 
 
 async def put_tag(call: ApiCall) -> views.Tagged:
-    """Let a tag stand for a version."""
+    """Set a tag to a version."""
     name, tag = call.parameters["name"], call.parameters["tag"]
     version = call.given(views.NewTag).version
     values.encode([name, version], what="the tag has")
@@ -88,7 +88,7 @@ async def put_tag(call: ApiCall) -> views.Tagged:
 
 
 async def list_node_types(call: ApiCall) -> views.NodeTypes:
-    """The kinds of nodes that packages and this program have added."""
+    """Return the node types that packages and this program have added."""
     asked = call.asked(views.PageQuery)
     page, cursor = cut(sorted(node_types().values(), key=lambda one: one.name), asked.limit, asked.cursor)
     return views.NodeTypes([views.NodeTypeView(one.name, one.description, one.schema()) for one in page], cursor)

@@ -1,5 +1,6 @@
-"""A form as plain HTML, and what was filled in as JSON. A flat schema has a field for each of its own; a deeper one is
-typed as JSON.
+"""The form of a question as HTML, and its input as JSON.
+
+A flat schema becomes one input per field; a nested one becomes a text area for JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ FIELDS_MAX = 50
 
 
 def resolved(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema behind its references, and what it refers to."""
+    """Resolve the references of a schema. Returns it with its definitions."""
     definitions: dict[str, Any] = schema.get("$defs", {})
     found: Any = schema
     for _ in range(10):
@@ -30,7 +31,7 @@ def resolved(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def fields_of(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """The fields of a flat form with their schemas; None if it is none."""
+    """Return the fields of a flat form with their schemas; None if it is nested."""
     whole, definitions = resolved(schema)
     properties = whole.get("properties")
     if not isinstance(properties, dict) or not 0 < len(properties) <= FIELDS_MAX:
@@ -42,7 +43,7 @@ def fields_of(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
 
 
 def inputs(schema: Mapping[str, Any], filled: Mapping[str, str]) -> str:
-    """The fields of a form as HTML, with what was typed before."""
+    """Return the inputs of a form as HTML, with the earlier input."""
     fields = fields_of(schema)
     if fields is None:
         text = escape(filled.get(WHOLE, ""))
@@ -77,7 +78,7 @@ def _input(name: str, field: Mapping[str, Any], typed: str | None, *, required: 
 
 
 def filled_in(schema: Mapping[str, Any], filled: Mapping[str, str]) -> Any:
-    """What was typed: as text where that fits, else as JSON. Whether it fits the form is for the question to say."""
+    """Read the input of a form: as text where the schema allows it, else as JSON. It is validated later."""
     fields = fields_of(schema)
     if fields is None:
         return _plain(filled.get(WHOLE, ""))

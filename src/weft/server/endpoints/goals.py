@@ -1,4 +1,4 @@
-"""The steps that goals are planned with, and what a goal would take: registered in the store, for every host of it."""
+"""Steps for goals, registered in the store for all its hosts, and plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.server.views import Form, Name, PageQuery
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """A step and how it was found last: healthy, unhealthy or unknown. ``stored``: it can be changed here."""
+    """A step and its health: healthy, unhealthy or unknown. ``stored``: it can be changed over the API."""
 
     id: str
     stored: bool
@@ -53,20 +53,20 @@ class StepsDocument(Form, frozen=True, kw_only=True):
 
 
 class Changed(msgspec.Struct, frozen=True):
-    """The steps that are different now; none: it was so already."""
+    """The steps that changed."""
 
     steps: list[str]
 
 
 class NewPlan(Form, frozen=True, kw_only=True):
-    """What is wanted, and the names of the facts that will be given."""
+    """Goals, and the names of the facts that will be given."""
 
     goals: Annotated[list[Name], Meta(min_length=1, max_length=100)]
     given: Annotated[list[Name], Meta(max_length=1_000)] = msgspec.field(default_factory=list)
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """What reaching the goals takes. ``missing``: facts that nobody gives, and the steps that need them."""
+    """A plan. ``missing``: facts that no step gives, with the steps that need them."""
 
     goals: list[str]
     steps: list[str]
@@ -77,7 +77,7 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_steps(call: ApiCall) -> StepViews:
-    """All steps that goals are planned with here, by id."""
+    """Return a page of the steps that goals are planned with, by id."""
     asked = call.asked(PageQuery)
     local = call.services.local()
     stored = await local.steps.stored.catalogue()
@@ -87,7 +87,7 @@ async def list_steps(call: ApiCall) -> StepViews:
 
 
 async def show_step(call: ApiCall) -> StepView:
-    """One step and its health. Raises NotFound."""
+    """Return one step and its health. Raises NotFound."""
     local = call.services.local()
     stored = await local.steps.stored.catalogue()
     name = call.parameters["step"]
@@ -116,14 +116,14 @@ async def update_steps(call: ApiCall) -> Changed:
 
 
 async def unregister_step(call: ApiCall) -> Changed:
-    """Take a step out; runs under way keep it. Raises UnknownStep."""
+    """Remove a step. Runs in progress keep it. Raises UnknownStep."""
     return await _changed(call, await call.services.local().steps.stored.unregister(call.parameters["step"]))
 
 
 async def _loaded(call: ApiCall) -> LoadedSteps:
     document = call.given(StepsDocument).document
     values.encode(document, what="the document has")
-    # Scripts are compiled, which may take a while.
+    # Scripts are compiled, which may be slow.
     local = call.services.local()
     return await local.executor.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, local.catalogue))
 
@@ -134,7 +134,7 @@ async def _changed(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Change
 
 
 async def preview(call: ApiCall) -> PlanView:
-    """What a start would take, by the very function that a start uses."""
+    """Plan goals as a start would."""
     wanted = call.given(NewPlan)
     values.encode([*wanted.goals, *wanted.given], what="the plan has")
     await call.services.local().steps.refresh()

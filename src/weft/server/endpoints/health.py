@@ -1,4 +1,4 @@
-"""Whether the server lives and can work, and its numbers."""
+"""Health, readiness and metrics of this process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from weft.server import views
 from weft.server.request import ApiCall, Reply
 
 ANSWER_SECONDS = 2.0
-"""A store that takes longer for a heartbeat is not one to send work to."""
+"""If a heartbeat in the store takes longer, the process is not ready."""
 
 
 async def alive(call: ApiCall) -> Reply:
-    """The process answers, and its engine has not failed."""
+    """Return 200 if the process answers and its host has not failed."""
     failure = call.services.engine_failure()
     if failure is not None:
         return Reply(views.Health("failed", f"{type(failure).__name__}: {failure}"), 503)
@@ -21,7 +21,7 @@ async def alive(call: ApiCall) -> Reply:
 
 
 async def ready(call: ApiCall) -> Reply:
-    """Runs can be started and go on: the engine runs, the store answers, and nobody has asked to stop."""
+    """Return 200 if runs can be started: the host runs, the store answers, and the server does not stop."""
     if call.services.closing.is_set():
         return Reply(views.Health("stopping"), 503)
     try:
@@ -39,7 +39,7 @@ async def ready(call: ApiCall) -> Reply:
 
 
 async def metrics(call: ApiCall) -> Reply:
-    """All numbers, for Prometheus."""
+    """Return all metrics for Prometheus."""
     local = call.services.local()
     age = await call.services.admission.backlog_seconds(local)
     return Reply(await call.services.telemetry.page(local, age))

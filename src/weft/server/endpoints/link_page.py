@@ -1,4 +1,4 @@
-"""The page behind a link: what is decided, and one button. No scripts, nothing from elsewhere, everything escaped."""
+"""The page behind a link: the question and one button. No scripts, nothing external, everything escaped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADERS = {
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),
-    # The address is what decides: it must not be told to anybody.
+    # Whoever has the URL can decide, so it must not be sent to other sites.
     "referrer-policy": "no-referrer",
     "x-frame-options": "DENY",
     "x-robots-tag": "noindex, nofollow",
@@ -35,7 +35,7 @@ ABOUT_CHARS_MAX = 20_000
 
 
 def question_page(approval: Approval, claim: Claim, filled: dict[str, str], wrong: str = "") -> Reply:
-    """What would be decided, and the button that does it; with what was wrong with it the last time."""
+    """Show what the link would decide, the button for it, and what was wrong with the last input."""
     verb = "Approve" if claim.approved else "Reject"
     form = inputs(approval.form, filled) if claim.approved and approval.form is not None else ""
     reason = escape(filled.get("reason", ""))
@@ -58,8 +58,8 @@ def question_page(approval: Approval, claim: Claim, filled: dict[str, str], wron
     return _page(f"{verb}? {approval.title}", body, 422 if wrong else 200)
 
 
-def told_page(title: str, text: str, status: int = 200) -> Reply:
-    """What became of it."""
+def message_page(title: str, text: str, status: int = 200) -> Reply:
+    """Show a title and a text."""
     return _page(title, f"<h1>{escape(title)}</h1><p>{escape(text)}</p>", status)
 
 

@@ -1,4 +1,4 @@
-"""Links over HTTP: making them, showing what one would decide, deciding it."""
+"""Links over HTTP: make them, show what one would decide, and decide it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.server.access.keys import check_name
 from weft.server.approvals.approval import approval_view
 from weft.server.approvals.links import Claim, Links, link_pair
 from weft.server.endpoints.forms import filled_in
-from weft.server.endpoints.link_page import question_page, told_page
+from weft.server.endpoints.link_page import message_page, question_page
 from weft.server.endpoints.runs import named
 from weft.server.request import ApiCall, Reply
 from weft.server.settings import public_url
@@ -27,21 +27,21 @@ Field = Annotated[str, Meta(max_length=10_000)]
 
 
 class NewLinks(views.Form, frozen=True, kw_only=True):
-    """Whoever asks for links says who will use them; it is answered in that name."""
+    """For whom links are made: the question is answered in that person's name."""
 
     by: views.Name
     groups: Annotated[list[views.Name], Meta(max_length=50)] = msgspec.field(default_factory=list)
 
 
 class LinkAnswer(views.Form, frozen=True, kw_only=True):
-    """What the page behind a link sends: a reason, and the fields of the form as ``form.NAME``."""
+    """The input of the page behind a link: a reason, and the fields of the form as ``form.NAME``."""
 
     reason: Field = ""
     form: Annotated[dict[str, Field], Meta(max_length=100)] | Field = ""
 
 
 async def make_links(call: ApiCall) -> views.LinkPair:
-    """Links for one person, to be sent where only that person reads them."""
+    """Make links for one person. Send them where only that person reads them."""
     wanted = call.given(NewLinks)
     check_name(wanted.by)
     for group in wanted.groups:
@@ -59,12 +59,12 @@ async def make_links(call: ApiCall) -> views.LinkPair:
 
 
 async def show_link(call: ApiCall) -> Reply:
-    """What the link would decide. Looking decides nothing."""
+    """Show what a link would decide. Showing it decides nothing."""
     return await _answered(call, None)
 
 
 async def follow_link(call: ApiCall) -> Reply:
-    """Decide it."""
+    """Answer the question as the link says."""
     return await _answered(call, call.given(LinkAnswer))
 
 
@@ -75,13 +75,13 @@ async def _answered(call: ApiCall, answer: LinkAnswer | None) -> Reply:
         claim = links.open(call.parameters["token"], now_s=service.clock.now_ms() // 1000)
         item = await _item(call, claim)
     except NotFound as error:
-        return told_page("Nothing here", str(error), 404)
+        return message_page("Nothing here", str(error), 404)
     except RunUnreadable as error:
-        return told_page("Not possible now", error.message, 409)
+        return message_page("Not possible now", error.message, 409)
     except AlreadyDecided as error:
-        return told_page("Decided already", str(error), 409)
+        return message_page("Decided already", str(error), 409)
     except Refused as error:
-        return told_page("Too late", str(error), 410)
+        return message_page("Too late", str(error), 410)
     approval = await approval_view(service, item)
     if answer is None:
         return question_page(approval, claim, {})
@@ -112,11 +112,11 @@ async def _decided(call: ApiCall, claim: Claim, item: OpenQuestion, answer: Link
     except BadValue as error:
         return question_page(await approval_view(service, item), claim, filled, wrong=error.message)
     except (AlreadyDecided, RunFinished) as error:
-        return told_page("Decided already", error.message, 409)
+        return message_page("Decided already", error.message, 409)
     except NotAllowed as error:
-        return told_page("Not for you", error.message, 403)
+        return message_page("Not for you", error.message, 403)
     done = "approved" if claim.approved else "rejected"
-    return told_page("Recorded", f"“{item.question.title}” is {done} by {claim.by}.")
+    return message_page("Recorded", f"“{item.question.title}” is {done} by {claim.by}.")
 
 
 def _fields(answer: LinkAnswer) -> dict[str, str]:

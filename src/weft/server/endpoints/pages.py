@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a plain page for people."""
+"""The OpenAPI document, and a status page for people."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ POLICY = "default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form
 
 
 async def openapi(call: ApiCall) -> Reply:
-    """What this server can do, for programs."""
+    """Return the OpenAPI document."""
     return Reply(Raw(call.services.described()))
 
 
 async def status(call: ApiCall) -> Reply:
-    """The store, how many runs there are of each status, and the newest of them."""
+    """Show the store, the number of runs by status, and the newest runs."""
     service = call.service
     counts = await service.store.directory.counts()
     page = await service.search(RunQuery(limit=RUNS_SHOWN))
@@ -49,7 +49,7 @@ def _row(row: RunRow) -> str:
 
 
 def _digest() -> str:
-    # Only for those who look at the page.
+    # Only needed for this page.
     import base64  # noqa: PLC0415
     import hashlib  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""Runs: finding them, looking at one, waiting for its end."""
+"""Runs: find them, show one, wait for its result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from weft.server.request import ApiCall, Reply
 
 
 async def found(call: ApiCall) -> RunRow:
-    """The run that the path names. Raises NotFound."""
+    """Return the run that the path names. Raises NotFound."""
     return await call.service.row(RunId(call.parameters["id"]))
 
 
@@ -39,7 +39,7 @@ async def named(service: RunService, text: str, what: str) -> tuple[RunRow, str]
 
 
 async def list_runs(call: ApiCall) -> views.Runs:
-    """A page of runs, newest first."""
+    """Return a page of runs, newest first."""
     asked = call.asked(views.RunsQuery)
     service = call.service
     parent = (await service.row(RunId(asked.parent))).uid if asked.parent is not None else None
@@ -59,7 +59,7 @@ async def list_runs(call: ApiCall) -> views.Runs:
 
 
 def _pair(text: str) -> tuple[str, Any]:
-    """``name=value``, the value as JSON where it is some."""
+    """Read ``name=value``; the value is JSON if it can be read as JSON."""
     name, _, value = text.partition("=")
     try:
         return name, msgspec.json.decode(value)
@@ -68,7 +68,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 
 async def show_run(call: ApiCall) -> views.RunDetail:
-    """One run, with its input and what came of it."""
+    """Return one run with its input and result."""
     row = await found(call)
     service = call.service
     machine, problem = await examine(service, row)
@@ -90,7 +90,7 @@ async def show_run(call: ApiCall) -> views.RunDetail:
 
 
 async def _unreadable(service: RunService, row: RunRow, problem: RunUnreadable) -> views.RunDetail:
-    """What the row tells, and its input if that can be read."""
+    """Return what the row of an unreadable run says, and its input if that can be read."""
     given = b"null"
     with contextlib.suppress(StoreError, NotFound):
         given = await service.values.load(bytes((await service.reader.started_with(row)).input))
@@ -109,7 +109,7 @@ async def _unreadable(service: RunService, row: RunRow, problem: RunUnreadable) 
 
 
 async def list_events(call: ApiCall) -> views.Events:
-    """A page of the log."""
+    """Return a page of the log."""
     asked = call.asked(views.EventsQuery)
     row = await found(call)
     stored, problem = await readable(call.service.store.log, row, after=asked.after, limit=asked.limit)
@@ -122,7 +122,7 @@ async def list_events(call: ApiCall) -> views.Events:
 
 
 async def result(call: ApiCall) -> Reply:
-    """How the run ended, waiting for it if that is asked for; 202: not yet."""
+    """Return how the run ended, waiting for it as long as asked. 202: it has not ended yet."""
     wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
     row = await found(call)
     ending = await _ending(call.service, row, wait)
@@ -150,11 +150,11 @@ async def _ending(service: RunService, row: RunRow, wait: float) -> Ending | Non
 
 
 async def explain_run(call: ApiCall) -> Explanation:
-    """What the run waits for, since when, and what would help."""
+    """Explain what the run waits for, since when, and what would unblock it."""
     row = await found(call)
     try:
         return await explain(call.service, row)
     except NotFound:
-        # It was deleted while it was looked at.
+        # It was deleted meanwhile.
         await found(call)
         raise

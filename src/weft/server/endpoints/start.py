@@ -1,4 +1,4 @@
-"""Starting runs: accepted means durable, and the same start again is the same run."""
+"""Start runs. An accepted start is durable, and repeating it finds the same run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from weft.server.router import API
 
 RESERVED = "weft."
 _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
-"""What an address takes as it is."""
+"""Ids that need no quoting in a URL."""
 
 
 async def start(call: ApiCall) -> Reply:
-    """Start a run, or find the one that this very start made before."""
+    """Start a run, or find the run of the same start."""
     new = call.given(views.StartBody)
     workflow = _wanted(new)
     services = call.services
@@ -53,7 +53,7 @@ async def start(call: ApiCall) -> Reply:
 
 
 def _wanted(new: views.StartBody) -> str:
-    """The name of what is started. Raises BadValue unless it is one thing."""
+    """Return the name of what is started. Raises BadValue unless it is a workflow or goals."""
     if (new.workflow is None) is not bool(new.goals):
         raise BadValue(
             "A start names a workflow, or goals.",
@@ -66,7 +66,7 @@ def _wanted(new: views.StartBody) -> str:
 
 
 def _attributes(call: ApiCall, new: views.StartBody) -> dict[str, Any]:
-    """What the caller says of the run, and who the caller is. Raises BadValue."""
+    """Return the attributes that the caller gave, and who the caller is. Raises BadValue."""
     for name in new.attributes:
         if name.startswith(RESERVED):
             raise BadValue(f"The attribute {name[:60]!r} is not for callers to set.", code="value.bad_name")
@@ -75,5 +75,5 @@ def _attributes(call: ApiCall, new: views.StartBody) -> dict[str, Any]:
 
 
 def _id_of(call: ApiCall, key: str) -> str:
-    """The id of a run that was started under a key: the same key finds the same run, for as long as there is one."""
+    """Return the id of a run that is started with an idempotency key: the same key finds the same run."""
     return f"key-{hashlib.blake2b(f'{call.identity.tenant}/{key}'.encode(), digest_size=16).hexdigest()}"

@@ -1,7 +1,7 @@
-"""Work for workers in other processes and languages: claim it, keep it, answer for it.
+"""Tasks for workers in other processes and languages: claim, heartbeat, emit, complete, fail.
 
-A task is here if the host of its run does not have the step. Whoever answers names the claim; an answer that comes too
-late is refused, and decides nothing.
+A task is offered here if the host of its run does not have the step. An answer names its claim; one that comes too late
+is refused and changes nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weft.steps.base import chunk_of
 
 PAUSE_SECONDS = 0.02
 PAUSE_SECONDS_PER_WAITER = 0.002
-"""All who wait look about five hundred times a second together, however many they are."""
+"""All waiting claims together poll about five hundred times a second."""
 
 _offered = msgspec.json.Decoder(Offered).decode
 _arguments = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -51,7 +51,7 @@ _recorded = msgspec.json.Decoder(_RecordedTask).decode
 
 
 async def claim(call: ApiCall) -> views.Claimed:
-    """Take tasks of these steps and queues, waiting for some if that is asked for; none is an answer too."""
+    """Claim tasks of these steps and queues, waiting for some as long as asked. The answer may be empty."""
     wanted = call.given(views.NewClaim)
     leases = call.services.leases
     call.services.local()
@@ -59,7 +59,7 @@ async def claim(call: ApiCall) -> views.Claimed:
     host = HostId(f"{PREFIX}{_digest(call.key.encode()) if call.key is not None else call.services.runs.ids.new()}")
     offers = await leases.offers(host) if call.key is not None else []
     if not offers:
-        # Listed before it takes anything: a holder that nobody knows is taken for dead.
+        # Announced before it takes anything: a holder that is not listed counts as dead.
         await leases.open(host, wanted.lease)
         try:
             offers = await _taken(call, wanted, host)
@@ -102,7 +102,7 @@ async def _task(service: RunService, host: HostId, offer: TaskOffer) -> views.Cl
 
 
 async def _given(service: RunService, effect: PerformTask) -> bytes:
-    """The arguments; those of an undo are picked from what its task was given and gave."""
+    """Return the arguments. Those of an undo are taken from the input and result of its task."""
     if effect.takes is None:
         return await service.values.load(bytes(effect.input))
     recorded = _recorded(effect.input)
@@ -117,7 +117,7 @@ async def _given(service: RunService, effect: PerformTask) -> bytes:
 
 
 async def heartbeat(call: ApiCall) -> views.Beat:
-    """The work goes on. Raises Refused if it is in other hands."""
+    """Renew the claim of a task. Raises Refused if the claim no longer has it."""
     ticket = read_ticket(call.parameters["id"])
     call.services.local()
     await call.services.leases.held(ticket)
@@ -125,7 +125,7 @@ async def heartbeat(call: ApiCall) -> views.Beat:
 
 
 async def emit(call: ApiCall) -> views.Beat:
-    """Output while the work goes on, kept in a stream of the run; it counts as a heartbeat."""
+    """Write output of a task to a stream of its run. It counts as a heartbeat."""
     ticket = read_ticket(call.parameters["id"])
     given = call.given(views.TaskChunks)
     local = call.services.local()
@@ -153,7 +153,7 @@ async def emit(call: ApiCall) -> views.Beat:
 
 
 async def complete(call: ApiCall) -> views.Settled:
-    """The work is done. Raises Refused if it is in other hands."""
+    """Complete a task. Raises Refused if the claim no longer has it."""
     ticket = read_ticket(call.parameters["id"])
     output = values.encode(call.given(views.TaskOutput).output, what="the task returned")
     kept = Raw(await call.services.runs.values.keep(output))
@@ -163,7 +163,7 @@ async def complete(call: ApiCall) -> views.Settled:
 
 
 async def fail(call: ApiCall) -> views.Settled:
-    """The work failed; the policy of the step says whether it is tried again."""
+    """Fail an attempt. The policy of the step says whether it is retried."""
     ticket = read_ticket(call.parameters["id"])
     given = call.given(views.TaskFailure)
     values.encode([given.message, given.type], what="the failure has")
@@ -174,14 +174,14 @@ async def fail(call: ApiCall) -> views.Settled:
 
 
 async def _settle(call: ApiCall, ticket: Ticket, report: Report) -> views.Settled:
-    """The answer goes into the inbox of the run, together with the removal of the row."""
+    """Put the answer into the inbox of the run and remove the task, in one transaction."""
     services = call.services
     local = services.local()
     name, body = call.parameters["id"], c.encode(report)
     row = await local.store.directory.row(RunUid(ticket.uid))
     if row is None:
         raise not_yours()
-    if services.leases.is_echo(name, _digest(body)):
+    if services.leases.is_repeated(name, _digest(body)):
         return views.Settled(row.id)
     mail = Mail(id=local.ids.new(), to=RunUid(ticket.uid), body=body, at=local.clock.now_ms())
     if not await local.store.tasks.settle(HostId(ticket.host), ticket.offer(), mail):

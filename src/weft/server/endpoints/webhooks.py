@@ -1,4 +1,4 @@
-"""Answers that come later: the far side of an asynchronous HTTP step posts its answer here, with proof."""
+"""Webhooks: a service that an HTTP step called posts its answer here later, signed."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from weft.tokens import SIGNATURE_HEADER
 
 
 class WebhookQuery(views.Form, frozen=True, kw_only=True):
-    """``key``: the proof, for steps that say ``webhook: url``; all others are answered with a signature."""
+    """``key`` replaces the signature for steps with ``webhook: url``."""
 
     key: Annotated[str, Meta(max_length=200)] = ""
 
 
 async def take(call: ApiCall) -> views.Nothing:
-    """Give a work item its answer. The signature is the caller's only right, and it is for this one call."""
+    """Deliver the answer of an HTTP step. The signature authorizes the caller for this one call only."""
     webhooks = webhooks_here()
     if webhooks is None:
         raise RequestRefused(
@@ -40,7 +40,7 @@ async def take(call: ApiCall) -> views.Nothing:
         key=call.asked(WebhookQuery).key,
         content_type=call.headers.get("content-type", "application/json"),
     )
-    # The answer says nothing about the run: who sends it knows the call, and need not know more.
+    # The response says nothing about the run: the sender need not know more than its call.
     try:
         await take_webhook(call.services.runs, webhooks, arrived)
     except NotAllowed as error:

@@ -1,1 +1,1 @@
-"""Live streams: what is committed here, to many clients at once, and never more in memory for a slow one."""
+"""Live streams: sends commits of this process to many clients, without buffering more for slow ones."""

@@ -1,6 +1,6 @@
-"""The two ways to a client that listens: server-sent events, and a WebSocket.
+"""Sends batches to a client as server-sent events or over a WebSocket.
 
-A client that does not read is waited for, for a while, with nothing piling up; then it is let go. One that leaves is
+A client that does not read is waited for, without buffering, and disconnected after a while. A client that leaves is
 noticed at once.
 """
 
@@ -25,11 +25,11 @@ GONE = ("http.disconnect", "websocket.disconnect")
 GOING_AWAY = 1001
 NORMAL = 1000
 IGNORED_MAX = 1_000
-"""Messages from a client that only listens."""
+"""How many messages from a client are ignored before it is disconnected."""
 
 
 async def send_events(receive: Receive, send: Send, batches: Batches) -> None:
-    """Carry batches as server-sent events. What is refused is refused before the answer begins."""
+    """Send batches as server-sent events. A refusal is raised before the answer begins."""
     first = await anext(batches)
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
     await send({"type": "http.response.body", "body": _joined(first), "more_body": True})
@@ -37,14 +37,14 @@ async def send_events(receive: Receive, send: Send, batches: Batches) -> None:
     async def pump() -> None:
         async with contextlib.aclosing(batches):
             async for batch in batches:
-                await _patiently(send({"type": "http.response.body", "body": _joined(batch), "more_body": True}))
+                await _send_in_time(send({"type": "http.response.body", "body": _joined(batch), "more_body": True}))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     await _until_gone(receive, pump)
 
 
 async def send_messages(receive: Receive, send: Send, batches: Batches) -> None:
-    """Carry batches over a WebSocket, which is accepted here; what the client says is ignored."""
+    """Accept a WebSocket and send batches over it. Messages from the client are ignored."""
     first = await anext(batches)
     await send({"type": "websocket.accept"})
     for frame in first:
@@ -54,7 +54,7 @@ async def send_messages(receive: Receive, send: Send, batches: Batches) -> None:
         async with contextlib.aclosing(batches):
             async for batch in batches:
                 for frame in batch:
-                    await _patiently(send({"type": "websocket.send", "text": frame.text()}))
+                    await _send_in_time(send({"type": "websocket.send", "text": frame.text()}))
         await send({"type": "websocket.close", "code": NORMAL, "reason": "end"})
 
     await _until_gone(receive, pump)
@@ -64,7 +64,7 @@ def _joined(batch: Sequence[LiveFrame]) -> bytes:
     return b"".join([frame.sse() for frame in batch]) or ALIVE
 
 
-async def _patiently(sending: Awaitable[None]) -> None:
+async def _send_in_time(sending: Awaitable[None]) -> None:
     async with asyncio.timeout(SEND_SECONDS_MAX):
         await sending
 
@@ -79,7 +79,7 @@ async def _until_gone(receive: Receive, pump: Callable[[], Awaitable[None]]) -> 
             task.cancel()
         await asyncio.gather(pumping, leaving, return_exceptions=True)
     if not pumping.cancelled():
-        # A client that stopped reading has no more to hear of it.
+        # The client stopped reading.
         with contextlib.suppress(TimeoutError):
             pumping.result()
 

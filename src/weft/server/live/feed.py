@@ -35,22 +35,22 @@ CHANNELS_MAX = 200
 CHANNELS_EACH_MAX = 20
 """Of one tenant or address."""
 LINGER_SECONDS = 60.0
-"""A channel that nobody listens to is kept for those who come back."""
+"""How long a channel without clients is kept for clients that reconnect."""
 SECONDS_PER_CLIENT = 0.0005
 PAUSE_SECONDS_MIN = 0.01
 PAUSE_SECONDS_MAX = 0.5
-"""With many clients each is served less often, and gets more at once."""
-LOOK_SECONDS = 1.0
+"""With many clients each is served less often, with more events at once."""
+POLL_SECONDS = 1.0
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which events a channel has."""
+    """The events of a channel."""
 
     workflow: str | None = None
     status: str | None = None
     kinds: frozenset[str] = frozenset()
     prefix: str = ""
-    """What ids of runs begin with, for callers of a tenant; they see the rest."""
+    """The prefix of run ids of a tenant. Its callers see ids without it."""
 
     def accepts(self, run: str, workflow: str, status: str, kind: str) -> bool:
         return (
@@ -62,7 +62,7 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 class LiveBatch(msgspec.Struct, frozen=True):
-    """What a client gets next, and where it stands then. ``lost``: how many it missed."""
+    """The next frames for a client, its position after them, and how many frames it lost."""
 
     frames: list[LiveFrame]
     position: int
@@ -76,13 +76,13 @@ class Channel:
         self.name = name
         self.filter = filter
         self.caller = caller
-        """Who asked for it first."""
+        """The caller that opened it."""
         self.clients = 0
         self.idle_since: float | None = None
         self._frames: deque[LiveFrame] = deque()
         self._bytes = 0
         self.last = 0
-        """How many frames there ever were."""
+        """How many frames were added in all."""
         self._changed = asyncio.Event()
         self._waking: asyncio.Handle | None = None
 
@@ -101,7 +101,7 @@ class Channel:
         changed.set()
 
     def after(self, position: int, bytes_max: int) -> LiveBatch:
-        """The next frames of a client, about this many bytes."""
+        """Return the next frames after a position, about this many bytes."""
         first = self.last - len(self._frames)
         lost = max(0, first - position)
         position = max(position, first)
@@ -115,14 +115,14 @@ class Channel:
         return LiveBatch(frames, position + len(frames), lost)
 
     async def wait(self, seconds: float) -> None:
-        """Until there may be more, or the time is over."""
+        """Wait until there may be more frames, or the time is over."""
         changed = self._changed
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await changed.wait()
         pause = min(PAUSE_SECONDS_MAX, self.clients * SECONDS_PER_CLIENT)
         if pause > PAUSE_SECONDS_MIN:
-            # Each at a moment of its own: a thousand who write at once would keep everybody else waiting.
+            # Spread over time: a thousand clients served at once would delay everything else.
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - nothing secret about it
 
     def close(self) -> None:
@@ -131,11 +131,11 @@ class Channel:
         self._wake()
 
     def cursor(self, position: int) -> str:
-        """A position as a client keeps it."""
+        """Return a position as clients see it."""
         return f"{self.name}-{position}"
 
     def position(self, cursor: str) -> int | None:
-        """Where a client stood; None: not here, or it was forgotten."""
+        """Read a position; None if it is not of this channel, or no longer kept."""
         name, _, number = cursor.rpartition("-")
         if name != self.name or not number.isascii() or not number.isdigit() or len(number) > 15:
             return None
@@ -152,7 +152,7 @@ class Feed:
         self._made = 0
         self._channels: dict[Filter, Channel] = {}
         self._followers: dict[RunUid, dict[asyncio.Event, int]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
 
     def attach(self, local: LocalHost) -> None:
         """Serve the commits of this engine from now on. Positions in the feed of an earlier one are not valid here."""
@@ -168,15 +168,15 @@ class Feed:
         for events in self._followers.values():
             for event in events:
                 event.set()
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
+        if self._polling is not None:
+            self._polling.cancel()
+            self._polling = None
 
     # --- a filter -------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def subscribed(self, filter: Filter, caller: str = "") -> Iterator[Channel]:
-        """Be a client of a channel. Raises RequestRefused if there are too many different ones."""
+        """Subscribe to the channel of a filter. Raises RequestRefused if there are too many channels."""
         channel = self._channels.get(filter)
         if channel is None:
             self._make_room(caller)
@@ -193,7 +193,7 @@ class Feed:
                 channel.idle_since = asyncio.get_running_loop().time()
 
     def _make_room(self, caller: str) -> None:
-        """Make room for one more channel; one that nobody listens to may give way. Raises RequestRefused."""
+        """Make room for one more channel, closing one without clients if needed. Raises RequestRefused."""
         self._forget_idle()
         for most, own in ((CHANNELS_EACH_MAX, True), (CHANNELS_MAX, False)):
             channels = [one for one in self._channels.values() if not own or one.caller == caller]
@@ -254,12 +254,12 @@ class Feed:
 
     @contextlib.contextmanager
     def following(self, uid: RunUid) -> Iterator[asyncio.Event]:
-        """An event that is set whenever something happened to a run, or to its output."""
+        """Give an event that is set whenever a run or its output changes."""
         event = asyncio.Event()
         self._followers.setdefault(uid, {})[event] = -1
         self._observe()
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.get_running_loop().create_task(self._look())
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.get_running_loop().create_task(self._poll())
         try:
             yield event
         finally:
@@ -269,24 +269,24 @@ class Feed:
                 del self._followers[uid]
 
     def emitted(self, uid: RunUid, _stream: str) -> None:
-        """There is new output of a run."""
+        """Wake the followers of a run: it has new output."""
         for event in self._followers.get(uid, ()):
             event.set()
 
-    async def _look(self) -> None:
-        """Another process may own a run, or write its output: those that are followed are looked at, all by one."""
+    async def _poll(self) -> None:
+        """Poll the followed runs, since another process may own a run or write its output."""
         seen: dict[RunUid, tuple[int, int]] = {}
         while self._followers and self._local is not None:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(StoreError):
                 for uid in list(self._followers):
-                    now = await self._standing(uid)
+                    now = await self._position_of(uid)
                     if seen.get(uid) != now:
                         seen[uid] = now
                         self.emitted(uid, "")
-            seen = {uid: standing for uid, standing in seen.items() if uid in self._followers}
+            seen = {uid: position for uid, position in seen.items() if uid in self._followers}
 
-    async def _standing(self, uid: RunUid) -> tuple[int, int]:
+    async def _position_of(self, uid: RunUid) -> tuple[int, int]:
         assert self._local is not None
         row = await self._local.store.directory.row(uid)
         lengths = await self._local.store.streams.lengths(uid)

@@ -1,4 +1,4 @@
-"""One message to a client that listens: encoded once, whoever gets it."""
+"""Frames: messages to listening clients, each encoded once for all of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LiveFrame(msgspec.Struct, eq=False):
-    """``id`` is what a client that comes back names as the last one it saw; empty: it is not counted."""
+    """One message. A client that reconnects sends the last ``id`` it saw; frames without one do not count."""
 
     id: str
     event: str
@@ -22,14 +22,14 @@ class LiveFrame(msgspec.Struct, eq=False):
     _sse: bytes = b""
 
     def sse(self) -> bytes:
-        """As a server-sent event. JSON has no line breaks of its own."""
+        """Encode as a server-sent event. The JSON has no line breaks."""
         if not self._sse:
             head = f"id: {self.id}\nevent: {self.event}\n" if self.id else f"event: {self.event}\n"
             self._sse = b"%bdata: %b\n\n" % (head.encode(), self.data)
         return self._sse
 
     def text(self) -> str:
-        """As a message of a WebSocket."""
+        """Encode as a WebSocket message."""
         return _encode({"id": self.id, "event": self.event, "data": msgspec.Raw(self.data)}).decode()
 
 
@@ -46,13 +46,13 @@ class LiveEvent(views.EventView, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """``lost`` events were not sent, because the client was too slow or away for too long; -1: nobody knows."""
+    """``lost`` events were not sent because the client was too slow or away for too long; -1: unknown number."""
 
     lost: int
 
 
 def event_view(part: EventPart) -> views.EventView:
-    """An event for the API."""
+    """Return the view of an event."""
     kind, data = part.split()
     return views.EventView(part.seq, views.known_moment(part.at), kind, data, part.part)
 
@@ -64,30 +64,30 @@ def run_frame(part: EventPart) -> LiveFrame:
 
 
 def end_frame(status: str) -> LiveFrame:
-    """The run is over: nothing more will come."""
+    """Return the last frame of a run that is over."""
     return LiveFrame("", "end", _encode({"status": status}))
 
 
 def problem_frame(problem: ProblemDetails) -> LiveFrame:
-    """The next event of the run cannot be read: nothing more will come."""
+    """Return the last frame of a run whose next event cannot be read."""
     return LiveFrame("", "problem", _encode(problem))
 
 
 def ready_frame(id: str) -> LiveFrame:
-    """The client stands here, before anything has happened."""
+    """Return the first frame of a filter: the position from which the client listens."""
     return LiveFrame(id, "ready", b"{}")
 
 
 def gap_frame(lost: int, id: str = "") -> LiveFrame:
-    """Some events were not sent."""
+    """Return a frame that says that events were not sent."""
     return LiveFrame(id, "gap", _encode(Gap(lost)))
 
 
 def chunk_frame(view: views.ChunkView) -> LiveFrame:
-    """A piece of output."""
+    """Return the frame of a chunk of output."""
     return LiveFrame(str(view.offset), "chunk", _encode(view))
 
 
 def encode(view: LiveEvent) -> bytes:
-    """The data of a frame."""
+    """Encode the data of a frame."""
     return _encode(view)
