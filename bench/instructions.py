@@ -45,12 +45,28 @@ COUNTED = {
 SLOWER = 50
 """Callgrind makes everything so much slower; what is measured in milliseconds gets as much more of them."""
 RUN = f"""
+import importlib
 import runpy
 import sys
-from weft.runtime import commit, turns
-from weft.runtime.run import private_loop
-private_loop.SLICE_SECONDS = 0.005 * {SLOWER}
-commit.SHARE_SECONDS = turns.SHARE_SECONDS = 0.002 * {SLOWER}
+
+SECONDS = ("SLICE_SECONDS", "SHARE_SECONDS", "PACE_S_MAX", "SAMPLE_S_MAX")
+MODULES = (  # each tree has some of them
+    "runtime.committer",
+    "runtime.commit",
+    "runtime.turns",
+    "runtime.private_loop",
+    "runtime.run.private_loop",
+    "runtime.run.queue",
+    "stores.sqlite.writer",
+)
+for module in MODULES:
+    try:
+        found = importlib.import_module("weft." + module)
+    except ImportError:
+        continue
+    for name in SECONDS:
+        if hasattr(found, name):
+            setattr(found, name, getattr(found, name) * {SLOWER})
 sys.argv = sys.argv[1:]
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """
