@@ -59,6 +59,9 @@ class Stage:
     def issue(self, command: c.Asked) -> None:
         self._asked.append(self._take(self.machine.decide(command, self._env())))
 
+    def try_schedule(self, ask: c.ScheduleTask) -> None:
+        """Leave every step to ``issue``."""
+
     def keep(self, raw: bytes) -> Raw:
         return Raw(values.seal(raw))
 

@@ -116,6 +116,7 @@ def draw(seed: int, cast: Cast = CODE) -> Swarm:
         slots=r.choice((2, 1_000, 1_000)),
         look_seconds=2.0,
         drain_seconds=1.0,
+        short_path=seed % 4 != 0,
     )
     if cast.cache_bytes and r.random() < 0.5:
         swarm.settings = msgspec.structs.replace(swarm.settings, blob_cache_bytes=cast.cache_bytes)

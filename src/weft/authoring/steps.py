@@ -20,9 +20,11 @@ from weft.errors import UsageError
 from weft.runtime.run.driver import current_scope
 from weft.steps.failures import rebuild
 from weft.steps.python import PythonStep
-from weft.steps.signature import Signature
+from weft.steps.signature import NOTHING, Signature
 
 log = logging.getLogger("weft")
+
+_NOTHING_DIGEST = values.digest(NOTHING)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -149,10 +151,10 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
     if scope is None:
         return await _call_function(step, given)
     driver = scope.driver
-    digest = values.digest(given)
-    n, entry = driver.find(scope, step.name, "step", digest, given)
+    digest = _NOTHING_DIGEST if given is NOTHING else values.digest(given)
+    n, entry = driver.find_step(scope, step.name, digest, given)
     if entry is None:
-        entry = driver.ask(
+        entry = driver.schedule(
             c.ScheduleTask(
                 scope.prefix,
                 step.name,
@@ -164,10 +166,11 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
                 step.undo_plan,
             )
         )
-    if entry.status == "open" or not driver.told(entry):
+    if n and (entry.status == "open" or not driver.told(entry)):
         await driver.outcome(entry)
     if entry.failure is None:
-        result: R = driver.read(step.signature.result, await driver.value(entry.output), entry)
+        raw = values.plain(bytes(entry.output))
+        result: R = driver.read(step.signature.result, await driver.value(entry.output) if raw is None else raw, entry)
         return result
     raise rebuild(entry.failure, step.raises, run_id=driver.machine.state.run_id)
 

@@ -36,6 +36,10 @@ class Machine(Protocol):
         """
         ...
 
+    def rests(self) -> bool:
+        """Whether ``follow`` gives nothing now, whatever its environment."""
+        ...
+
     def follow(self, env: Env) -> Sequence[AnyEvent]:
         """What must happen next by itself. Raises MissingInputs."""
         ...

@@ -147,6 +147,19 @@ def unseal(raw: bytes) -> bytes:
     return raw[len(_LITERAL) : -1] if raw.startswith(_LITERAL) else raw
 
 
+def plain(raw: bytes) -> bytes | None:
+    """Return the JSON of sealed bytes; None: they are a reference to a blob."""
+    if not raw.startswith(MARKED):
+        return raw
+    return None if raw.startswith(_BLOB) else unseal(raw)
+
+
+def small(raw: bytes) -> bytes | None:
+    """Seal JSON for the log; None: it is too large to stand there."""
+    sealed = b"%b%b}" % (_LITERAL, raw) if raw.startswith(MARKED) else raw
+    return sealed if len(sealed) <= INLINE_BYTES_MAX else None
+
+
 def _check_depth(value: object, what: str) -> None:
     if is_too_deep(value, DEPTH_MAX):
         raise LimitExceeded(

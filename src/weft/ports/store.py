@@ -244,6 +244,9 @@ class Page(msgspec.Struct, frozen=True):
 class RunLog(Protocol):
     """The logs of runs, with one writer each, and the mail between runs."""
 
+    commits_in_place: bool
+    """A commit of one append usually ends without waiting, and may be begun outside of a task."""
+
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         """Write each valid append, all in one transaction. Returns one outcome per append, in order.
 

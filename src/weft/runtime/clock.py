@@ -17,8 +17,7 @@ class SystemClock:
     def now_ms(self) -> Millis:
         return Millis(time.time_ns() // 1_000_000)
 
-    def monotonic(self) -> float:
-        return time.monotonic()
+    monotonic = staticmethod(time.monotonic)
 
 
 class StoreClock:
@@ -27,12 +26,10 @@ class StoreClock:
     def __init__(self, clock: Clock, store: Store) -> None:
         self._clock = clock
         self._store = store
+        self.monotonic = clock.monotonic
 
     def now_ms(self) -> Millis:
         return Millis(self._clock.now_ms() + self._store.offset_ms)
-
-    def monotonic(self) -> float:
-        return self._clock.monotonic()
 
 
 class TimeIds:

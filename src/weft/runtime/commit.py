@@ -4,17 +4,23 @@ One batch is under way at a time, with at most one append per run. After an exce
 whether an append of the batch is in the log: each run claims itself again and reloads. If the store names a value in
 the batch as the reason, appends are written one by one and the guilty run is set aside.
 
+Runs that have something to decide take their turns in one callback, which commits a lone append itself: a callback for
+every run and a task that wakes up for every commit would cost more than most decisions do.
+
 Rules: docs/internals/engine.md#rule-1.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import time
-from collections.abc import Callable, Sequence
+import types
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol
 
 from weft.core.ids import HostId, RunUid
 from weft.errors import StoreError, Unavailable, UsageError
@@ -43,6 +49,10 @@ NAMING_DATA = (UsageError, TypeError, ValueError, OverflowError)
 
 
 RUNS_PER_BATCH_MAX = 500
+ROUNDS_MAX = 4
+"""A run whose step ends at once is ready again in the next round: others have their turn after so many."""
+TURNS_MAX = 200
+"""As many runs take their turn in one round."""
 _Waiting = tuple[NewRun, "asyncio.Future[Outcome]"]
 
 
@@ -79,13 +89,19 @@ class GroupWriter:
         host: HostId,
         failed: Failed = lambda *_: None,
         complaints: Complaints | None = None,
+        *,
+        in_place: bool = True,
     ) -> None:
-        """``failed`` is told when committing ends again and again."""
+        """``failed`` is told when committing ends again and again. ``in_place``: if the store can, too."""
+        self._in_place = in_place and runs.commits_in_place
         self._runs = runs
         self._blobs = blobs
         self._host = host
         self._dirty: dict[RunUid, CommittingRun] = {}
         self._wake: asyncio.Future[None] | None = None
+        """What the writer's task waits for while it has nothing to do."""
+        self._begun: Coroutine[Any, Any, None] | None = None
+        """A commit that was begun in place and waits for something: the task finishes it."""
         self._solo = 0
         self._loop = BackgroundLoop("committing", self._run, failed)
         self.measured: Callable[[Sequence[Draft], float], None] | None = None
@@ -117,24 +133,68 @@ class GroupWriter:
         """The number of runs that have something for the next commit."""
         return len(self._dirty)
 
-    def submit(self, writer: CommittingRun) -> None:
-        """This run has something to commit."""
-        self._dirty[writer.uid] = writer
+    def add(self, run: CommittingRun) -> None:
+        """Note that this run has something to commit. Whoever adds runs calls ``flush`` after the last one."""
+        self._dirty[run.uid] = run
+
+    def submit(self, run: CommittingRun) -> None:
+        """Commit what this run has, together with what others have by then."""
+        self._dirty[run.uid] = run
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the writer's task commit what was added."""
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+    def flush(self) -> bool:
+        """Commit what was added: a lone append here and now, if the store can; everything else in the writer's task.
+
+        Returns whether there is more to commit here and now.
+        """
+        if not self._dirty or self._wake is None or self._wake.done():
+            return False  # a commit is under way, and the next one follows by itself
+        if len(self._dirty) > 1 or self._failures or self._solo or not self._in_place:
+            self.wake()
+            return False
+        _, run = self._dirty.popitem()
+        draft = run.take_draft()
+        if draft is not None:
+            self._commit_in_place(run, draft)
+        return bool(self._dirty)
+
+    def _commit_in_place(self, run: CommittingRun, draft: Draft) -> None:
+        """Begin a commit in this callback, where it usually ends too. The task finishes one that has to wait."""
+        commit = self._commit([(run, draft)])
+        if draft.puts:
+            self._begun = commit  # blobs may be anywhere
+        else:
+            try:
+                self._begun = _resume(commit, commit.send(None))
+            except StopIteration:
+                return
+            except Exception as error:  # noqa: BLE001 - a defect of ours, which ends the task and not a callback
+                self._begun = _fail(error)
+        self.wake()
 
     async def stop(self) -> None:
         """No commit after this; what is under way is waited for."""
         await self._loop.stop()
+        if self._begun is not None:
+            self._begun.close()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         self._now = loop.time
         while True:
-            if not self._dirty:
+            if not self._dirty and self._begun is None:
                 self._wake = loop.create_future()
                 await self._wake
                 self._wake = None
+            if self._begun is not None:
+                commit, self._begun = self._begun, None
+                await commit
+                continue
             if self._failures > 1:
                 # A store that says no at once would be asked as fast as it can. Whatever is decided meanwhile waits.
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2.0 ** (self._failures - 2)))
@@ -167,6 +227,8 @@ class GroupWriter:
         except Exception as error:  # noqa: BLE001 - any error out of a commit is "unknown"
             self._lost(batch, error)
             return
+        except GeneratorExit:
+            raise  # thrown away with its host: nobody is left to be told
         except BaseException:
             if self._loop.wanted:  # user code cancelled what is not its own, or this loop dies and is started again
                 self._lost(batch, Unavailable("the commit was interrupted"))
@@ -178,7 +240,10 @@ class GroupWriter:
             self.measured([draft for _, draft in batch], time.perf_counter() - began)
         self.batches += 1
         self.appends += len(batch)
-        await self._tell(batch, outcomes)
+        if len(batch) == 1:
+            batch[0][0].committed(batch[0][1], outcomes[0])
+        else:
+            await self._tell(batch, outcomes)
 
     async def _tell(self, batch: Sequence[tuple[CommittingRun, Draft]], outcomes: Sequence[Outcome]) -> None:
         """Tell each run how its draft was judged; others have their turn in between."""
@@ -206,6 +271,85 @@ class GroupWriter:
         self._complaints.say("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)
         for writer, draft in batch:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)
+
+
+async def _fail(error: Exception) -> None:
+    raise error
+
+
+@types.coroutine
+def _resume(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+    """Await a coroutine that was begun outside of a task and now waits for this."""
+    try:
+        while True:
+            try:
+                value = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
+                waits_for = begun.throw(error)
+            else:
+                waits_for = begun.send(value)
+    except StopIteration:
+        return
+
+
+class ReadyRun(Protocol):
+    """A run that has something to decide."""
+
+    def turn(self) -> None:
+        """Take in what waits in the mailbox."""
+        ...
+
+
+class RunQueue:
+    """Turns runs in the order in which they became ready."""
+
+    def __init__(self, commits: GroupWriter, turns_max: int = TURNS_MAX) -> None:
+        self._commits = commits
+        self._turns_max = turns_max
+        self._ready: deque[ReadyRun] = deque()
+        self._scheduled = False
+        self._turning = False
+        self._loop: asyncio.AbstractEventLoop
+        self._context: contextvars.Context
+
+    def start(self) -> None:
+        """Use the running loop. Turns have a context of their own, whoever makes a run ready."""
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+
+    def add(self, run: ReadyRun) -> None:
+        """Let this run have its turn."""
+        self._ready.append(run)
+        if not self._scheduled:
+            self._schedule()
+
+    def submit(self, run: CommittingRun) -> None:
+        """Commit what this run has decided: at the end of the round, or at once if there is none."""
+        if self._turning:
+            self._commits.add(run)
+        else:
+            self._commits.submit(run)
+
+    def _schedule(self) -> None:
+        self._scheduled = True
+        self._loop.call_soon(self._turn, context=self._context)
+
+    def _turn(self) -> None:
+        ready, commits = self._ready, self._commits
+        self._turning = more = True
+        rounds = 0
+        try:
+            while (ready or more) and rounds < ROUNDS_MAX:
+                rounds += 1
+                for _ in range(min(len(ready), self._turns_max)):
+                    ready.popleft().turn()
+                more = commits.flush()
+        finally:
+            self._turning = self._scheduled = False
+            if ready:
+                self._schedule()
+            if more:
+                commits.wake()
 
 
 class RunCreator:

@@ -22,7 +22,7 @@ from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import StoreClock
-from weft.runtime.commit import GroupWriter
+from weft.runtime.commit import TURNS_MAX, GroupWriter, RunQueue
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import CommandDelivery
@@ -110,7 +110,9 @@ class Host:
             cache=blob_cache(given.settings.blob_cache_bytes),
         )
         self.opened = OpenedValues(given.settings.recent_bytes)
-        self.committer = GroupWriter(given.store.log, blobs, self.id, self.status.fail, self.complaints)
+        short = given.settings.short_path
+        self.committer = GroupWriter(given.store.log, blobs, self.id, self.status.fail, self.complaints, in_place=short)
+        self.queue = RunQueue(self.committer, TURNS_MAX if short else 1)
         self.streams = StreamWriter(given.store.streams, self.background, self.retry_until_available)
         self.timers = Timers(self.clock, self._on_due, look_seconds=given.settings.look_seconds)
         self.worker = StepWorker(
@@ -387,6 +389,7 @@ class Host:
         return RunPorts(
             host=self.id,
             tolerant=self.settings.tolerant,
+            short_path=self.settings.short_path,
             clock=self.clock,
             heartbeat=self.heartbeat,
             new_id=self.ids.new,
@@ -398,7 +401,8 @@ class Host:
             fetching=self.fetcher,
             check_child=self.trees.check,
             on_child=self.trees.opened,
-            submit=self.committer.submit,
+            on_ready=self.queue.add,
+            submit=self.queue.submit,
             apply_effect=self.effects.apply_effect,
             arm_again=self.effects.arm_again,
             remember=self.memos.committed,
@@ -447,6 +451,7 @@ class Host:
         lease_ms = int(self.settings.lease_seconds * 1000)
         await self.store.hosts.join(self.id, lease_ms=lease_ms, about=self._about)
         self.background.start()
+        self.queue.start()
         self.streams.start()
         self.status.running = True
         self.heartbeat.start()

@@ -39,5 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Runs below each other, from the root down."""
     tree_runs_max: int = 20_000
     """Open runs of one tree, the root included."""
+    short_path: bool = True
+    """Plain steps take the short path, and runs share the callbacks of the loop. Worlds are played without it too."""
     tolerant: bool = False
     """Divergence in arguments is only reported."""

@@ -64,8 +64,8 @@ class ValueStore:
 
     async def keep(self, raw: bytes) -> bytes:
         """Return a value for the log: itself, or a reference to a blob that is durable now."""
-        sealed = values.seal(raw)
-        if len(sealed) <= values.INLINE_BYTES_MAX:
+        sealed = values.small(raw)
+        if sealed is not None:
             return sealed
         digest = await self.put(raw)
         if self._cache is not None:
@@ -81,8 +81,9 @@ class ValueStore:
 
     async def load(self, raw: bytes) -> bytes:
         """Return the JSON that a value in the log stands for."""
-        if not values.is_ref(raw):
-            return values.unseal(raw)
+        plain = values.plain(raw)
+        if plain is not None:
+            return plain
         return await self.blob(values.parse_ref(raw).digest)
 
     async def blob(self, digest: str) -> bytes:

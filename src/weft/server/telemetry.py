@@ -175,7 +175,7 @@ class Telemetry:
     def _committed(self, drafts: Sequence[Draft], seconds: float) -> None:
         self._commit.add(seconds)
         self._commit_runs.add(len(drafts))
-        self._commit_bytes.add(sum(draft.bytes for draft in drafts))
+        self._commit_bytes.add(sum(draft.size_bytes for draft in drafts))
 
     # --- requests -------------------------------------------------------------------------------------------------
 

@@ -44,6 +44,8 @@ class Codec(Generic[T]):
         self.type = type_
         self._exact = next((exact for exact in _EXACT if type_ is exact), None)
         self._way: _Native | _Adapter = _way_for(type_)
+        self.is_native = isinstance(self._way, _Native)
+        """Whether msgspec alone reads this type, so that it may be a field of a Struct."""
 
     @staticmethod
     def of(type_: Any) -> Codec[Any]:
@@ -54,11 +56,6 @@ class Codec(Generic[T]):
         """
         return _codec_of(_PLAIN.get(type_, type_)) if _is_hashable(type_) else Codec(type_)
 
-    @property
-    def is_native(self) -> bool:
-        """Return whether msgspec alone can read this type, so that it may be a field of a Struct."""
-        return isinstance(self._way, _Native)
-
     def encode(self, value: T, *, what: str = "got") -> bytes:
         """Encode a value as JSON and check its type. `what` begins the message of an error: "charge returned".
 
@@ -68,7 +65,7 @@ class Codec(Generic[T]):
         """
         if type(value) is self._exact:
             return encode(value, what=what)
-        dumped = self.dump(value, what=what)
+        dumped = value if self.is_native else self.dump(value, what=what)
         raw = encode(dumped, what=what)
         if dumped is not value:
             guard(value, raw, what=what)

@@ -28,6 +28,8 @@ from weft.steps.codec import Codec, native_decoder
 from weft.steps.misfits import Misfit, misfit_of
 from weft.steps.schemas import schema_of_object
 
+NOTHING = b"{}"
+"""The input of a call without arguments."""
 _NOT_STARTED = "Nothing was started."
 _CHANGED = "Let the function take the recorded value too."
 _Kind = inspect.Parameter
@@ -100,7 +102,7 @@ class Signature:
             LimitExceeded: the arguments together are too big or too deep.
         """
         if not args and not kwargs and not self._required:
-            return b"{}"
+            return NOTHING
         given = dict(zip(self._positional, args, strict=False))
         if len(args) > len(self._positional):
             takes = len(self._positional)
@@ -126,6 +128,8 @@ class Signature:
             BadValue: the recorded input is not one for this signature: the code has changed since. The hint says how
                 to change the function so that it is.
         """
+        if raw == NOTHING and not self._required and not defaults:
+            return {}
         if defaults and raw.lstrip()[:1] == b"{":
             recorded = {name: value for name, value in _objects(defaults).items() if name in self._names}
             raw = msgspec.json.encode({**recorded, **_objects(raw)})

@@ -91,6 +91,8 @@ class _Port:
     def __getattr__(self, method: str) -> Any:
         what = f"{self._name}.{method}"
         real = getattr(self._inner, method)
+        if not callable(real):
+            return real  # a fact about the store, and no call
         carry = self._carry
 
         def call(*args: Any, **options: Any) -> Awaitable[Any]:

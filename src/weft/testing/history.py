@@ -138,6 +138,9 @@ class _Listener:
             self._beyond = self._diverged(self._place(command), "nothing", type(command).__name__)
         raise Evicted
 
+    def try_schedule(self, ask: c.ScheduleTask) -> None:
+        """Leave every step to ``issue``."""
+
     def keep(self, raw: bytes) -> Raw:
         sealed = values.seal(raw)
         if len(sealed) <= values.INLINE_BYTES_MAX:

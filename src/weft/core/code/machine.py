@@ -6,6 +6,8 @@ from typing import Self
 
 import msgspec
 
+from weft.core import commands as c
+from weft.core.code.locations import key_of
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.code.style import CodeStyle
 from weft.core.run.kernel import Kernel
@@ -44,7 +46,12 @@ class CodeMachine(Kernel):
         """Finds entries by location."""
         return self.style.index
 
+    def entry(self, ask: c.Ask) -> Entry:
+        """Return the entry of an ask that was just recorded."""
+        found = self.style.index.find(key_of(ask.scope, ask.name, ask.n))
+        assert found is not None, "an ask that is decided makes an entry"
+        return found
+
     def lookup(self, key: str) -> Entry | None:
-        """What is recorded at a location."""
-        number = self.style.index.keys.get(key)
-        return None if number is None else self.state.entries[number]
+        """Return what is recorded at a location."""
+        return self.style.index.find(key)

@@ -52,43 +52,68 @@ class CodeState(State, kw_only=True, omit_defaults=True):
 
 
 class CodeIndex:
-    """What can be rebuilt from a ``CodeState`` and is needed to find things in it quickly."""
+    """What can be rebuilt from a ``CodeState`` and is needed to find things in it quickly.
 
-    __slots__ = ("keys", "name_ids", "paths", "scopes")
+    Most of it is built when it is first needed: a replay that meets its entries in the order of the log never asks.
+    """
+
+    __slots__ = ("_keys", "_scopes", "_state", "name_ids", "paths")
 
     def __init__(self, state: CodeState) -> None:
+        self._state = state
         self.name_ids = {name: i for i, name in enumerate(state.names)}
-        self.keys: dict[str, int] = {}
         self.paths: dict[str, Path] = {"": []}
-        self.scopes: dict[str, Scope] = {}
-        for entry in state.entries.values():
-            self.add(entry)
+        self._keys: dict[str, int] | None = None
+        self._scopes: dict[str, Scope] | None = None
+
+    @property
+    def keys(self) -> dict[str, int]:
+        """The number of the entry at each location."""
+        if self._keys is None:
+            self._keys = {entry.key: entry.id for entry in self._state.entries.values()}
+        return self._keys
+
+    @property
+    def scopes(self) -> dict[str, Scope]:
+        """What lives below each place that has something below it."""
+        if self._scopes is None:
+            self._scopes = {}
+            for entry in self._state.entries.values():
+                self._add_to_scope(self._scopes, entry)
+        return self._scopes
+
+    def find(self, key: str) -> Entry | None:
+        """Return what is recorded at a location."""
+        keys = self._keys
+        number = (self.keys if keys is None else keys).get(key)
+        return None if number is None else self._state.entries[number]
 
     def add(self, entry: Entry) -> None:
         """Make an entry findable by its location and droppable with its scope."""
-        self.keys[entry.key] = entry.id
+        if self._keys is not None:
+            self._keys[entry.key] = entry.id
+        if self._scopes is not None:
+            self._add_to_scope(self._scopes, entry)
+
+    def forget(self, entry: Entry) -> None:
+        """Remove the location of an entry that has left the state."""
+        if self._keys is not None and self._keys.get(entry.key) == entry.id:
+            del self._keys[entry.key]
+
+    def _add_to_scope(self, scopes: dict[str, Scope], entry: Entry) -> None:
         cut = entry.key.rfind("/") + 1
         if cut:
-            self._scope(entry.key[:cut]).entries.append(entry.id)
-
-    def _scope(self, prefix: str) -> Scope:
-        found = self.scopes.get(prefix)
-        if found is None:
-            found = self.scopes[prefix] = Scope()
-            cut = prefix.rfind("/", 0, -1) + 1
-            if cut:
-                self._scope(prefix[:cut]).scopes[prefix] = None
-        return found
+            _scope(scopes, entry.key[:cut]).entries.append(entry.id)
 
     def below(self, prefix: str) -> list[int]:
-        """The entries in a scope and all below it."""
+        """Return the entries in a scope and all below it."""
         found = self.scopes.get(prefix)
         if found is None:
             return []
         return [*found.entries, *(number for inner in found.scopes for number in self.below(inner))]
 
     def drop(self, prefix: str) -> list[int]:
-        """Forget a scope and all below it; the entries that were there."""
+        """Forget a scope and all below it; returns the entries that were there."""
         outer = self.scopes.get(prefix[: prefix.rfind("/", 0, -1) + 1])
         if outer is not None:
             outer.scopes.pop(prefix, None)
@@ -103,3 +128,13 @@ class CodeIndex:
             gone.extend(self._drop(inner))
         self.paths.pop(prefix, None)
         return gone
+
+
+def _scope(scopes: dict[str, Scope], prefix: str) -> Scope:
+    found = scopes.get(prefix)
+    if found is None:
+        found = scopes[prefix] = Scope()
+        cut = prefix.rfind("/", 0, -1) + 1
+        if cut:
+            _scope(scopes, prefix[:cut]).scopes[prefix] = None
+    return found

@@ -181,8 +181,7 @@ class CodeStyle:
         entry = state.entries.pop(number, None)
         if entry is None:
             return
-        if index.keys.get(entry.key) == number:
-            del index.keys[entry.key]
+        index.forget(entry)
         task = state.tasks.get(number)
         if task is not None and not task.draining:
             del state.tasks[number]

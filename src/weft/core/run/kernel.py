@@ -39,6 +39,11 @@ class Kernel:
         more = self._consequences
         return decided if more is None or not decided else more(decided, env)
 
+    def rests(self) -> bool:
+        """Whether ``follow`` gives nothing now, whatever its environment."""
+        state = self.state
+        return state.status in RESTING or not (state.ended or self._follow or state.reversals)
+
     def follow(self, env: Env) -> Sequence[AnyEvent]:
         """What must happen next by itself. Raises MissingInputs."""
         state = self.state

@@ -38,7 +38,7 @@ class RunStarter:
         self._runs.add(actor)
         actor.ready = True
         actor.begin_turn()
-        actor.new_draft().create = NewRun(
+        actor.open_draft().create = NewRun(
             uid=actor.uid,
             id=run_id,
             workflow=start.workflow,

@@ -7,7 +7,6 @@ from the store.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
+from weft.core.code.state import Entry
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
@@ -33,6 +33,7 @@ from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.run.outgoing import enclose
 from weft.runtime.run.ports import RunPorts
+from weft.runtime.run.short_path import schedule_plain, take_plain
 from weft.runtime.run.standing import keep_snapshot, note_idle
 from weft.runtime.run.start import complete_start
 from weft.runtime.schemas import check_schema
@@ -42,6 +43,7 @@ from weft.steps.tracebacks import loggable
 log = logging.getLogger("weft")
 
 SNAPSHOT_BYTES_MIN = 64 * 1024
+_DRAFT_BYTES_MAX = BYTES_PER_APPEND_MAX // 2
 MAIL_SEEN_MAX = 20_000
 DRAFTS_AHEAD_MAX = 1
 """A run that decides faster than the store writes waits for it."""
@@ -155,9 +157,10 @@ class Actor:
     def schedule(self) -> None:
         if not self._scheduled and self.ready:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._turn)
+            self.ports.on_ready(self)
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """Take in what waits in the mailbox."""
         self._scheduled = False
         if not self.ready:
             return
@@ -165,7 +168,10 @@ class Actor:
             self.begin_turn()
             mailbox = self.mailbox
             while mailbox and self.ready:
-                self._take(mailbox.popleft())
+                posted = mailbox.popleft()
+                is_success = type(posted.command) is c.ReportTaskSucceeded
+                if not (is_success and self.ports.short_path and take_plain(self, posted)):
+                    self._take(posted)
             self.end_turn()
         except BaseException as error:
             if ends_host(error):
@@ -216,7 +222,7 @@ class Actor:
             return False
         if posted.key is not None and not posted.mail_id and self._is_echo(posted, posted.key):
             return False
-        draft = self._draft()
+        draft = self.open_draft()
         if posted.mail_id:
             draft.taken.append(posted.mail_id)
             self.mail_taken += 1
@@ -290,18 +296,25 @@ class Actor:
         if self.driver is None and state.started and not state.ended and state.status not in _IDLE_STATUSES:
             self._start_code()
         if self.driver is not None and state.status not in _IDLE_STATUSES:
-            driver = self.driver
-            driver.advance()
-            # A run that was held on the way has let go of its code.
-            if self.driver is driver:
-                if driver.unfinished:
-                    self._move_later()
-                if driver.missing_blobs:
-                    self.ports.fetching.fetch_blobs(self, driver.missing_blobs)
+            self.advance(self.driver)
+        else:
+            self._follow()
+
+    def advance(self, driver: CodeDriver) -> None:
+        """Let the code hear what is new, and let what must follow happen."""
+        driver.advance()
+        # A run that was held on the way has let go of its code.
+        if self.driver is driver:
+            if driver.unfinished:
+                self._move_later()
+            if driver.missing_blobs:
+                self.ports.fetching.fetch_blobs(self, driver.missing_blobs)
+        self._follow()
+
+    def _follow(self) -> None:
         try:
-            env = self._env()
             for _ in range(MOVES_PER_TURN):
-                events = self.machine.follow(env)
+                events = () if self.machine.rests() else self.machine.follow(self._env())
                 if not events:
                     self.fetched.clear()
                     return
@@ -340,6 +353,10 @@ class Actor:
         """An ask of the code: decided and taken in at once."""
         self._record(self.machine.decide(command, self._env()))
 
+    def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
+        """Take in a plain step of the code at once. None: it must be issued like every other ask."""
+        return schedule_plain(self, ask) if self.ports.short_path else None
+
     def _env(self) -> Env:
         facts = self._facts
         if facts is None or facts.now != self.now_ms:
@@ -365,7 +382,7 @@ class Actor:
     def emit(self, stream: str, raw: bytes, place: str) -> None:
         """Output of the code; on replay it is the same chunk again, and is known by its place and content."""
         key = f"{place}={values.digest(raw)}"
-        self._draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
+        self.open_draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         background = self.ports.background
@@ -376,11 +393,12 @@ class Actor:
         error = other_arguments(self.id, location, stored.body, asked, where)
         self.post(PendingCommand(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]
 
-    def _draft(self) -> Draft:
+    def open_draft(self) -> Draft:
+        """Return the draft that takes the next event."""
         drafts = self.drafts
         if drafts:
             last = drafts[-1]
-            if len(last.events) + len(last.chunks) < EVENTS_PER_APPEND_MAX and last.bytes < BYTES_PER_APPEND_MAX // 2:
+            if len(last.events) + len(last.chunks) < EVENTS_PER_APPEND_MAX and last.size_bytes < _DRAFT_BYTES_MAX:
                 return last
         draft = Draft(self.uid, self.epoch, Seq(self.machine.state.seq))
         drafts.append(draft)
@@ -392,7 +410,7 @@ class Actor:
         now = self.now_ms
         before = state.status
         asking = bool(state.asks)
-        draft = self._draft()
+        draft = self.open_draft()
         for event in events:
             machine.evolve(event, at=now)
             body = e.encode(event)
@@ -431,11 +449,11 @@ class Actor:
 
     def keep(self, raw: bytes) -> Raw:
         """A value of the code for the log; a large one goes to the blobs before the append does."""
-        sealed = values.seal(raw)
-        if len(sealed) <= values.INLINE_BYTES_MAX:
+        sealed = values.small(raw)
+        if sealed is not None:
             return Raw(sealed)
         digest, ref = self.ports.values.hold(raw)
-        self._draft().puts[digest] = raw
+        self.open_draft().puts[digest] = raw
         return Raw(ref)
 
     def blob(self, digest: str) -> bytes | None:
@@ -463,10 +481,6 @@ class Actor:
                 raise
             self.give_up(error)
 
-    def new_draft(self) -> Draft:
-        """The first draft of a run that is being made."""
-        return self._draft()
-
     # --- committing -----------------------------------------------------------------------------------------------
 
     def take_draft(self) -> Draft | None:
@@ -477,7 +491,8 @@ class Actor:
                 if draft.is_empty():
                     self.answer(draft)
                     continue
-                if not self.drafts and self.tail_bytes + draft.bytes > max(SNAPSHOT_BYTES_MIN, self.snapshot_bytes):
+                tail_bytes = self.tail_bytes + draft.size_bytes
+                if tail_bytes > SNAPSHOT_BYTES_MIN and tail_bytes > self.snapshot_bytes and not self.drafts:
                     keep_snapshot(self, draft)
                 if self.idle_until is not None or not self.machine.state.tasks:
                     note_idle(self, draft)
@@ -513,7 +528,7 @@ class Actor:
         """The append is durable: its effects go out, its answers are given."""
         self.committed_seq = Seq(draft.base + len(draft.events))
         self.owner_died = False
-        self.tail_bytes += draft.bytes
+        self.tail_bytes += draft.size_bytes
         ports = self.ports
         ports.remember(self, draft)
         for effect in draft.effects:

@@ -34,85 +34,56 @@ class PendingCommand(msgspec.Struct, eq=False):
     """Whoever wanted it was told that it may not have happened, so it is not tried again."""
 
 
-class Draft:
+class Draft(msgspec.Struct, eq=False):
     """One append in the making. Nothing in it leaves before it is durable."""
 
-    __slots__ = (
-        "attributes",
-        "base",
-        "bytes",
-        "children",
-        "chunks",
-        "create",
-        "effects",
-        "epoch",
-        "events",
-        "idle_until",
-        "keys",
-        "mail",
-        "posted",
-        "puts",
-        "refs",
-        "refused",
-        "resolved",
-        "snapshot",
-        "status",
-        "taken",
-        "uid",
-    )
-
-    def __init__(self, uid: RunUid, epoch: Epoch, base: Seq) -> None:
-        self.uid = uid
-        self.epoch = epoch
-        self.base = base
-        self.create: NewRun | None = None
-        self.events: list[StoredEvent] = []
-        self.effects: list[AnyEffect] = []
-        self.posted: list[PendingCommand] = []
-        self.refused: list[tuple[PendingCommand, WeftError]] = []
-        self.resolved: Resolved | None = None
-        self.taken: list[str] = []
-        self.keys: list[KeyRow] = []
-        self.mail: list[Mail] = []
-        self.children: list[NewRun] = []
-        self.puts: dict[str, bytes] = {}
-        self.refs: list[str] = []
-        self.snapshot: Snapshot | None = None
-        self.idle_until: Millis | UnsetType | None = UNSET
-        self.status: str | None = None
-        self.attributes: dict[str, object] | None = None
-        self.chunks: list[NewChunk] = []
-        self.bytes = 0
+    uid: RunUid
+    epoch: Epoch
+    base: Seq
+    create: NewRun | None = None
+    events: list[StoredEvent] = []
+    effects: list[AnyEffect] = []
+    posted: list[PendingCommand] = []
+    refused: list[tuple[PendingCommand, WeftError]] = []
+    resolved: Resolved | None = None
+    taken: list[str] = []
+    keys: list[KeyRow] = []
+    mail: list[Mail] = []
+    children: list[NewRun] = []
+    puts: dict[str, bytes] = {}
+    refs: list[str] = []
+    snapshot: Snapshot | None = None
+    idle_until: Millis | UnsetType | None = UNSET
+    status: str | None = None
+    attributes: dict[str, object] | None = None
+    chunks: list[NewChunk] = []
+    size_bytes: int = 0
 
     def record(self, body: bytes, at: Millis) -> None:
-        """The next event."""
-        self.events.append(StoredEvent(Seq(self.base + len(self.events) + 1), at, body))
-        self.bytes += len(body)
+        """Add the next event."""
+        events = self.events
+        events.append(StoredEvent(Seq(self.base + len(events) + 1), at, body))
+        self.size_bytes += len(body)
         if _REF in body:
             self.refs.extend(match.decode() for match in _DIGEST.findall(body))
 
     def append(self, mail_taken: int) -> Append:
-        """What the store is asked to write."""
-        # With one more keyword Python would build a dict of them for every append.
-        found = Append(
-            uid=self.uid,
-            epoch=self.epoch,
-            seq=self.base,
-            events=self.events,
-            create=self.create,
-            status=self.status,
-            attributes=self.attributes,
-            idle_until=self.idle_until,
-            mail_taken=mail_taken,
-            taken=self.taken,
-            keys=self.keys,
-            mail=self.mail,
-            children=self.children,
-            refs=self.refs,
-            snapshot=self.snapshot,
-        )
+        """Return what the store is asked to write."""
+        found = Append(uid=self.uid, epoch=self.epoch, seq=self.base, events=self.events, mail_taken=mail_taken)
+        if self.create is not None or self.status is not None:
+            found.create, found.status = self.create, self.status
+        if self.idle_until is not UNSET:
+            found.idle_until = self.idle_until
+        if self.snapshot is not None:
+            found.snapshot = self.snapshot
+        if self.attributes is not None:
+            found.attributes = self.attributes
         if self.resolved is not None:
             found.resolved = self.resolved
+        if self.taken or self.keys or self.refs:
+            found.taken, found.keys, found.refs = self.taken, self.keys, self.refs
+        if self.mail or self.children:
+            found.mail, found.children = self.mail, self.children
         return found
 
     def is_empty(self) -> bool:

@@ -82,6 +82,10 @@ class Outside(Protocol):
         """Decide an ask and take its events in, now."""
         ...
 
+    def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
+        """Take in a plain step at once. None: it must be issued."""
+        ...
+
     def keep(self, raw: bytes) -> Raw:
         """A value for the log: itself, or a reference to a blob that is put before the commit."""
         ...
@@ -152,7 +156,7 @@ class CodeDriver:
             return
         if self._main is None and not self._begin():
             return
-        if not self.missing_blobs:
+        if self._fetching is not None and not self.missing_blobs:
             self._fetched()
         self.loop.begin_slice()
         try:
@@ -206,7 +210,7 @@ class CodeDriver:
         assert self._main is not None
         if loop.unfinished or self._stop is not None or self._main.done() or loop.frozen or loop.stray is not None:
             return False
-        facts = self._facts_now()
+        facts = state.facts if state.facts is self._facts else self._facts_now()
         if self._cursor >= len(facts):
             return False
         fact = facts[self._cursor]
@@ -240,9 +244,9 @@ class CodeDriver:
 
     def _fetched(self) -> None:
         """What the code waited for in the middle of its work is in memory."""
-        if self._fetching is not None:
-            waiter, self._fetching = self._fetching, None
-            self.loop.thaw(waiter)
+        assert self._fetching is not None
+        waiter, self._fetching = self._fetching, None
+        self.loop.thaw(waiter)
 
     def _facts_now(self) -> list[int]:
         """The facts, and the cursor put right if the list was thinned since."""
@@ -337,6 +341,36 @@ class CodeDriver:
                 self._missed(missed, key_of(scope.prefix, name, n), kind)
         return n, entry
 
+    def find_step(self, scope: CodeScope, name: str, digest: str, given: bytes) -> tuple[int, Entry | None]:
+        """Like ``find``, for a step. The number 0 says that the code may know at once how the entry ended.
+
+        On replay a call is nearly always the next fact. That is seen without an index; everything else is looked up.
+        """
+        facts, state = self._facts, self.machine.state
+        if self._cursor < len(facts) and facts is state.facts and not self.loop.ready:
+            entry = state.entries.get(facts[self._cursor])
+            if entry is not None and entry.digest == digest and self._is_next(scope, name, entry):
+                self._cursor += 1
+                return 0, entry
+        return self.find(scope, name, "step", digest, given)
+
+    def _is_next(self, scope: CodeScope, name: str, entry: Entry) -> bool:
+        """Whether a step that the code asks for is this entry, whose fact is next; then the code has come to it."""
+        n = scope.counts.get(name, 0) + 1
+        if entry.key != key_of(scope.prefix, name, n) or entry.kind != "step" or entry.id in self._visited:
+            return False
+        if self.evicted or self._stop is not None or scope.kinds.get(name, "step") != "step":
+            return False
+        if values.plain(bytes(entry.output)) is None or self.loop.is_over_time():
+            return False
+        scope.counts[name] = n
+        scope.kinds[name] = "step"
+        self._has_replayed = self.loop.has_asked = True
+        self._visited.add(entry.id)
+        if self._unreached.entries:
+            self._unreached.forget(entry.id)
+        return True
+
     def _missed(self, missed: Missed, asked: str, kind: str) -> None:
         error = missed.error(self.machine.state.run_id, asked, kind)
         if not self.outside.tolerant:
@@ -409,8 +443,15 @@ class CodeDriver:
     def ask(self, command: c.Ask) -> Entry:
         """Record a new entry."""
         self.outside.issue(command)  # type: ignore[arg-type]
-        entry = self.machine.lookup(key_of(command.scope, command.name, command.n))
-        assert entry is not None, "an ask that is decided makes an entry"
+        entry = self.machine.entry(command)
+        self._visited.add(entry.id)
+        return entry
+
+    def schedule(self, ask: c.ScheduleTask) -> Entry:
+        """Record a new step."""
+        entry = self.outside.try_schedule(ask) if ask.name in self.machine.index.name_ids else None
+        if entry is None:
+            return self.ask(ask)
         self._visited.add(entry.id)
         return entry
 
@@ -448,7 +489,7 @@ class CodeDriver:
         number = entry.id
         if entry.status in ("done", "failed") and self.told(entry):
             return entry
-        future: asyncio.Future[None] = self.loop.create_future()
+        future: asyncio.Future[None] = asyncio.Future(loop=self.loop)
         self._waiting[number] = future
         try:
             await future
@@ -479,10 +520,11 @@ class CodeDriver:
 
     def peek(self, raw: Raw) -> bytes | None:
         """The JSON of a recorded value, if it is in memory; otherwise it will be fetched."""
-        plain = bytes(raw)
-        if not values.is_ref(plain):
-            return values.unseal(plain)
-        digest = values.parse_ref(plain).digest
+        sealed = bytes(raw)
+        plain = values.plain(sealed)
+        if plain is not None:
+            return plain
+        digest = values.parse_ref(sealed).digest
         found = self.outside.blob(digest)
         if found is None:
             self.missing_blobs.add(digest)

@@ -41,6 +41,8 @@ class RunPorts:
     host: HostId
     tolerant: bool
     """Divergence in arguments is only reported."""
+    short_path: bool
+    """Plain steps of code do without the tables."""
     clock: Clock
     heartbeat: CountsStalls
     new_id: Callable[[], str]
@@ -57,6 +59,8 @@ class RunPorts:
     on_child: Callable[[str, str], None]
     """A run below this root was started."""
 
+    on_ready: Callable[[Any], None]
+    """The run has something in its mailbox."""
     submit: Callable[[Any], None]
     """The run has something to commit."""
     apply_effect: Callable[[Any, AnyEffect], None]

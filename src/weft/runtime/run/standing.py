@@ -38,7 +38,7 @@ def keep_snapshot(run: RestingRun, draft: Draft) -> None:
     body = run.machine.snapshot()
     draft.snapshot = Snapshot(Seq(state.seq), FOLD, body)
     run.snapshot_bytes = len(body)
-    run.tail_bytes = -draft.bytes
+    run.tail_bytes = -draft.size_bytes
 
 
 def note_idle(run: RestingRun, draft: Draft) -> None:

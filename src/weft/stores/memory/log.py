@@ -39,6 +39,8 @@ from weft.stores.rules import free_id, merge_attributes
 class MemoryLog:
     """The run log of a memory store."""
 
+    commits_in_place = True
+
     def __init__(self, content: MemoryContent) -> None:
         self._content = content
 

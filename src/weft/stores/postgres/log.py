@@ -88,6 +88,8 @@ _FORWARD = (
 class PostgresLog:
     """The run log of a Postgres store."""
 
+    commits_in_place = False
+
     def __init__(self, writer: Connection, pool: Pool, hints: Hints) -> None:
         self._writer = writer
         self._pool = pool

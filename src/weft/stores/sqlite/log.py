@@ -49,6 +49,8 @@ _FORWARD = "UPDATE runs SET wake_at = NULL WHERE uid = ? AND seq = 0 AND owner I
 class SqliteLog:
     """The run log of a SQLite store."""
 
+    commits_in_place = True
+
     def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
         self._reader = reader

@@ -1,0 +1,86 @@
+"""The short path of a code run: a task succeeds, and the code asks for the next one.
+
+Nearly every step of every run takes this path, so each function here decides, folds and derives the effect at once,
+where the tables do one after the other. Whatever is not plain changes nothing here and returns None: then the tables
+decide. The tables are the definition, and ``tests/core/test_plain.py`` plays both side by side.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.code.locations import key_of
+from weft.core.code.machine import CodeMachine
+from weft.core.code.state import Entry
+from weft.core.effects import PerformTask
+from weft.core.ids import EntryId
+from weft.core.run.state import OpenTask
+
+
+class Scheduled(NamedTuple):
+    """A task that was just recorded."""
+
+    event: e.TaskScheduled
+    entry: Entry
+    effect: PerformTask
+
+
+def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -> e.TaskSucceeded | None:
+    """Record that a task succeeded, if it is live, was handed out once, and nothing else depends on its end."""
+    state = machine.state
+    number = report.task
+    task, entry = state.tasks.get(number), state.entries.get(number)
+    if task is None or entry is None or entry.status != "open":
+        return None
+    if task.attempt != report.attempt or task.delivery != report.delivery:
+        return None
+    if task.undo is not None or task.undo_of or task.policy.deadline_ms or _is_unwinding(machine):
+        return None
+    state.seq += 1
+    state.at = at
+    del state.tasks[number]
+    state.steps_done += 1
+    entry.status = "done"
+    entry.output = report.output
+    state.facts.append(number)
+    return e.TaskSucceeded(task=number, output=report.output, attempt=report.attempt)
+
+
+def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Scheduled | None:
+    """Record a task at a place whose names are all registered."""
+    state, index = machine.state, machine.style.index
+    base, name = index.paths.get(ask.scope), index.name_ids.get(ask.name)
+    policy = ask.policy
+    if base is None or name is None or ask.inline or ask.early or policy.deadline_ms or state.queue:
+        return None
+    if state.renewed or _is_unwinding(machine):
+        return None
+    n = ask.n
+    key = key_of(ask.scope, ask.name, n)
+    number = state.seq = state.seq + 1
+    state.at = at
+    state.tasks[number] = OpenTask(ask.step, ask.input, at, policy, undo=ask.undo)
+    entry = state.entries[number] = Entry(
+        EntryId(number), key, "step", digest=ask.digest, optional=policy.effect == "pure"
+    )
+    index.add(entry)
+    return Scheduled(
+        e.TaskScheduled(
+            step=ask.step,
+            input=ask.input,
+            at=[*base, name] if n == 1 else [*base, name, -n],
+            digest=ask.digest,
+            policy=policy,
+            undo=ask.undo,
+        ),
+        entry,
+        PerformTask(EntryId(number), 1, 1, ask.step, ask.input, f"{state.uid}/{key}", key, policy),
+    )
+
+
+def _is_unwinding(machine: CodeMachine) -> bool:
+    """Whether something was dropped, or went with the last event: the tables look after that."""
+    state = machine.state
+    return bool(state.reversals or state.gone or state.gone_children)

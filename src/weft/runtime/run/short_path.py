@@ -1,0 +1,58 @@
+"""The short path of an actor: a plain step of code succeeds, and the code asks for the next one.
+
+What it records, and what leaves with it, is what ``Actor`` would record and let out. Whatever is not plain is left to
+it. Tests play the same runs with and without this path and compare the logs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.code import plain
+from weft.core.code.state import Entry
+from weft.core.ids import Millis
+from weft.runtime.run.draft import Draft, PendingCommand
+
+
+class PlainRun(Protocol):
+    """A run in memory, as far as plain steps need it."""
+
+    machine: Any
+    driver: Any
+    now_ms: Millis
+    pending: bool
+
+    def open_draft(self) -> Draft: ...
+
+    def advance(self, driver: Any) -> None: ...
+
+
+def take_plain(run: PlainRun, posted: PendingCommand) -> bool:
+    """Record the success of a task and let the code go on. False: it is not plain, and nothing was recorded."""
+    command, driver = posted.command, run.driver
+    assert isinstance(command, c.ReportTaskSucceeded)
+    if driver is None or posted.mail_id or run.pending or run.machine.state.status != "running":
+        return False
+    draft = run.open_draft()  # it begins behind the last event, so before the next one is taken in
+    event = plain.take_success(run.machine, command, run.now_ms)
+    if event is None:
+        return False
+    draft.record(e.encode(event), run.now_ms)
+    draft.posted.append(posted)
+    run.advance(driver)
+    return True
+
+
+def schedule_plain(run: PlainRun, ask: c.ScheduleTask) -> Entry | None:
+    """Record a task of the code. None: it is not plain, and nothing was recorded."""
+    if run.pending:
+        return None
+    draft = run.open_draft()
+    scheduled = plain.schedule_task(run.machine, ask, run.now_ms)
+    if scheduled is None:
+        return None
+    draft.record(e.encode(scheduled.event), run.now_ms)
+    draft.effects.append(scheduled.effect)
+    return scheduled.entry
