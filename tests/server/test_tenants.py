@@ -25,7 +25,7 @@ from weft.core.run.state import FOLD
 from weft.ports import store as store_ports
 from weft.ports import streams as stream_ports
 from weft.ports.store import Page, RunQuery, RunRow, Store
-from weft.runtime.run.actor import DEAD_LETTERS
+from weft.runtime.run.standing import DEAD_LETTERS
 from weft.runtime.tenancy import TenantService, check_tenant
 from weft.server.identity import AccessScope
 from weft.server.router import ApiRoute

@@ -20,21 +20,21 @@ from weft.core import values
 from weft.core.code.state import Entry
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
-from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, answer_key
+from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
 from weft.core.run.env import Env, MissingInputs
 from weft.errors import KeyReused, Refused, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Outcome
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
-from weft.runtime.programs import has_dead_letters, new_driver
+from weft.runtime.programs import new_driver
 from weft.runtime.run.divergence import other_arguments
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.run.outgoing import enclose
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.run.short_path import schedule_plain, take_plain
-from weft.runtime.run.standing import keep_snapshot, note_idle
+from weft.runtime.run.standing import ASKING, INDEXED, index_event, keep_snapshot, note_idle
 from weft.runtime.run.start import complete_start
 from weft.runtime.schemas import check_schema
 from weft.steps.raised import ends_host
@@ -49,13 +49,6 @@ DRAFTS_AHEAD_MAX = 1
 """A run that decides faster than the store writes waits for it."""
 MOVES_PER_TURN = 500
 """How many things a run may do by itself before others get their turn."""
-DEAD_LETTERS = "weft.dead_letters"
-"""The attribute of runs that have some."""
-ASKING = "weft.asking"
-"""The attribute of runs that have open questions."""
-_MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
-_INDEXED = (*_MARKING, e.MessageAnswered)
-"""Events that are found without reading the log: by an attribute of the run, or by a key."""
 _IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "failed", "cancelled"})
 
 
@@ -422,8 +415,8 @@ class Actor:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
                 enclose(self, draft, letter)
-            if isinstance(event, _INDEXED):
-                self._index(draft, event)
+            if isinstance(event, INDEXED):
+                index_event(machine, draft, event)
         if asking is not bool(state.asks):
             draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
         if state.status != before or draft.create is not None or self.pending:
@@ -434,18 +427,6 @@ class Actor:
         if state.ended and self.driver is not None and not self.driver.settled():
             self.driver.close()  # the run ends without asking the code
             self.driver = None
-
-    def _index(self, draft: Draft, event: e.AnyEvent) -> None:
-        if isinstance(event, _MARKING):
-            draft.attributes = {**(draft.attributes or {}), **self._marks(event)}
-        elif isinstance(event, e.MessageAnswered) and not event.repeated:
-            draft.keys.append(KeyRow(answer_key(event.message), "", Seq(self.machine.state.seq)))
-
-    def _marks(self, event: e.AnyEvent) -> dict[str, object]:
-        """What the run's row shows of this event, so that the run is found by it."""
-        if isinstance(event, e.AttributesSet):
-            return dict(event.attributes)
-        return {DEAD_LETTERS: has_dead_letters(self.machine)}
 
     def keep(self, raw: bytes) -> Raw:
         """A value of the code for the log; a large one goes to the blobs before the append does."""

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections import deque
 from typing import Protocol
 
+from weft.core import events as e
 from weft.core.decider import Machine
 from weft.core.effects import ArmTimer
-from weft.core.ids import Millis, Seq
+from weft.core.ids import Millis, Seq, answer_key
 from weft.core.run.state import FOLD
-from weft.ports.store import NEVER, Snapshot
+from weft.ports.store import NEVER, KeyRow, Snapshot
+from weft.runtime.programs import has_dead_letters
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 
+DEAD_LETTERS = "weft.dead_letters"
+"""The attribute of runs that have some."""
+ASKING = "weft.asking"
+"""The attribute of runs that have open questions."""
+_MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
+INDEXED = (*_MARKING, e.MessageAnswered)
+"""Events that are found without reading the log: by an attribute of the run, or by a key."""
 WAITS_MAX = 100
 """With more open waits, looking for the earliest would cost every append too much."""
 
@@ -65,3 +74,18 @@ def _idle_until(machine: Machine) -> Millis | None:
         return None
     dues = [effect.due for effect in machine.outstanding() if isinstance(effect, ArmTimer)]
     return Millis(min(dues, default=NEVER))
+
+
+def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
+    """Let the run be found by an event that was just taken in: by an attribute of its row, or by a key."""
+    if isinstance(event, _MARKING):
+        draft.attributes = {**(draft.attributes or {}), **_marks(machine, event)}
+    elif isinstance(event, e.MessageAnswered) and not event.repeated:
+        draft.keys.append(KeyRow(answer_key(event.message), "", Seq(machine.state.seq)))
+
+
+def _marks(machine: Machine, event: e.AnyEvent) -> dict[str, object]:
+    """What the run's row shows of this event."""
+    if isinstance(event, e.AttributesSet):
+        return dict(event.attributes)
+    return {DEAD_LETTERS: has_dead_letters(machine)}
