@@ -94,8 +94,10 @@ def _check_effects(folder: Path, logs: dict[str, list[dict[str, object]]]) -> No
         keys: dict[object, str] = {}
         for event in events:
             names += event.get("add", [])  # type: ignore[arg-type]
-            if event["kind"] == "task_scheduled":
-                keys[event["seq"]] = f"{event['uid']}/{_place(event, names)}"
+            # A record of a graph or a goal may hold the task that it leads to; the record's number is the task's.
+            scheduled = event if event["kind"] == "task_scheduled" else event.get("task")
+            if isinstance(scheduled, dict):
+                keys[event["seq"]] = f"{event['uid']}/{_place(scheduled, names)}"
             elif event["kind"] == "undo_scheduled":
                 keys[event["seq"]] = f"{keys[event['of']]}!undo"
             else:
