@@ -82,6 +82,7 @@ class App(Registrar):
         self._durability = durability
         self._replay = replay
         self._hosted = 0
+        self._steps_held = False
         self._service: RunService | None = None
         self._host = contextlib.AsyncExitStack()
         """Stops the host, if there is one."""
@@ -162,7 +163,11 @@ class App(Registrar):
         self._executor = PoolExecutor()
         depth, runs = self._limits
         settings = Settings(
-            tolerant=self._replay == "tolerant", heartbeat_thread=True, tree_depth_max=depth, tree_runs_max=runs
+            tolerant=self._replay == "tolerant",
+            heartbeat_thread=True,
+            steps_held=self._steps_held,
+            tree_depth_max=depth,
+            tree_runs_max=runs,
         )
         catalogue = self.catalogue()
         given = Surroundings(
@@ -269,12 +274,14 @@ class App(Registrar):
             raise cancelled_by_others() from None
 
     async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
+        self._steps_held = True  # until it is said which run continues: steps may print, too
         async with self:
             local = self.service.local
             assert local is not None, "the app is hosted here"
             started = await self.launch(invocation, run_id)
             try:
                 await notices.begin(self.service, local, started.id, created=started.created)
+                local.worker.release()
                 await notices.until_over(self.service, local, started.uid)
                 return await self._run_of(started, invocation).result()
             except asyncio.CancelledError:

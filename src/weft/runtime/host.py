@@ -120,6 +120,7 @@ class Host:
             given.executor,
             self.clock,
             slots=given.settings.slots,
+            held=given.settings.steps_held,
             report=self._on_report,
             load=self.values.load,
             keep=self.values.keep,

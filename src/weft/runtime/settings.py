@@ -24,6 +24,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """With this many runs in memory, others wait at rest, and those idle longest make room for them."""
     slots: int = 1_000
     """Step bodies at once."""
+    steps_held: bool = False
+    """Steps wait until ``StepWorker.release``. ``app.run`` first says which run continues."""
     mailbox_max: int = 10_000
     """Commands from outside that may wait for one run; more are refused."""
     look_seconds: float = 1.0

@@ -17,7 +17,9 @@ from weft.authoring.app import App
 from weft.authoring.handles import Event, Handle
 from weft.authoring.policies import Duration
 from weft.authoring.runnable import Runnable
+from weft.core.commands import CancelRun, Mailed
 from weft.core.durations import duration_ms
+from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
 from weft.observe.explanation import Waiting
 from weft.runtime.host import Host, Surroundings
@@ -174,6 +176,11 @@ class World:
                 if self._drive(lambda: task.done() or not process.alive):  # noqa: B023 - used within this round only
                     return task.result()
 
+    def tell(self, run_id: str, command: Mailed) -> None:
+        """Give a run a command that counts once, even if the process dies and it is given again."""
+        key = self.new_key()
+        self.perform(lambda: self._service.tell(RunId(run_id), command, key=key))
+
     def _drive(self, over: Callable[[], bool], *, until: float | None = None) -> bool:
         """Run until it is over; False if the process died before, or the time is up."""
         loop = self._loop
@@ -316,7 +323,7 @@ class SimRun(Generic[R]):
 
     def cancel(self, reason: str = "", *, force: bool = False) -> None:
         """Ask the run to stop. ``force`` ends it without asking its code."""
-        self.world.perform(lambda: self._handle().cancel(reason, force=force))
+        self.world.tell(self.id, CancelRun(reason, force))
 
     def waiting_for(self) -> list[Waiting]:
         """Return what the run waits for: kind, location, since when, until when."""

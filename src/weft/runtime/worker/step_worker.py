@@ -51,6 +51,7 @@ class StepWorker:
         clock: Clock,
         *,
         slots: int,
+        held: bool = False,
         report: Callable[[Flight, Report], None],
         load: Callable[[bytes], Awaitable[bytes]],
         keep: Callable[[bytes], Awaitable[bytes]],
@@ -64,6 +65,7 @@ class StepWorker:
         self._keep = keep
         self._streams = streams
         self._free = slots
+        self._held = held
         self.closed = False
         self.guard: ConfirmsTasks | None = None
         self.wrap_body: Callable[[Flight], StepBody | None] | None = None
@@ -96,10 +98,15 @@ class StepWorker:
             self._stop(present)
         flights[flight.effect.task] = flight
         flight.since = self._clock.monotonic()
-        if self._free > 0:
+        if self._free > 0 and not self._held:
             self._start(flight)
         else:
             self._queue.append(flight)
+
+    def release(self) -> None:
+        """Begin the steps that were held since the host started."""
+        self._held = False
+        self._fill()
 
     def answered(self, flight: Flight) -> None:
         """Its report was taken (or refused for good)."""
@@ -204,7 +211,7 @@ class StepWorker:
             self._free -= 1
 
     def _fill(self) -> None:
-        while self._free > 0 and self._queue:
+        while self._free > 0 and self._queue and not self._held:
             waiting = self._queue.popleft()
             if not waiting.stopped:
                 self._start(waiting)
