@@ -116,6 +116,38 @@ def test_the_views_tell_the_story_of_real_runs(url: str) -> None:
     assert times["right"]
 
 
+def test_tasks_of_graphs_and_goals_are_found_in_the_records_that_lead_to_them(url: str) -> None:
+    app = weft.App(url)
+
+    @app.step(gives="price")
+    async def look_up() -> int:
+        return 5
+
+    @app.step(gives="invoice")
+    async def bill(price: int) -> str:
+        return f"{price} EUR"
+
+    nodes = {"first": {"step": "look_up"}, "second": {"step": "bill", "with": {"price": 7}}}
+    edges = [{"from": "first", "to": "second"}]
+    graph = app.graph({"weft": "graph/1", "name": "billing", "nodes": nodes, "edges": edges})
+    goal = app.goal("invoicing", bill)
+
+    async def scenario() -> None:
+        async with app:
+            await (await app.start(graph, id="graph")).result()
+            await (await app.start(goal, id="goal")).result()
+
+    asyncio.run(scenario())
+
+    rows = ask(url, "SELECT run, step, status, output::text FROM weft.weft_tasks ORDER BY run, task")
+    assert [tuple(row.values()) for row in rows] == [
+        ("goal", "look_up", "succeeded", "5"),
+        ("goal", "bill", "succeeded", '"5 EUR"'),
+        ("graph", "look_up", "succeeded", "5"),
+        ("graph", "bill", "succeeded", '"7 EUR"'),
+    ]
+
+
 def test_a_shared_task_shows_where_it_waits_and_who_has_it(url: str) -> None:
     async def scenario() -> None:
         store = PostgresStore(url, durability="fast")

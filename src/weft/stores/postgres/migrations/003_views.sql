@@ -31,6 +31,15 @@ END AS of
 FROM weft_events
 WHERE kind IN ('task_succeeded', 'task_failed', 'ask_answered', 'wait_timed_out', 'entry_cancelled');
 
+-- Events that hand out a task: of its own, or inside the record of a graph or a goal that leads to it.
+CREATE VIEW weft_handouts AS
+SELECT run, seq, at, kind, workflow, uid, CASE
+    WHEN kind IN ('task_scheduled', 'undo_scheduled') THEN data
+    ELSE data -> 'task'
+END AS data
+FROM weft_events
+WHERE kind IN ('task_scheduled', 'undo_scheduled') OR (kind IN ('node_routed', 'step_started') AND data ? 'task');
+
 -- Work that runs asked of the world: open, succeeded, failed or cancelled. `queued_for`, `host`: only while it is shared.
 CREATE VIEW weft_tasks AS
 SELECT
@@ -44,11 +53,10 @@ SELECT
     coalesce((f.data ->> 'attempt')::integer, q.attempt, 1) AS attempt,
     s.data -> 'input' AS input, f.data -> 'output' AS output, f.data -> 'failure' AS failure,
     s.at AS scheduled_at, f.at AS ended_at, q.queue AS queued_for, q.host, s.workflow, s.uid
-FROM weft_events s
+FROM weft_handouts s
 JOIN runs r ON r.uid = s.uid
 LEFT JOIN weft_endings f ON f.uid = s.uid AND f.of = s.seq
-LEFT JOIN tasks q ON q.run = r.num AND q.task = s.seq
-WHERE s.kind IN ('task_scheduled', 'undo_scheduled');
+LEFT JOIN tasks q ON q.run = r.num AND q.task = s.seq;
 
 -- Questions to people, with the answer that settled each.
 CREATE VIEW weft_approvals AS
