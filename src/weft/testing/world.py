@@ -176,7 +176,7 @@ class World:
                 if self._drive(lambda: task.done() or not process.alive):  # noqa: B023 - used within this round only
                     return task.result()
 
-    def tell(self, run_id: str, command: Mailed) -> None:
+    def _tell(self, run_id: str, command: Mailed) -> None:
         """Give a run a command that counts once, even if the process dies and it is given again."""
         key = self.new_key()
         self.perform(lambda: self._service.tell(RunId(run_id), command, key=key))
@@ -323,7 +323,7 @@ class SimRun(Generic[R]):
 
     def cancel(self, reason: str = "", *, force: bool = False) -> None:
         """Ask the run to stop. ``force`` ends it without asking its code."""
-        self.world.tell(self.id, CancelRun(reason, force))
+        self.world._tell(self.id, CancelRun(reason, force))  # noqa: SLF001 - a run is part of its world
 
     def waiting_for(self) -> list[Waiting]:
         """Return what the run waits for: kind, location, since when, until when."""
