@@ -13,7 +13,7 @@ from weft.core.goal.definitions import COMPENSATE, HttpWay, ScriptWay, StepDef, 
 from weft.core.graph.node_start import HTTP, SCRIPT, TYPE
 from weft.ports.clock import Clock
 from weft.runtime.catalogue import HostCatalogue
-from weft.runtime.programs import planned_step, undone_step
+from weft.runtime.programs import undone_step
 from weft.steps.base import StepBody
 from weft.steps.catalogued import CataloguedStep, why_planned
 from weft.steps.definition import DEFINED, DefinedStep
@@ -34,11 +34,15 @@ class BuiltIn:
         self._bodies: dict[str, StepBody] = {}
         self._client: HttpClient | None = None
 
-    def body_of(self, machine: Machine, effect: PerformTask, own: StepBody | None) -> StepBody | None:
-        """Return what performs a task, if anything here can. ``own``: the registered step of its name."""
-        definition = planned_step(machine, effect.task)
-        if definition is not None and not isinstance(definition.way, StepWay):
-            return self.work(definition)
+    def body_of(
+        self, machine: Machine, effect: PerformTask, own: StepBody | None, planned: StepDef | None
+    ) -> StepBody | None:
+        """Return what performs a task, if anything here can.
+
+        ``own``: the registered step of its name. ``planned``: the step of a plan that it performs.
+        """
+        if planned is not None and not isinstance(planned.way, StepWay):
+            return self.work(planned)
         undone = undone_step(machine, effect.task)
         compensation = self.compensation(undone) if undone is not None else None
         if compensation is not None:

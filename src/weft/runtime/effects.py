@@ -13,6 +13,7 @@ from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.programs import planned_step
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.run.inline import InlineStep
@@ -83,7 +84,8 @@ class Dispatcher:
         if effect.due and effect.due > self._clock.now_ms():
             self._timers.arm(actor.uid, effect.task, effect.due)
             return
-        if self._shared.has(actor.uid, effect.task, effect.attempt, effect.delivery):
+        shared = self._shared
+        if actor.uid in shared.offered and shared.has(actor.uid, effect.task, effect.attempt, effect.delivery):
             return  # it has a row in the shared queue
         body: StepBody | None
         if effect.inline:
@@ -94,12 +96,15 @@ class Dispatcher:
             body = InlineStep(effect.step, inline)
         else:
             own = self._catalogue.step(effect.step)
-            body = self._built_in.body_of(actor.machine, effect, own)
-            if self._memos.looks(actor, effect, self.dispatch):
+            body = own
+            planned = planned_step(actor.machine, effect.task)
+            if own is None or planned is not None or effect.takes is not None:
+                body = self._built_in.body_of(actor.machine, effect, own, planned)
+            if planned is not None and self._memos.looks(actor, effect, planned, self.dispatch):
                 return  # it is dispatched when there is no earlier result
             known = own is not None
-            if body is None or (known and self._shared.needs_rows(effect.policy.queue)):
-                self._shared.offer(actor, effect, known=known)
+            if body is None or (known and shared.needs_rows(effect.policy.queue)):
+                shared.offer(actor, effect, known=known)
                 return
         self._worker.perform(Flight(actor.uid, actor.id, effect, body, stalls=actor.stalls))
 

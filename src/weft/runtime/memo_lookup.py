@@ -24,7 +24,6 @@ from weft.errors import Corrupt, NotFound, StoreError
 from weft.ports.clock import Clock
 from weft.ports.memos import Memo, Memos
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.programs import planned_step
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.values import ValueStore
@@ -68,10 +67,9 @@ class MemoLookup:
         self._expected: dict[RunUid, dict[int, _Expected]] = {}
         self._looked: dict[RunUid, set[tuple[int, int, int]]] = {}
 
-    def looks(self, actor: Actor, effect: PerformTask, dispatch: Dispatch) -> bool:
+    def looks(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> bool:
         """Whether a task waits for a lookup of an earlier result. If there is none, it is dispatched after all."""
-        definition = planned_step(actor.machine, effect.task)
-        if definition is None or definition.cache is None:
+        if definition.cache is None:
             return False
         looked = self._looked.setdefault(actor.uid, set())
         place = (effect.task, effect.attempt, effect.delivery)

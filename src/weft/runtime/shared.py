@@ -84,7 +84,7 @@ class SharedTasks:
         self._reload = reload
         self._spill_seconds = spill_seconds
         self._unknown: set[str] = set()
-        self._offered: dict[RunUid, dict[int, tuple[int, int]]] = {}
+        self.offered: dict[RunUid, dict[int, tuple[int, int]]] = {}
         """Tasks that have a row, or are about to have one: attempt and delivery."""
         self._under_way: Counter[RunUid] = Counter()
         self._turn = asyncio.Lock()
@@ -103,9 +103,10 @@ class SharedTasks:
 
     def needs_rows(self, queue: str) -> bool:
         """Whether tasks of this queue have rows: all hosts count them, or this one does not perform them."""
-        limits = self._limits.get(queue)
-        if limits is not None and limits.bound:
-            return True
+        if self._limits:
+            limits = self._limits.get(queue)
+            if limits is not None and limits.bound:
+                return True
         queues = self._catalogue.queues()
         return queues is not None and queue not in queues
 
@@ -158,11 +159,11 @@ class SharedTasks:
 
     def know(self, offer: TaskOffer) -> None:
         """This hand-out has a row, or is about to have one."""
-        self._offered.setdefault(offer.uid, {})[offer.task] = (offer.attempt, offer.delivery)
+        self.offered.setdefault(offer.uid, {})[offer.task] = (offer.attempt, offer.delivery)
 
     def has(self, uid: RunUid, task: int, attempt: int, delivery: int) -> bool:
         """Whether this very hand-out is for others, so that its answer comes by mail."""
-        return self._offered.get(uid, {}).get(task) == (attempt, delivery)
+        return self.offered.get(uid, {}).get(task) == (attempt, delivery)
 
     def is_busy(self, uid: RunUid) -> bool:
         """Whether a row of this run is on its way."""
@@ -170,11 +171,11 @@ class SharedTasks:
 
     def forget(self, uid: RunUid) -> None:
         """The run leaves this host; its rows stay."""
-        self._offered.pop(uid, None)
+        self.offered.pop(uid, None)
 
     def withdraw(self, uid: RunUid, tasks: Sequence[int] | None = None) -> None:
         """Nobody waits for these any more (None: for any of the run)."""
-        offered = self._offered.get(uid, {})
+        offered = self.offered.get(uid, {})
         known = [task for task in offered if tasks is None or task in tasks]
         if known:
             for task in known:

@@ -12,6 +12,7 @@ from weft.errors import Failure, OutcomeUnknown, StepTimedOut, UnknownStep
 from weft.runtime.worker.flight import Flight
 from weft.steps.base import PerformedElsewhere, StepBody
 from weft.steps.failures import failure_of_step, text_of, told
+from weft.steps.http.failures import AnsweredLater
 from weft.steps.raised import BodyRaised, ends_host
 
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name
@@ -32,7 +33,15 @@ def report_failure(effect: PerformTask, body: StepBody | None, error: BaseExcept
     return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
 
 
-def meant_by(flight: Flight, error: BaseException) -> BaseException:
+def report_raised(flight: Flight, error: BaseException) -> c.ReportTaskFailed | c.ReportWorkAccepted:
+    """Return the report of an attempt that raised: whatever the body raises is its answer."""
+    effect = flight.effect
+    if isinstance(error, AnsweredLater):
+        return c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery)
+    return report_failure(effect, flight.body, _meant_by(flight, error))
+
+
+def _meant_by(flight: Flight, error: BaseException) -> BaseException:
     """What ended an attempt, as its body or its timeout meant it."""
     if isinstance(error, BodyRaised):
         return error.error

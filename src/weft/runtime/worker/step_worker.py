@@ -17,6 +17,7 @@ from functools import partial
 from msgspec import Raw
 
 from weft.core import commands as c
+from weft.core import values
 from weft.core.ids import EntryId, RunUid
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
@@ -25,10 +26,9 @@ from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.secrets import strike_json
 from weft.runtime.streams import StreamWriter
 from weft.runtime.worker.arguments import arguments_of
-from weft.runtime.worker.failures import ends_attempt, meant_by, report_failure, unknown_step
+from weft.runtime.worker.failures import ends_attempt, report_failure, report_raised, unknown_step
 from weft.runtime.worker.flight import ConfirmsTasks, Flight, Report
 from weft.steps.base import CURRENT_TASK, Executor, StepBody, Task
-from weft.steps.http.failures import AnsweredLater
 from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
@@ -89,7 +89,9 @@ class StepWorker:
             return
         if self.wrap_body is not None:
             flight.body = self.wrap_body(flight)
-        flights = self.flights.setdefault(flight.uid, {})
+        flights = self.flights.get(flight.uid)
+        if flights is None:
+            flights = self.flights[flight.uid] = {}
         present = flights.get(flight.effect.task)
         if present is not None:
             known, given = present.effect, flight.effect
@@ -110,8 +112,12 @@ class StepWorker:
 
     def answered(self, flight: Flight) -> None:
         """Its report was taken (or refused for good)."""
-        if self._of(flight.uid).get(flight.effect.task) is flight:
-            self._forget(flight.uid, flight.effect.task)
+        task = flight.effect.task
+        flights = self.flights.get(flight.uid)
+        if flights is not None and flights.get(task) is flight:
+            del flights[task]
+            if not flights:
+                del self.flights[flight.uid]
 
     def stop(self, uid: RunUid, task: EntryId) -> None:
         """Nobody waits for it: cancel what can be cancelled; an answer that still comes is dropped."""
@@ -217,9 +223,31 @@ class StepWorker:
                 self._start(waiting)
 
     async def _perform(self, flight: Flight) -> None:
+        """Attempt a task and report how it ended. One coroutine for both: most bodies are shorter than a call."""
+        effect, body = flight.effect, flight.body
         flight.begun = True
+        self._set_current(flight)
         try:
-            report: Report = await self._attempt(flight)
+            try:
+                if body is None:
+                    raise unknown_step(effect.step)  # noqa: TRY301 - reported like what a body raises
+                given = values.plain(bytes(effect.input)) if effect.takes is None else None
+                if given is None:
+                    given = await arguments_of(effect, self._load)
+                if self.guard is not None and self.guard.is_doubtful(flight.stalls):
+                    await self.guard.confirm(flight)
+                boundary("step.before")
+                if effect.policy.timeout_ms:
+                    self._arm(flight)
+                output = strike_json(await body.perform(given, self._executor))
+                if flight.timer is not None:
+                    flight.disarm()
+                kept = values.small(output) or await self._keep(output)
+                report: Report = c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(kept))
+            except BaseException as error:
+                if ends_attempt(flight, error):
+                    raise
+                report = report_raised(flight, error)
             if flight.emitted and self._streams is not None:
                 await self._streams.flush()
             if not flight.stopped:
@@ -229,21 +257,13 @@ class StepWorker:
             if not flight.stopped:
                 raise
         except Exception as error:  # noqa: BLE001 - a defect of ours: its answer would be lost
-            self.failed(f"performing {flight.effect.step}", error)
+            self.failed(f"performing {effect.step}", error)
         finally:
             self._ended(flight)
 
-    def _ended(self, flight: Flight) -> None:
-        flight.disarm()
-        if flight.running is not None:
-            self._stopping.pop(flight.running, None)
-            self._next()
-        else:
-            self._abandoned.discard(asyncio.current_task())
-
-    async def _attempt(self, flight: Flight) -> Report:
+    def _set_current(self, flight: Flight) -> None:
+        """Let the body find its task."""
         effect = flight.effect
-        body = flight.body
         CURRENT_TASK.set(
             Task(
                 key=effect.key,
@@ -256,26 +276,18 @@ class StepWorker:
                 emit=partial(self._emit, flight),
             )
         )
-        try:
-            if body is None:
-                return report_failure(effect, None, unknown_step(effect.step))
-            given = await arguments_of(effect, self._load)
-            if self.guard is not None and self.guard.is_doubtful(flight.stalls):
-                await self.guard.confirm(flight)
-            boundary("step.before")
-            if effect.policy.timeout_ms:
-                self._arm(flight)
-            output = await body.perform(given, self._executor)
+
+    def _ended(self, flight: Flight) -> None:
+        if flight.timer is not None:
             flight.disarm()
-            kept = Raw(await self._keep(strike_json(output)))
-            return c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, kept)
-        except AnsweredLater:
-            return c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery)
-        except BaseException as error:
-            if ends_attempt(flight, error):
-                raise
-            # Whatever the body raises is its answer.
-            return report_failure(effect, body, meant_by(flight, error))
+        if flight.running is not None:
+            if self._stopping:
+                self._stopping.pop(flight.running, None)
+            self._free += 1
+            if self._queue:
+                self._fill()
+        else:
+            self._abandoned.discard(asyncio.current_task())
 
     def _arm(self, flight: Flight) -> None:
         """Let the timeout begin."""
