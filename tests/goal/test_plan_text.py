@@ -78,7 +78,7 @@ def test_a_goal_that_is_satisfied_or_blocked_says_so() -> None:
     text = render(make_plan(catalogue, ["a", "b"], ["x"]))
     assert text.splitlines() == [
         "a  (goal; nothing to do: x is given)",
-        "b  (goal; blocked: it wants nobody to give x, and x is given)",
+        "b  (goal; blocked: it requires that x is absent, and x is given)",
     ]
 
 

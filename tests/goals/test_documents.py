@@ -303,9 +303,9 @@ steps:
         (6, "steps.price.needs.order_id.type"): 'there is no type "strin". Did you mean "string"?',
         (7, "steps.price.needs.coupon.defalt"): '"defalt" is not a field here. Did you mean "default"?',
         (7, "steps.price.needs.coupon.deadline"): told[7, "steps.price.needs.coupon.deadline"],
-        (8, "steps.price.needs.n.each"): "each takes arrays apart, and n is number.",
+        (8, "steps.price.needs.n.each"): "each needs an array, and n is number.",
         (9, "steps.price.gives.total.type"): 'there is no type "numbr". Did you mean "number"?',
-        (9, "steps.price.gives.order_id"): "order_id is needed and given. Give it another name.",
+        (9, "steps.price.gives.order_id"): "order_id is both needed and given. Give it another name.",
         (10, "steps.price.when"): "the cel does not compile: nothing is called contry",
         (11, "steps.price.retry.attempts"): "must be a whole number from 1, not 0.",
         (12, "steps.price.width"): "must be a whole number from 1, not 0.",
@@ -318,7 +318,7 @@ steps:
         (
             15,
             "steps.four.needs.x.match",
-        ): "x is optional: a match is for required needs. Make it required, or use `when`.",
+        ): "x is optional: only required needs have a match. Make it required, or use `when`.",
         (15, "steps.four.script"): told[15, "steps.four.script"],
         (
             16,

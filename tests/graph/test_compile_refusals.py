@@ -20,7 +20,7 @@ def test_a_cycle_that_no_loop_closes() -> None:
 
     assert finding.code == "graph.cycle_without_limit"
     assert finding.path == "nodes.c.next"
-    assert finding.message == "b -> c -> b goes round without a limit."
+    assert finding.message == "b -> c -> b is a cycle without a limit."
     assert "repeat on c" in finding.suggestion
 
 
@@ -213,7 +213,7 @@ def test_more_arrivals_than_branches(many: int) -> None:
     (finding,) = refused(document)
 
     assert finding.code == "graph.m_above_n"
-    assert finding.message == f"j waits for {many} branches, but a opens at most 2."
+    assert finding.message == f"j needs {many} branches, but a opens at most 2."
 
 
 def test_only_edges_that_can_fire_together_count_as_branches() -> None:

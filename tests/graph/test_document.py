@@ -345,7 +345,7 @@ def test_the_source_stays_as_it_was_written() -> None:
             "name",
             "'a/b' cannot name a place in a workflow. A name has 1 to 200 printable characters, no / or #, and does not begin with ~, & or !.",
         ),
-        ({"nodes": {}}, "nodes", "a graph has at least one node."),
+        ({"nodes": {}}, "nodes", "a graph needs at least one node."),
         ({"nodes": {"a": None}}, "nodes.a", "must be a mapping, not empty."),
         ({"nodes": {"a": {}}}, "nodes.a", "a does nothing. Write step: …, or pass: true."),
         (

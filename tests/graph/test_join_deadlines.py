@@ -152,7 +152,7 @@ def test_or_fails_and_says_what_it_lacks() -> None:
     run = Hand(met("fail"))
     run.answer("c", "c")
     run.wait()
-    assert run.given("h") == {"code": "timed_out", "message": "the time of j ran out with nothing from b, d"}
+    assert run.given("h") == {"code": "timed_out", "message": "j timed out with nothing from b, d"}
     run.answer("b")
     run.answer("h")
     run.answer("d")

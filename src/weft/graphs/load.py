@@ -98,6 +98,6 @@ def _load(document: DocumentSource, context: DocumentContext) -> LoadedGraph:
     findings = [document.finding(problem) for problem in problems.found]
     if graph is None or problems.refused:
         # An empty document has no place that could be wrong.
-        findings = findings or [Finding("graph.no_nodes", "a graph has at least one node.", file=document.file)]
+        findings = findings or [Finding("graph.no_nodes", "a graph needs at least one node.", file=document.file)]
         raise document.refusal(findings, name=folded.name if folded is not None else name)
     return LoadedGraph(graph, content_hash(graph), document.data, findings)

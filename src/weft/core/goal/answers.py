@@ -1,7 +1,7 @@
-"""What the end of a work item means for its step, in the same decision. Pure.
+"""Work out what the end of a work item means for its step, in the same decision. Pure.
 
-A result that is not of its declared type is a final failure. Where an item fails for good its step fails with it, at
-once.
+A result that does not have its declared type is a final failure. When an item fails for good, its step fails with it
+at once.
 
 Rules: docs/internals/goal.md#5-commands.
 """
@@ -24,12 +24,12 @@ from weft.core.run.style import AnyRun
 from weft.errors import Failure
 
 RETRY_AFTER = "retry_after_ms"
-"""An attribute of a failure: how long the far side wants to be left alone."""
+"""An attribute of a failure: how long the called service asked us to wait before the next attempt."""
 RETRY_AFTER_MS_MAX = 24 * 3_600_000
 
 
 def consequences(items: Items, program: HostedGoals, events: Sequence[e.AnyEvent], env: Env) -> Sequence[e.AnyEvent]:
-    """The events that the kernel has decided, with what they mean for the step."""
+    """Extend the events that the kernel has decided with their consequences for the step."""
     match events[-1]:
         case e.TaskSucceeded() as success:
             return (*events[:-1], *_judged(items, program, success, env))
@@ -49,7 +49,7 @@ def consequences(items: Items, program: HostedGoals, events: Sequence[e.AnyEvent
 
 
 def decide_recalled(run: AnyRun, recall: c.RecallWork, _: Env) -> Sequence[e.AnyEvent]:
-    """An answer out of an earlier run, with where it comes from."""
+    """Take a result from an earlier run and record where it came from."""
     report = c.ReportTaskSucceeded(recall.task, recall.attempt, recall.delivery, recall.output)
     success = tasks.decide_succeeded(run.state, report)
     return (e.WorkRecalled(task=recall.task, run_id=recall.run_id, at=recall.at), *success) if success else ()
@@ -66,7 +66,7 @@ def _judged(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: E
 
 
 def _misfit(items: Items, program: HostedGoals, place: Place | None, result: bytes, env: Env) -> BadOutput | None:
-    """What is wrong with a result that can be looked at now; one of a step that is over is not looked at."""
+    """Return what is wrong with a result, if it can be checked now. Results of steps that are over are not checked."""
     if place is None or items.state.steps[place.step].status != "active":
         return None
     assert items.flow is not None
@@ -83,7 +83,7 @@ def _misfit(items: Items, program: HostedGoals, place: Place | None, result: byt
 
 
 def _moved(event: e.TaskFailed, now: int) -> e.TaskFailed:
-    """A far side that says how long it wants to be left alone is left alone that long."""
+    """Postpone the retry by the time that the called service asked for."""
     wish = event.failure.attributes.get(RETRY_AFTER)
     if not isinstance(wish, int | float) or wish <= 0:
         return event
@@ -91,7 +91,7 @@ def _moved(event: e.TaskFailed, now: int) -> e.TaskFailed:
 
 
 def _step_failed(items: Items, number: int, failure: Failure) -> Sequence[e.StepFailedEvent]:
-    """A step fails with the first of its items that fails for good."""
+    """Fail the step with the first of its items that fails for good."""
     place = items.state.places.get(number)
     if place is None or items.state.steps[place.step].status != "active":
         return ()
@@ -99,7 +99,7 @@ def _step_failed(items: Items, number: int, failure: Failure) -> Sequence[e.Step
 
 
 def _child_ended(items: Items, program: HostedGoals, ended: e.ChildEnded, env: Env) -> Sequence[e.StepFailedEvent]:
-    """The child was the task. What it fails with is final."""
+    """Settle the item whose task is this child run. A failure of the child is final."""
     place = items.state.places.get(ended.child)
     if place is None:
         return ()

@@ -1,8 +1,8 @@
-"""The catalogue of steps: what is registered, who provides and who reads each fact, and what may change. Pure.
+"""The catalogue of steps: which steps are registered, which provide and read each fact, and what may change. Pure.
 
-It is event-sourced like a run: `register`, `update`, `unregister` and `report_health` answer with the events they would
-cause and change nothing; `evolve` takes an event in. Providers and consumers are always those of the current
-definitions. Runs are never touched: their plans hold the definitions.
+The catalogue is event-sourced like a run. `register`, `update`, `unregister` and `report_health` change nothing: they
+return the events that they would cause. `evolve` applies an event. Providers and consumers always reflect the current
+definitions. Changes never affect runs, because a plan contains its definitions.
 
 Rules: docs/internals/goal.md#1-the-catalogue.
 """
@@ -26,7 +26,7 @@ Health = Literal["unknown", "healthy", "unhealthy"]
 
 
 class CatalogueEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
-    """The base of what happens to the catalogue."""
+    """The base class of catalogue events."""
 
 
 class StepRegistered(CatalogueEvent, frozen=True, kw_only=True, tag="step_registered"):
@@ -54,14 +54,14 @@ decode = _decoder.decode
 
 
 class Checkup(msgspec.Struct, frozen=True):
-    """How a step was found when somebody looked last."""
+    """The result of the latest health check of a step."""
 
     status: Health = "unknown"
     error: str = ""
 
 
 class CatalogueEntry:
-    """A definition, taken apart once so that planning only looks."""
+    """A definition, prepared once so that planning only needs lookups."""
 
     __slots__ = ("blocking", "definition", "every", "gates", "gives", "id", "lacking", "needs", "once", "reads")
 
@@ -77,7 +77,7 @@ class CatalogueEntry:
         self.lacking = [
             (fact, need.collect == "all") for fact, need in needs if need.role == "required" and need.collect != "none"
         ]
-        """What it cannot do without, and whether it must come from every provider."""
+        """Facts that the step requires, and whether every provider must give them."""
         self.once = [fact for fact, every in self.lacking if not every]
         self.every = [fact for fact, every in self.lacking if every]
 
@@ -90,7 +90,7 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 class Catalogue:
-    """See the module."""
+    """The registered steps with their health, providers, consumers and declared types."""
 
     def __init__(self, steps: Sequence[StepDef] = ()) -> None:
         self.entries: dict[str, CatalogueEntry] = {}
@@ -100,9 +100,9 @@ class Catalogue:
         self.callers: dict[str, list[str]] = {}
         """Steps that reach a goal in a child run, by that goal."""
         self._types: dict[str, dict[bytes, Declared]] = {}
-        """Per fact: the different types that it is declared to have. Those that agree are few."""
+        """The different types that each fact is declared to have. Types that agree differ little, so there are few."""
         self.plans: dict[tuple[tuple[str, ...], frozenset[str]], GoalPlan] = {}
-        """Plans that were made from the catalogue as it is now; only a saving."""
+        """Plans made from the current catalogue. Only a cache."""
         self.seq = 0
         for step in steps:
             self._add(step)
@@ -111,14 +111,14 @@ class Catalogue:
         return step_id in self.entries
 
     def step(self, step_id: str) -> StepDef:
-        """A registered step."""
+        """Return a registered step. Raises UnknownStep."""
         entry = self.entries.get(step_id)
         if entry is None:
             raise self._unknown(step_id)
         return entry.definition
 
     def fact_type(self, fact: str) -> Type:
-        """What the declarations of a fact come to: of those that agree, the one that says most."""
+        """Return the type of a fact: of the declarations that agree, the most specific one."""
         found: Type = None
         for declared in self._types.get(fact, {}).values():
             found = narrower(found, declared.type)
@@ -127,7 +127,7 @@ class Catalogue:
     # --- deciding -------------------------------------------------------------------------------------------------
 
     def register(self, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
-        """Add a step. The very same one is known already; another one of the same id is refused."""
+        """Add a step. An equal definition has no effect; a different one with the same id is refused."""
         present = self.entries.get(step.id)
         if present is not None:
             if present.definition == step:
@@ -139,28 +139,28 @@ class Catalogue:
         return (StepRegistered(step=step),)
 
     def update(self, step: StepDef, languages: Languages) -> Sequence[AnyCatalogueEvent]:
-        """Replace a step that exists."""
+        """Replace a registered step."""
         if self.step(step.id) == step:
             return ()
         self.check(step, languages)
         return (StepUpdated(step=step),)
 
     def unregister(self, step_id: str) -> Sequence[AnyCatalogueEvent]:
-        """Take a step out; runs under way keep it."""
+        """Remove a step. Runs in progress keep it."""
         self.step(step_id)
         return (StepUnregistered(step_id=step_id),)
 
     def report_health(self, step_id: str, status: Health, error: str = "") -> Sequence[AnyCatalogueEvent]:
-        """Note how a step was found; only a change is an event."""
+        """Record the health of a step. Only a change causes an event."""
         if step_id not in self.entries or self.health.get(step_id, Checkup()) == Checkup(status, error):
             return ()
         return (StepHealthChanged(step_id=step_id, status=status, error=error),)
 
     def check(self, step: StepDef, languages: Languages) -> None:
-        """Refuse a definition that does not hold by itself or beside the others.
+        """Refuse a definition that is invalid by itself or in conflict with the others.
 
         Raises:
-            BadStep: all that is wrong with it by itself, or its conflicts of types, or the cycle it would close.
+            BadStep: with all errors in the definition itself, or its type conflicts, or the cycle it would close.
         """
         found = findings(step, languages)
         if found:
@@ -168,7 +168,7 @@ class Catalogue:
         self.check_beside(step)
 
     def check_beside(self, step: StepDef, *, cycles: bool = True) -> None:
-        """Refuse a definition that does not hold beside the others. Raises BadStep."""
+        """Refuse a definition that conflicts with the others. Raises BadStep."""
         found = [*self._conflicts(step)]
         if found:
             raise refusal(step.id, found)
@@ -177,7 +177,7 @@ class Catalogue:
             path = " -> ".join(cycle)
             raise BadStep(
                 f"step {step.id} would need itself: {path}",
-                hint="Break the circle: take a need away, or give one fact another name.",
+                hint="Break the cycle: remove a need, or rename one of the facts.",
                 code="goal.cycle",
                 path=cycle,
             )
@@ -196,14 +196,14 @@ class Catalogue:
                     "goal.type_conflict",
                     f"{fact} is {shown(declared)} here and {shown(known_type)} in step {other}.",
                     path=f"{side}.{fact}.type",
-                    suggestion="A fact has one type everywhere; rename one of them, or say `any`.",
+                    suggestion="A fact has one type everywhere; rename one of them, or use `any`.",
                 )
 
     def _cycle(self, step: StepDef) -> list[str]:
-        """A way from a step back to itself, over what it needs and the goals of child runs.
+        """Return a path from a step back to itself, through its needs and the goals of child runs.
 
-        Whatever was registered before has no cycle, so a new one passes through this step: somebody else reads what it
-        gives or asks for it, which of a catalogue that grows from its beginnings on is never so.
+        The steps registered before have no cycle, so a new cycle must pass through this step. That requires a step
+        that reads what this one gives or has it as a goal, which is rare while a catalogue is first filled.
         """
         if not self._is_asked_for(step):
             return []
@@ -221,8 +221,8 @@ class Catalogue:
         return []
 
     def has_cycle(self) -> bool:
-        """Whether any step needs itself, over whatever others. Takes time linear in the size of the catalogue."""
-        # Facts are places of the graph too: a fact with many providers and many readers costs their sum.
+        """Tell whether any step needs itself, directly or through others. Linear in the size of the catalogue."""
+        # Facts are nodes too, so a fact with many providers and readers costs their sum, not their product.
         done: set[tuple[str, str]] = set()
         open_places: set[tuple[str, str]] = set()
         todo: list[tuple[tuple[str, str], bool]] = [(("step", step), False) for step in self.entries]
@@ -271,7 +271,7 @@ class Catalogue:
     # --- evolving -------------------------------------------------------------------------------------------------
 
     def evolve(self, event: AnyCatalogueEvent) -> None:
-        """Take in the next event."""
+        """Apply the next event."""
         self.seq += 1
         self.plans.clear()
         match event:
@@ -289,7 +289,7 @@ class Catalogue:
                 self.health[step_id] = Checkup(status, error)
 
     def _admitted(self, step: StepDef) -> None:
-        """What came in compiles, which is all that can be said of a script; what was known before is about another."""
+        """Reset the health of a new definition. A script was compiled on admission, so it counts as healthy."""
         self.health.pop(step.id, None)
         if isinstance(step.way, ScriptWay):
             self.health[step.id] = Checkup("healthy")
@@ -346,7 +346,7 @@ def _way_back(here: str, came_from: dict[str, str], start: str) -> list[str]:
 
 
 def _put_in(table: dict[str, list[str]], fact: str, step_id: str) -> None:
-    """Lists of one are never changed: plans hold them."""
+    """Add a step to a list, but never change a list of one: plans share it."""
     known = table.get(fact)
     if known is None:
         table[fact] = [step_id]

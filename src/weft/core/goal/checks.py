@@ -1,4 +1,4 @@
-"""What is wrong with one definition by itself: all of it at once, each with a code, a place and a suggestion. Pure."""
+"""Find everything that is wrong with one definition by itself, each with a code, a place and a suggestion. Pure."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ _encode = msgspec.json.Encoder().encode
 
 
 class BadStep(UsageError):
-    """A definition that the catalogue refuses; `context["findings"]` has all that is wrong with it."""
+    """A definition that the catalogue refuses. `context["findings"]` lists everything that is wrong with it."""
 
     code = "goal.bad_step"
 
 
 class Languages(Protocol):
-    """Who can tell whether what an author wrote can be read at all."""
+    """Checks scripts, schemas and values that an author wrote."""
 
     def script(self, script: Script, names: Sequence[str]) -> str | None:
-        """None, or why it does not compile with these names bound."""
+        """Return None, or why the script does not compile with these names bound."""
         ...
 
     def schema(self, schema: dict[str, Any]) -> str | None:
-        """None, or why it is no JSON Schema."""
+        """Return None, or why this is not a JSON Schema."""
         ...
 
     def fits(self, schema: dict[str, Any], raw: bytes) -> str | None:
-        """None, or what is wrong with a value."""
+        """Return None, or what is wrong with a value."""
         ...
 
 
 def findings(definition: StepDef, languages: Languages) -> list[Finding]:
-    """All that is wrong with a definition, whatever else the catalogue holds."""
+    """Return everything that is wrong with a definition by itself."""
     return _Checks(definition, languages).run()
 
 
 def refusal(step: str, found: Sequence[Finding]) -> BadStep:
-    """The error that carries what was found."""
+    """Return the error that carries these findings."""
     if len(found) == 1:
         return BadStep(f"step {step}: {found[0].message}", hint=found[0].suggestion, code=found[0].code, findings=found)
     lines = "".join(f"\n  {each}" for each in found)
@@ -75,14 +75,14 @@ class _Checks:
     def run(self) -> list[Finding]:
         definition = self.definition
         if not _ID.fullmatch(definition.id):
-            self._add("bad_id", "id", f"{definition.id!r} is no name for a step.", "Letters, digits and _ . + - only.")
+            self._add("bad_id", "id", f"{definition.id!r} is not a valid step id.", "Letters, digits and _ . + - only.")
         self._way()
         for fact, need in definition.needs.items():
             self._need(f"needs.{fact}", fact, need)
         for fact, give in definition.gives.items():
             self._type(f"gives.{fact}.type", give.type)
             if give.whole and (give.key or give.mapping is not None):
-                self._add("bad_give", f"gives.{fact}", f"{fact} is the whole result and a part of it.", "Say one.")
+                self._add("bad_give", f"gives.{fact}", f"{fact} is both the whole result and a part.", "Choose one.")
         self._names()
         self._policies()
         for place, script, names in definition.scripts():
@@ -105,13 +105,13 @@ class _Checks:
                 lacks = not goals
         if lacks:
             kind = type(self.definition.way).__name__.removesuffix("Way").lower()
-            self._add("bad_way", kind, f"`{kind}` says nothing.", "Name what is to be performed.")
+            self._add("bad_way", kind, f"`{kind}` is empty.", "Name the work to perform.")
 
     def _type(self, path: str, declared: types.Type) -> None:
         if isinstance(declared, dict):
             why = self.languages.schema(declared)
             if why is not None:
-                self._add("bad_type", path, f"it is no JSON Schema: {why}")
+                self._add("bad_type", path, f"this is not a JSON Schema: {why}")
         elif declared is not None and not types.is_word(declared):
             self._add("bad_type", path, f'there is no type "{declared}".', did_you_mean(declared, types.WORDS))
 
@@ -124,18 +124,20 @@ class _Checks:
                 self._const(path, need)
             case "required":
                 if need.deadline is not None:
-                    self._add("bad_need", f"{path}.deadline", f"{fact} is required, so nothing ends the wait for it.")
+                    self._add("bad_need", f"{path}.deadline", f"{fact} is required, so it cannot have a deadline.")
                 if need.default is not msgspec.UNSET:
-                    self._add("bad_need", f"{path}.default", f"{fact} is required and has a default.", "Say one.")
+                    self._add("bad_need", f"{path}.default", f"{fact} is required and has a default.", "Choose one.")
             case "optional":
                 if need.match is not None:
                     hint = "Make it required, or use `when`."
-                    self._add("bad_need", f"{path}.match", f"{fact} is optional: a match is for required needs.", hint)
+                    self._add(
+                        "bad_need", f"{path}.match", f"{fact} is optional: only required needs have a match.", hint
+                    )
         if isinstance(need.deadline, int) and need.deadline < 0:
-            self._add("bad_need", f"{path}.deadline", "a deadline is not negative.")
+            self._add("bad_need", f"{path}.deadline", "a deadline cannot be negative.")
         if need.each and (need.collect == "none" or not each_allowed(need)):
             what = types.shown(need.type) if need.collect != "none" else "nothing"
-            self._add("bad_need", f"{path}.each", f"each takes arrays apart, and {fact} is {what}.")
+            self._add("bad_need", f"{path}.each", f"each needs an array, and {fact} is {what}.")
         if typed and need.default is not msgspec.UNSET:
             self._value(f"{path}.default", need, need.default)
         if typed and need.role == "const" and need.value is not msgspec.UNSET:
@@ -143,10 +145,10 @@ class _Checks:
 
     def _const(self, path: str, need: Need) -> None:
         if need.meta and need.meta not in METADATA:
-            known = f"There are {', '.join(METADATA)}."
+            known = f"Known names: {', '.join(METADATA)}."
             self._add("bad_need", path, f'a run has no metadata "{need.meta}".', known)
         elif need.value is msgspec.UNSET and not need.meta:
-            self._add("bad_need", path, "a const without a value.")
+            self._add("bad_need", path, "a const needs a value.")
         for field, present in (
             ("match", need.match is not None),
             ("mapping", need.mapping is not None),
@@ -156,13 +158,13 @@ class _Checks:
             ("collect", need.collect != "first"),
         ):
             if present:
-                self._add("bad_need", f"{path}.{field}", f"a const has no {field}: it reads no fact.")
+                self._add("bad_need", f"{path}.{field}", f"a const cannot have {field}: it reads no fact.")
 
     def _value(self, path: str, need: Need, value: Any) -> None:
         try:
             raw = _encode(value)
         except (TypeError, ValueError) as error:
-            self._add("bad_need", path, f"it is not JSON: {error}.")
+            self._add("bad_need", path, f"this is not JSON: {error}.")
             return
         each = value if need.is_list and isinstance(value, list) else [value]
         for one in each:
@@ -175,13 +177,13 @@ class _Checks:
         definition = self.definition
         for fact in definition.gives:
             if fact in definition.needs:
-                self._add("two_roles", f"gives.{fact}", f"{fact} is needed and given.", "Give it another name.")
+                self._add("two_roles", f"gives.{fact}", f"{fact} is both needed and given.", "Give it another name.")
         self._unique("needs", [inner_name(fact, need) for fact, need in definition.needs.items()])
-        # Several facts may be made of one part of the result, but only by mappings.
+        # Several facts may be made from one part of the result, but only with mappings.
         self._unique("gives", [give_key(fact, give) for fact, give in definition.gives.items() if not give.mapping])
         for side, facts in (("needs", definition.needs), ("gives", definition.gives)):
             if any(not fact for fact in facts):
-                self._add("bad_name", side, "a fact without a name.")
+                self._add("bad_name", side, "a fact needs a name.")
 
     def _unique(self, side: str, names: Sequence[str]) -> None:
         for name in sorted({name for name in names if names.count(name) > 1}):
@@ -192,10 +194,10 @@ class _Checks:
         if definition.width < 1:
             self._add("bad_width", "width", f"a width of {definition.width} would start nothing.", "At least 1.")
         if definition.policy.attempts_max < 1:
-            self._add("bad_retry", "retry.attempts", "at least one attempt is made.")
+            self._add("bad_retry", "retry.attempts", "there must be at least one attempt.")
         if definition.policy.delay_ms < 0 or definition.policy.delay_ms_max < definition.policy.delay_ms:
             self._add("bad_retry", "retry.max_delay", "the longest delay is shorter than the first.")
         if definition.cache is not None and definition.undo is not None:
-            self._add("bad_cache", "cache", "what is answered from the cache was not done, so it cannot be undone.")
+            self._add("bad_cache", "cache", "a result from the cache has no work to undo, so a step cannot have both.")
         if definition.cache is not None and definition.policy.effect == "irreversible":
-            self._add("bad_cache", "cache", "an irreversible step is performed each time.")
+            self._add("bad_cache", "cache", "an irreversible step cannot be cached.")

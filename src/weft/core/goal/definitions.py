@@ -1,7 +1,7 @@
-"""What a step of the catalogue is: the facts it needs and gives, how it is performed, and its policies. Data only.
+"""The definition of a catalogue step: the facts it needs and gives, how it is performed, and its policies. Data only.
 
-Names are *fact* names; a need's or give's inner name exists only in what is handed to the work and to predicates.
-Definitions are immutable and compare by value; a plan holds those it was made from.
+Names are *fact* names. The inner name of a need or give exists only in the inputs of the work and of predicates.
+Definitions are immutable and compare by value. A plan contains the definitions that it was made from.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ Role = Literal["required", "optional", "const"]
 Collect = Literal["first", "last", "some", "all", "none"]
 Language = Literal["cel", "jpath", "lua", "ale"]
 INSIDE: frozenset[str] = frozenset({"cel", "jpath"})
-"""Languages that are evaluated inside a decision; the others are asked of the shell."""
+"""Languages that are evaluated inside a decision. The shell evaluates the others."""
 METADATA = ("flow_id", "run_id", "step_id", "receipt_token", "key", "parent_flow_id")
-"""What a step can be handed about the run itself: `flow_id` is `run_id`, `receipt_token` is `key`."""
+"""What a step can receive about the run itself. `flow_id` equals `run_id`, `receipt_token` equals `key`."""
 
 COMPENSATE = ".compensate"
-"""The undo of an HTTP step is called like the step, with this behind."""
+"""The suffix that makes the name of the undo of an HTTP step."""
 
 
 class Script(msgspec.Struct, frozen=True):
-    """An expression of an author: CEL, jpath, Lua or Ale. jpath looks at `value` alone."""
+    """An expression by an author, in CEL, jpath, Lua or Ale. A jpath expression sees only `value`."""
 
     source: str
     lang: Language = "cel"
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One input of a step. `deadline`: milliseconds, `wait`, or None: nobody waits."""
+    """One input of a step. `deadline` is in milliseconds, or `wait`, or None if the step does not wait for the fact."""
 
     role: Role = "required"
     type: Type = None
     name: str = ""
-    """The inner name; empty: the fact's."""
+    """The inner name. Empty: the name of the fact."""
     collect: Collect = "first"
     match: Script | None = None
     each: bool = False
     default: Any | msgspec.UnsetType = msgspec.UNSET
     deadline: int | Literal["wait"] | None = None
     value: Any | msgspec.UnsetType = msgspec.UNSET
-    """A const's."""
+    """The value of a const."""
     meta: str = ""
-    """Of a const: which of METADATA it is, in place of a value."""
+    """For a const: the entry of METADATA to use in place of a value."""
     mapping: Script | None = None
-    """What makes the input of the value, which it sees as `value` and under the inner name."""
+    """Makes the input from the value, which it sees as `value` and under the inner name."""
 
     @property
     def is_gate(self) -> bool:
@@ -59,12 +59,12 @@ class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_list(self) -> bool:
-        """Whether it is handed an array of values."""
+        """Whether the step receives an array of values."""
         return self.collect in ("some", "all")
 
     @property
     def is_sure(self) -> bool:
-        """Whether the step is surely handed something for it."""
+        """Whether the step always receives something for this need."""
         if self.role == "required":
             return self.collect != "none"
         return self.role == "const" or self.default is not msgspec.UNSET
@@ -75,11 +75,11 @@ class Give(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     type: Type = None
     key: str = ""
-    """Where it is in the raw result; empty: under the fact's name."""
+    """The key in the raw result. Empty: the name of the fact."""
     whole: bool = False
-    """The raw result itself is the value."""
+    """The value is the whole raw result."""
     mapping: Script | None = None
-    """What makes the value of the raw result, which it sees as `value`."""
+    """Makes the value from the raw result, which it sees as `value`."""
 
 
 # --- ways to perform a step --------------------------------------------------------------------------------------
@@ -92,19 +92,19 @@ class StepWay(msgspec.Struct, frozen=True, tag_field="way", tag="step"):
 
 
 class HttpWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="way", tag="http"):
-    """A request. `answer` later: the result comes to a signed webhook."""
+    """A request. With `answer="later"` the result arrives at a signed webhook."""
 
     url: str
     method: Literal["GET", "POST", "PUT", "DELETE", "PATCH"] = "POST"
     answer: Literal["now", "later"] = "now"
     body: Literal["envelope", "bare"] = "envelope"
-    """`bare`: the arguments are the body and the outputs are the answer; metadata travels in headers only."""
+    """`bare`: the body is the arguments, the response is the outputs, and metadata is only in headers."""
     webhook: Literal["signature", "url"] = "signature"
-    """`url`: the webhook's address carries its key, for services that cannot sign."""
+    """`url`: the address of the webhook contains its key, for services that cannot sign."""
     headers: dict[str, str] = {}
     health: str = ""
     compensate: str = ""
-    """Where a POST of `{input, output}` takes a call back."""
+    """The URL that undoes a call; it receives a POST of `{input, output}`."""
 
 
 class ScriptWay(msgspec.Struct, frozen=True, tag_field="way", tag="script"):
@@ -112,7 +112,7 @@ class ScriptWay(msgspec.Struct, frozen=True, tag_field="way", tag="script"):
 
 
 class GoalWay(msgspec.Struct, frozen=True, tag_field="way", tag="goal"):
-    """A child run that achieves these goals, given what this step is handed."""
+    """A child run that achieves these goals. It is given the inputs of this step."""
 
     goals: list[str]
 
@@ -125,7 +125,7 @@ class WorkflowWay(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="wa
 
 
 class AskWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="way", tag="ask"):
-    """A question to people; the answer (`approved by reason form at`) is the raw result."""
+    """A question to people. The answer (`approved by reason form at`) is the raw result."""
 
     title: str
     form: dict[str, Any] | None = None
@@ -141,7 +141,7 @@ Way = StepWay | HttpWay | ScriptWay | GoalWay | WorkflowWay | AskWay
 
 
 class Cache(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Successes answer for equal inputs of the same definition. `ttl_ms` 0: for ever."""
+    """Reuse successful results for equal inputs of the same definition. `ttl_ms` 0: for ever."""
 
     ttl_ms: int = 0
 
@@ -163,16 +163,16 @@ class StepDef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_async(self) -> bool:
-        """Whether its answer comes later, from outside."""
+        """Whether the result arrives later, from outside."""
         return isinstance(self.way, HttpWay) and self.way.answer == "later"
 
     @property
     def drains(self) -> bool:
-        """Whether work of it that is under way must not be interrupted."""
+        """Whether work in progress must not be interrupted."""
         return self.undo is not None or self.policy.effect == "irreversible"
 
     def scripts(self) -> Iterator[tuple[tuple[str, ...], Script, tuple[str, ...]]]:
-        """Every script of it: where it stands, what it says, and the names it may use."""
+        """Yield every script of the step: its place in the definition, the script, and the names it may use."""
         inner = tuple(sorted(inner_name(fact, need) for fact, need in self.needs.items() if need.collect != "none"))
         if self.when is not None:
             hidden = {inner_name(fact, need) for fact, need in self.needs.items() if need.meta}
@@ -190,17 +190,17 @@ class StepDef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def inner_name(fact: str, need: Need) -> str:
-    """Under which name the work is handed a need."""
+    """Return the name under which the work receives a need."""
     return need.name or fact
 
 
 def give_key(fact: str, give: Give) -> str:
-    """Where in the raw result a give is found."""
+    """Return the key of a give in the raw result."""
     return give.key or fact
 
 
 def fact_type(definition: StepDef, fact: str) -> Type:
-    """What a step declares a fact to be that it gives; one with an `each` need gives a list of items."""
+    """Return the declared type of a fact that the step gives. A step with an `each` need gives a list of items."""
     each = [need for need in definition.needs.values() if need.each]
     if not each:
         return definition.gives[fact].type
@@ -208,7 +208,7 @@ def fact_type(definition: StepDef, fact: str) -> Type:
 
 
 def declared_types(definition: StepDef) -> Iterator[tuple[str, Type]]:
-    """Every fact that a step says something about, and what. A const declares nothing."""
+    """Yield every fact of the step with its declared type. A const declares nothing."""
     for fact, need in definition.needs.items():
         if need.role != "const":
             yield fact, need.type
@@ -217,7 +217,7 @@ def declared_types(definition: StepDef) -> Iterator[tuple[str, Type]]:
 
 
 def each_allowed(need: Need) -> bool:
-    """Whether a need can be taken apart: some value of its type is an array."""
+    """Tell whether a need can be split into items: a value of its type may be an array."""
     return need.is_list or need.mapping is not None or may_be_array(need.type)
 
 
@@ -225,11 +225,11 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def digest(definition: StepDef) -> str:
-    """A short name for a definition: equal ones have equal digests, on every machine."""
+    """Return a short name for a definition. Equal definitions have equal digests on every machine."""
     return blake2b(_encode(definition), digest_size=12).hexdigest()
 
 
 def work_digest(definition: StepDef) -> str:
-    """The same for what decides a result: not the id, the title, the labels, nor how often it is tried."""
+    """Return a digest of what determines a result: without the id, title, labels, retries, cache and width."""
     bare = msgspec.structs.replace(definition, id="", title="", labels={}, policy=DEFAULT_POLICY, cache=None, width=1)
     return digest(bare)

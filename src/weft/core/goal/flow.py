@@ -1,10 +1,10 @@
-"""The counts behind a goal run: what each need is, and who is needed at all and now. Kept exact by reference counts.
+"""The counts behind a goal run: the state of each need, and which steps are needed at all and needed now.
 
-A *pair* is a step and one of its needs. A pair is wanted while its step is needed and still looks for it; a fact is
-wanted while some pair of it is; a step is needed while a fact that it gives is wanted, or while it is a goal that is
-not settled. The graph of needs has no cycles, so counting is exact, and each pair changes a few times only: all
-settling of a run together costs what its plan is big. Nothing here decides; `evolve` alone calls it, and after a
-restart it is counted again from plan and state.
+A *pair* is a step and one of its needs. A pair is wanted while its step is needed and has not found the fact yet. A
+fact is wanted while one of its pairs is. A step is needed while a fact that it gives is wanted, or while it is a goal
+that is not settled. The graph of needs has no cycles, so reference counts are exact. Each pair changes only a few
+times, so the total cost of settling a run is linear in the size of its plan. Nothing here decides anything: only
+`evolve` calls it, and after a restart the counts are rebuilt from plan and state.
 
 Rules: docs/internals/goal.md#needed.
 """
@@ -19,11 +19,11 @@ from weft.core.goal.shape import shapes_of
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
 
 Agenda = list[int]
-"""A heap of steps that something may have to be decided for, lowest id first. Asked anew before it is believed."""
+"""A heap of steps for which something may have to be decided, lowest id first. Entries may be stale."""
 
 
 class NeedCounts:
-    """See the module."""
+    """The reference counts of one goal run, with heaps of the steps that may need a decision."""
 
     def __init__(self, plan: GoalPlan, state: GoalState) -> None:
         self.plan = plan
@@ -39,12 +39,12 @@ class NeedCounts:
         self.goals_left = 0
         self.goals_failed: list[str] = []
         self.unjudged: list[tuple[StepNode, int]] = []
-        """Results that could not be looked at when they came."""
+        """Results that could not be checked when they arrived."""
         self.settled_windows: list[tuple[StepRun, str]] = []
-        """Optionals that were waited for and are decided now."""
+        """Optional needs with a running deadline that have been decided since."""
         self._touched: list[StepNode] = []
         self.judged: dict[str, dict[str, bytes]] = {}
-        """Outputs of steps without items, as they were seen when their results came; only a saving."""
+        """Outputs of steps without items, as read when their results arrived. Only a cache."""
         self._build()
 
     # --- building -------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class NeedCounts:
     # --- what happens ---------------------------------------------------------------------------------------------
 
     def value_set(self, name: str, value: Value) -> None:
-        """A fact has one more value. What it decides is worked out when its provider is over."""
+        """Count one more value of a fact. Its consequences are worked out when the provider is over."""
         fact = self._fact(name)
         fact.values += 1
         for need in fact.readers:
@@ -129,18 +129,18 @@ class NeedCounts:
             self._reassess(need)
 
     def step_started(self, step: StepNode, *, pumped: bool) -> None:
-        """Its inputs are bound: it looks for nothing more. ``pumped``: its only item is begun too."""
+        """Note that a step has its inputs and wants nothing more. ``pumped``: its only item has begun too."""
         if not pumped:
             heappush(self.pumping, step.index)
         self._touched.append(step)
         self.work_through()
 
     def look_at_work(self, step: StepNode) -> None:
-        """One of its items is over, or due again."""
+        """Note that an item of the step is over, or due again."""
         heappush(self.pumping, step.index)
 
     def step_over(self, step: StepNode) -> None:
-        """Completed, failed or skipped: what it has not given, it will never give."""
+        """Note that a step is completed, failed or skipped: facts that it has not given, it will never give."""
         gave = step.run.gave
         for fact in step.gives:
             fact.left -= 1
@@ -157,9 +157,9 @@ class NeedCounts:
         self.work_through()
 
     def let_go(self) -> None:
-        """The run is over: nothing is counted any more, and nodes no longer hold each other in circles.
+        """Stop counting because the run is over, and break the reference cycles between nodes.
 
-        Without circles the memory of a run is free at once, however many runs end between two rounds of the collector.
+        Without cycles the memory of a run is freed at once, even if many runs end between two garbage collections.
         """
         for fact in self.facts.values():
             fact.providers, fact.readers = [], []
@@ -167,7 +167,7 @@ class NeedCounts:
             step.needs = []
 
     def freeze(self, need: NeedNode, values: int) -> None:
-        """An optional is decided for good, from so many values at most."""
+        """Decide an optional need for good, from at most this many values."""
         step = need.step
         step.count(need, -1)
         need.frozen = True
@@ -192,7 +192,7 @@ class NeedCounts:
     # --- consequences ---------------------------------------------------------------------------------------------
 
     def work_through(self) -> None:
-        """Bring all counts up to date with what was changed."""
+        """Update all counts after changes."""
         touched = self._touched
         while touched:
             step = touched.pop()
@@ -238,7 +238,7 @@ class NeedCounts:
                         self._touched.append(provider)
 
     def _enlist(self, step: StepNode) -> None:
-        """Note what may have to be decided for a step that is not over."""
+        """Put a step that is not over on the heaps of what may have to be decided for it."""
         status, index = step.run.status, step.index
         if step.needed == 0:
             heappush(self.idle, index)
@@ -276,11 +276,11 @@ class NeedCounts:
         return None
 
     def all_idle(self) -> list[StepNode]:
-        """Every step that nobody needs, by id."""
+        """Return every step that is not needed, by id."""
         return self._all(self.idle, "is_idle")
 
     def all_waiting(self) -> list[StepNode]:
-        """Every step that begins to wait for optionals for a while, by id."""
+        """Return every step that starts to wait for an optional need with a deadline, by id."""
         return self._all(self.waiting, "lacks_window")
 
     def _first(self, heap: Agenda, condition: str) -> StepNode | None:

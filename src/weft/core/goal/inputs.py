@@ -1,4 +1,4 @@
-"""What a step is handed: the values of its needs, bound once, and how they are taken apart into work items. Pure."""
+"""The inputs of a step: the values of its needs, bound once, and how they are split into work items. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ITEMS_MAX = 10_000
 
 
 class BadInput(Exception):
-    """A bound value is not of the type that the step declares."""
+    """A bound value that does not have the type that the step declares."""
 
     def __init__(self, fact: str, why: str) -> None:
         super().__init__(why)
@@ -41,8 +41,8 @@ class BadInput(Exception):
         )
 
 
-class Bound:
-    """The inputs of a step by inner name, and which of them are taken apart: (fact, inner name, elements)."""
+class BoundInputs:
+    """The inputs of a step by inner name, and those that are split into items: (fact, inner name, elements)."""
 
     __slots__ = ("arrays", "inputs")
 
@@ -59,11 +59,11 @@ class Bound:
 
     @property
     def names_apart(self) -> frozenset[str]:
-        """Names that are bound per item only."""
+        """Names that are only bound per item."""
         return frozenset(name for _, name, _ in self.arrays)
 
     def elements(self, index: int) -> list[tuple[str, str, Any]]:
-        """The elements of one item: the last fact varies fastest."""
+        """Return the elements of one item. The last fact varies fastest."""
         found = []
         for fact, name, elements in reversed(self.arrays):
             index, at = divmod(index, len(elements))
@@ -71,20 +71,20 @@ class Bound:
         return found[::-1]
 
     def item(self, index: int) -> dict[str, Any]:
-        """What one item is handed."""
+        """Return the inputs of one item."""
         return {**self.inputs, **{name: element for _, name, element in self.elements(index)}}
 
     def each(self, index: int) -> dict[str, Any]:
-        """The each values of one item, by fact."""
+        """Return the each values of one item, by fact."""
         return {fact: element for fact, _, element in self.elements(index)}
 
 
 def chosen(need: NeedNode, values: Sequence[Value]) -> list[int]:
-    """The values that a need is handed, by their places among those that its fact has."""
+    """Return the values that a need receives, as positions among the values of its fact."""
     collect = need.need.collect
     limit = need.step.run.decided.get(need.fact.name)
     if limit is not None or (need.lazy and need.state == "open"):
-        # Decided while it was open: only these two can take what there is.
+        # Decided while open: only `last` and `some` can use the values that exist so far.
         pool = range(len(values[:limit]) if collect in ("last", "some") else 0)
     else:
         pool = range(len(values) if need.state == "met" else 0)
@@ -100,12 +100,12 @@ def chosen(need: NeedNode, values: Sequence[Value]) -> list[int]:
 
 
 def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str, FactRef]] | None:
-    """The inputs of a step as the log has them already: constants and defaults, and by inner name the facts.
+    """Return the inputs of a step as references into the log: its constants and defaults, and the facts by inner name.
 
-    None: someone must look into a value, or it lies in a blob, or all are too large for the log.
+    Return None if the step must read a value, if a value is in a blob, or if they are too large for the log.
 
     Raises:
-        BadInput: one of them is not of its type.
+        BadInput: a value does not have its declared type.
     """
     shape = step.shape
     if not shape.opaque or shape.meta:
@@ -139,7 +139,7 @@ def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str,
 
 
 def bound_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, Sequence[Value]]) -> Raw:
-    """The inputs of a step, put together from its own and from facts."""
+    """Assemble the inputs of a step from its own values and from facts."""
     if not refs:
         return inputs
     parts = [bytes(inputs)[1:-1]] if inputs else []
@@ -155,12 +155,12 @@ def bound_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, S
     return Raw(b"{%b}" % b",".join(parts))
 
 
-def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> Bound:
-    """The inputs of a step that can start; what differs between items (`metadata`) comes later.
+def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> BoundInputs:
+    """Return the inputs of a step that can start. Values that differ between items (`metadata`) are added later.
 
     Raises:
-        BadInput: one of them is not of its type, or cannot be mapped.
-        MissingInputs: some lie in blobs, or a mapping is asked of the shell.
+        BadInput: a value does not have its declared type, or cannot be mapped.
+        MissingInputs: a value is in a blob, or the shell must evaluate a mapping.
     """
     picked = []
     for node in step.needs:
@@ -183,24 +183,24 @@ def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> Bo
             continue
         found = [_looked_at(step.shape, shape, value, part, env) for value, part in zip(taken, parts, strict=True)]
         inputs[shape.name] = _mapped(shape, found if need.is_list else found[0], reader)
-    return Bound(step.shape, inputs)
+    return BoundInputs(step.shape, inputs)
 
 
 def _mapped(shape: NeedShape, value: Any, reader: ScriptReader) -> Any:
-    """What a mapping makes of a value; without one it is handed over as it is."""
+    """Apply the mapping of a need to a value. Without a mapping, return the value unchanged."""
     mapping = shape.need.mapping
     if mapping is None:
         return value
     try:
         return reader.value(mapping, {"value": value, shape.name: value})
     except Unmapped:
-        raise BadInput(shape.fact, f"{mapping.source} selects nothing of it") from None
+        raise BadInput(shape.fact, f"{mapping.source} selects nothing in it") from None
     except WeftError as error:
         raise BadInput(shape.fact, error.message) from error
 
 
 def metadata(step: StepNode, state: GoalState, index: int) -> dict[str, Any]:
-    """What one item of a step is told about itself, by inner name."""
+    """Return the metadata of one item of a step, by inner name."""
     wanted = step.shape.meta
     if not wanted:
         return {}
@@ -220,7 +220,7 @@ def metadata(step: StepNode, state: GoalState, index: int) -> dict[str, Any]:
 
 
 def _looked_at(step: StepShape, need: NeedShape, value: Value, part: bytes, env: Env) -> Any:
-    """A value as JSON builtins; where nobody looks into it, as JSON."""
+    """Return a value as JSON builtins, or as raw JSON if the step does not read it."""
     sure = need.type is None or value.provider in need.trusted
     if sure and step.opaque:
         return Raw(part)
@@ -232,7 +232,7 @@ def _looked_at(step: StepShape, need: NeedShape, value: Value, part: bytes, env:
 
 
 def seen_by_predicate(definition: StepDef, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Inputs as a predicate sees them: what is absent is null. To jpath they are one object."""
+    """Return the inputs as a predicate sees them: missing ones are null, and for jpath they are one object."""
     if definition.when is not None and definition.when.lang == "jpath":
         return {"value": inputs}
     needs = [(fact, need) for fact, need in definition.needs.items() if need.collect != "none" and not need.meta]

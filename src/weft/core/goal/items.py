@@ -1,4 +1,4 @@
-"""The work items of a goal run: begun, ended, tried again, dropped."""
+"""The work items of a goal run: begin, end, retry, drop."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from weft.core.run.style import Ended
 
 
 class Items:
-    """Keeps the counts of the items that are open. ``flow`` is there from the plan on."""
+    """Counts the open items. ``flow`` is None until there is a plan."""
 
     def __init__(self, state: GoalState) -> None:
         self.state = state
         self.flow: NeedCounts | None = None
 
     def shown(self, place: Place) -> str:
-        """A work item for people, and as the end of idempotency keys."""
+        """Return the name of a work item, for display and as the suffix of idempotency keys."""
         return f"{place.step}[{place.index}]" if self.state.steps[place.step].fan_out else place.step
 
     def begin(self, event: e.TaskScheduled | e.ChildStarted | e.AskOpened) -> None:
-        """An item is handed out."""
+        """Begin an item."""
         state = self.state
         place = Place(event.node, event.item)
         run = state.steps[place.step]
@@ -43,14 +43,14 @@ class Items:
             state.tasks[state.seq].place = self.shown(place)
 
     def skip(self, event: e.WorkSkipped) -> None:
-        """The predicate refuses an item."""
+        """Skip an item because its predicate is false."""
         run = self.state.steps[event.step]
         run.index_next = event.item + 1
         run.left -= 1
         self._look_again(event.step)
 
     def park(self, number: int, due: int) -> None:
-        """An item gives up its slot until its retry is due."""
+        """Release the slot of an item until its retry is due."""
         state = self.state
         place = state.places.get(number)
         if place is None:
@@ -61,14 +61,14 @@ class Items:
         self._look_again(place.step)
 
     def come_due(self, number: int) -> None:
-        """The time of a retry has come: the item waits for a slot."""
+        """Note that a retry is due: the item waits for a slot."""
         place = self.state.places.get(number)
         if place is not None and number in self.state.parked:
             insort(self.state.steps[place.step].due, place.index)
             self._look_again(place.step)
 
     def resume(self, event: e.WorkResumed) -> None:
-        """An item whose retry is due has a slot again."""
+        """Give an item whose retry is due a slot again."""
         state = self.state
         place = state.places[event.task]
         run = state.steps[place.step]
@@ -80,7 +80,7 @@ class Items:
         state.tasks[event.task] = task
 
     def settled(self, ended: Ended) -> None:
-        """An item has its result, or is over without one."""
+        """End an item, with or without a result."""
         place = self.state.places.get(ended.number)
         if place is None:
             return
@@ -98,14 +98,14 @@ class Items:
             self._keep_result(place, ended.output)
 
     def _take_slot(self, place: Place) -> None:
-        """It had given up its slot; what ends has one."""
+        """Give an item that ended while parked its slot back, so that every item that ends has one."""
         run = self.state.steps[place.step]
         run.active += 1
         if place.index in run.due:
             run.due.remove(place.index)
 
     def _file_undo(self, place: Place, number: int) -> None:
-        """What can be taken back goes to its step, until that is over."""
+        """Move the undo of an item to its step, until the step is over."""
         state = self.state
         if state.ended or state.undo[-1].task != number:
             return
@@ -124,7 +124,7 @@ class Items:
             self.flow.unjudged.append((node, place.index))
 
     def _end(self, number: int) -> None:
-        """The item is over, one way or the other."""
+        """Remove an item that is over from the counts."""
         place = self.state.places.pop(number)
         run = self.state.steps[place.step]
         run.open.pop(place.index, None)
@@ -141,7 +141,7 @@ class Items:
     # --- dropping -------------------------------------------------------------------------------------------------
 
     def drop(self, run: StepRun) -> None:
-        """Nobody reads what a step has under way. What must not be interrupted drains; the rest is told to stop."""
+        """Drop the work in progress of a step. Items that must not be interrupted drain; the others are stopped."""
         state = self.state
         for fact in list(run.windows):
             self.close_window(run, fact)
@@ -161,7 +161,7 @@ class Items:
                 child.cancelled = True
                 state.gone_children.append(child.uid)
             if task is not None and task.lost and task.undo is not None:
-                # A hand-out that was lost may have happened.
+                # A task that was lost may have been performed.
                 tasks.remember_undo(state, number, task, e.NULL, task.place)
                 if not state.ended:
                     run.undo.append(state.undo.pop())
@@ -179,7 +179,7 @@ class Items:
         return True
 
     def close_window(self, run: StepRun, fact: str) -> None:
-        """An optional fact is not waited for any longer."""
+        """Stop the wait for an optional fact."""
         number = run.windows.get(fact, 0)
         if self.state.deadlines.pop(number, None) is not None:
             self.state.timers.pop(number, None)

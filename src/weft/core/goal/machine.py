@@ -26,32 +26,32 @@ class GoalMachine(Kernel):
 
     @classmethod
     def restore(cls, program: HostedGoals, snapshot: bytes) -> Self:
-        """A run from a snapshot of this fold."""
+        """Restore a run from a snapshot of this fold."""
         return cls(program, restore_state(snapshot))
 
     def snapshot(self) -> bytes:
-        """The state as JSON."""
+        """Return the state as JSON."""
         return encode_state(self.state)
 
     @property
     def flow(self) -> NeedCounts | None:
-        """The counts of the run, from its plan on."""
+        """The counts of the run. None until there is a plan."""
         return self.style.flow
 
     @property
     def plan(self) -> GoalPlan | None:
-        """The plan that the run follows, once it is known."""
+        """The plan that the run follows. None until it is known."""
         flow = self.style.flow
         return flow.plan if flow is not None else None
 
     def definition(self, number: int) -> StepDef | None:
-        """What an open task is an item of; None for an undo."""
+        """Return the step that an open task belongs to, or None for an undo."""
         place = self.state.places.get(number)
         flow = self.style.items.flow
         return flow.steps[place.step].definition if place is not None and flow is not None else None
 
     def undone(self, number: int) -> StepDef | None:
-        """What an open undo takes back."""
+        """Return the step that an open undo task undoes."""
         task = self.state.tasks.get(number)
         if task is None or not task.undo_of or (plan := self.plan) is None:
             return None

@@ -1,4 +1,4 @@
-"""The parts of a goal run's counts: facts, needs and steps of the plan, each with what is known of it.
+"""The parts of a goal run's counts: the facts, needs and steps of the plan.
 
 A need is *met*, *open*, *dead* or *closed*, and this follows from facts and step statuses alone.
 """
@@ -13,14 +13,14 @@ from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import OVER_STEP, StepRun, Value
 
 Mode = tuple[bool, bool, bool, bool, bool]
-"""Of a step that looks for needs: needed, needed now, one is dead, a gate is open, something required is not met."""
+"""For a step that still wants needs: needed, needed now, one is dead, a gate is open, a required one is not met."""
 IDLE: Mode = (False, False, False, False, False)
-"""The mode of a step that looks for nothing."""
+"""The mode of a step that wants nothing."""
 NeedState = Literal["open", "met", "dead", "closed"]
 
 
 class FactNode:
-    """A fact of the plan: who gives it, who reads it, and how much of it is known."""
+    """A fact in the plan: its providers, its readers, and how many values it has."""
 
     __slots__ = ("empty", "keeps", "left", "name", "providers", "readers", "values", "wanted", "wanted_now")
 
@@ -29,7 +29,7 @@ class FactNode:
         self.providers: list[StepNode] = []
         self.readers: list[NeedNode] = []
         self.keeps = False
-        """Whether anyone reads more than its first value."""
+        """Whether a need reads more than the first value."""
         self.values = 0
         self.left = 0
         """Providers that are not over."""
@@ -54,22 +54,22 @@ class NeedNode:
         self.gate = shape.gate
         self.required = shape.need.role == "required"
         self.lazy = shape.need.role == "optional" and shape.need.deadline is None
-        """Nobody waits for it: what is there when its step starts is taken."""
+        """The step does not wait for this need: it takes the value that exists when the step starts."""
         self.state: NeedState = "open"
         self.candidates = 0
         self.broken = 0
         self.frozen = False
-        """An optional that is decided, whatever may still come."""
+        """An optional need that is decided: later values are ignored."""
         self.wanted = False
         self.wanted_now = False
 
     @property
     def undecided(self) -> bool:
-        """Whether its step waits for it."""
+        """Whether the step waits for this need."""
         return self.state == "open" and not self.frozen and not self.lazy
 
     def count(self, value: Value) -> None:
-        """One more value of its fact."""
+        """Count one more value of the fact."""
         if self.need.match is None or self.step.id in value.matched:
             self.candidates += 1
         elif self.step.id in value.broken:
@@ -144,7 +144,7 @@ class StepNode:
         self.needs: list[NeedNode] = []
         self.gives: list[FactNode] = []
         self.changed: list[NeedNode] = []
-        """Needs that are to be looked at anew."""
+        """Needs whose wants must be updated."""
         self.open_gates = 0
         self.closed = 0
         self.dead = 0
@@ -156,17 +156,17 @@ class StepNode:
 
     @property
     def is_fallen(self) -> bool:
-        """It can only be skipped or fail."""
+        """Whether the step can only be skipped or fail."""
         return self.run.status == "pending" and (self.closed > 0 or (self.dead > 0 and not self.open_gates))
 
     @property
     def is_idle(self) -> bool:
-        """No goal can want anything of it any more."""
+        """Whether no goal can need the step any more."""
         return self.needed == 0 and self.run.status not in OVER_STEP
 
     @property
     def is_waiting(self) -> bool:
-        """It could start, but for optionals."""
+        """Whether nothing but optional needs can keep the step from starting."""
         return self.run.status == "pending" and self.needed_now > 0 and self.unmet == 0
 
     @property
@@ -175,32 +175,32 @@ class StepNode:
 
     @property
     def lacks_window(self) -> bool:
-        """It waits for an optional for a while, and the while has not begun."""
+        """Whether the step waits for an optional need whose deadline has not been set yet."""
         return self.is_waiting and self.undecided > 0 and any(self.windows())
 
     @property
     def has_items(self) -> bool:
-        """Items can be begun."""
+        """Whether another item can begin."""
         run = self.run
         return run.active < self.definition.width and (bool(run.due or run.again) or run.index_next < run.items)
 
     @property
     def index_next(self) -> int:
-        """The item that is begun next."""
+        """The index of the item that begins next."""
         return self.run.again[0] if self.run.again else self.run.index_next
 
     def is_late(self, index: int) -> bool:
-        """Whether an item's result could not be looked at when it came."""
+        """Tell whether the result of an item could not be checked when it arrived."""
         return is_deferred(self.shape, self.run.results[index])
 
     def windows(self) -> Iterator[NeedNode]:
-        """Optionals whose deadline is still to be set."""
+        """Yield the optional needs whose deadline has not been set yet."""
         for need in self.needs:
             if isinstance(need.need.deadline, int) and need.undecided and need.fact.name not in self.run.windows:
                 yield need
 
     def count(self, need: NeedNode, sign: int) -> None:
-        """Take a need into the counts, or out of them."""
+        """Add a need to the counts (sign 1) or remove it (-1)."""
         if not need.required:
             self.undecided += sign * need.undecided
             return

@@ -1,4 +1,4 @@
-"""What a step gives: its declared outputs out of raw results, checked, and put together where there were many. Pure."""
+"""The outputs of a step: read from raw results, checked, and combined if there were several items. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ITEM = "item"
 
 
 class BadOutput(Exception):
-    """A result that is not what its step declares."""
+    """A result that does not have the type that its step declares."""
 
     def __init__(self, fact: str, why: str) -> None:
         super().__init__(why)
@@ -30,7 +30,7 @@ class BadOutput(Exception):
         self.why = why
 
     def failure(self, step: str, item: int | None = None) -> Failure:
-        """What the step fails with; ``item``: by which of its results. Final: the same work would give the same."""
+        """Return the final failure of the step. ``item``: the index of the wrong result."""
         return Failure(
             type=BAD_OUTPUT,
             message=f"{BAD_OUTPUT}: {self.fact}",
@@ -41,16 +41,16 @@ class BadOutput(Exception):
 
 
 def is_deferred(step: StepShape, result: bytes) -> bool:
-    """Whether a result can only be looked at with what the shell brings."""
+    """Tell whether the shell must supply something before a result can be checked."""
     return step.late or (bytes(result).startswith(MARKED) and is_ref(bytes(result)))
 
 
 def outputs_of(step: StepShape, result: bytes, reader: ScriptReader, env: Env) -> dict[str, bytes]:
-    """The declared outputs that a result has, by fact, as JSON. What it does not have is no failure.
+    """Return the declared outputs in a result, by fact, as JSON. A missing output is not a failure.
 
     Raises:
-        BadOutput: one of them is not of its type, or cannot be made.
-        MissingInputs: something must be brought first.
+        BadOutput: an output does not have its declared type, or cannot be made.
+        MissingInputs: the shell must supply something first.
     """
     if not step.gives:
         return {}
@@ -87,7 +87,7 @@ def _body(definition: StepDef, result: bytes, env: Env) -> bytes:
     if isinstance(definition.way, AskWay):
         return encode_json(opened(decode_json(result), env.blob))  # a form inside the answer may be a reference
     body = content(result, env)
-    if isinstance(definition.way, GoalWay):  # of all that a goal run gives, the goals' own outputs
+    if isinstance(definition.way, GoalWay):  # only the outputs of the goals, not all that the goal run gives
         return bytes(decode_parts(body).get("result", Raw(b"null")))
     return body
 
@@ -98,7 +98,7 @@ def _split(fact: str, body: bytes) -> dict[str, Raw]:
     try:
         return decode_parts(body)
     except msgspec.ValidationError:
-        raise BadOutput(fact, f"the result is {types.kind(decode_json(body))}, not an object with its parts") from None
+        raise BadOutput(fact, f"the result is {types.kind(decode_json(body))}, not an object") from None
 
 
 def _mapped(fact: str, give: Give, body: bytes, reader: ScriptReader) -> bytes:
@@ -112,13 +112,13 @@ def _mapped(fact: str, give: Give, body: bytes, reader: ScriptReader) -> bytes:
 def aggregated(
     step: StepShape, results: Mapping[int, Raw], entries: Sequence[Mapping[str, Any]], reader: ScriptReader, env: Env
 ) -> dict[str, bytes]:
-    """A fan-out's outputs: each an array of {each facts…, output}, in the order of the items.
+    """Return the outputs of a fan-out: each is an array of {each facts…, output}, in the order of the items.
 
     ``entries``: the each values of all items, by index.
     """
     order = sorted(results)
     if not isinstance(step.definition.way, AskWay):
-        contents((results[index] for index in order), env)  # all that is missing at once
+        contents((results[index] for index in order), env)  # ask for everything that is missing at once
     lists: dict[str, list[dict[str, Any]]] = {shape.fact: [] for shape in step.gives}
     for index in order:
         for fact, raw in outputs_of(step, results[index], reader, env).items():

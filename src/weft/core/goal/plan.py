@@ -1,4 +1,4 @@
-"""A plan: the steps that a set of goals takes, as data. A run holds the plan that it follows."""
+"""A plan: the steps that achieve a set of goals, as data. A run contains the plan that it follows."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ Why = Literal["blocked", "missing", "satisfied"]
 
 
 class Excluded(msgspec.Struct, frozen=True):
-    """Why a step that was met is not in the plan, and which facts say so."""
+    """Why a step that the planner considered is not in the plan, and because of which facts."""
 
     why: Why
     by: list[str]
 
 
 class FactUse(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Who of a plan gives a fact and who reads it."""
+    """The steps of a plan that give a fact and those that read it."""
 
     providers: list[str] = []
     consumers: list[str] = []
 
 
 class GoalPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a goal takes. Frozen into a run at its start."""
+    """The steps that achieve the goals. Frozen into a run at its start."""
 
     goals: list[str]
     steps: dict[str, StepDef] = {}
     required: list[str] = []
     conditional: list[str] = []
     missing: dict[str, list[str]] = {}
-    """Facts that nobody gives, and the steps that need them. Those of child runs are called `step/name`."""
+    """Facts that nothing gives, and the steps that need them. Facts of child runs are named `step/name`."""
     excluded: dict[str, Excluded] = {}
     facts: dict[str, FactUse] = {}
     given: list[str] = []
     types: dict[str, Type] = {}
-    """What the catalogue declares of the names given."""
+    """The types that the catalogue declares for the given names."""
     children: dict[str, GoalPlan] = {}
-    """The plans of goal steps, made with this one."""
+    """The plans of goal steps, made together with this one."""
 
 
 PLANS_KEPT = 64
-"""So many plans are kept at hand; each can be made, written and read again."""
+"""How many plans are cached in encoded and decoded form."""
 STEPS_KEPT = 1_000
-"""Larger plans are not."""
+"""Plans with more steps are not cached."""
 
 _encode = msgspec.json.Encoder().encode
 _encoded: dict[int, tuple[GoalPlan, bytes]] = {}
-"""By identity; the plan is held, so that no other takes its place."""
+"""By identity. The entry keeps the plan alive so that its id is not reused."""
 _decoder: msgspec.json.Decoder[GoalPlan] = msgspec.json.Decoder(GoalPlan)
 
 
 def decode_plan(raw: bytes) -> GoalPlan:
-    """A plan from its JSON. Many runs follow one plan, so the latest are remembered."""
+    """Decode a plan. Many runs follow the same plan, so the latest are cached."""
     return _decoded(bytes(raw))
 
 
@@ -69,7 +69,7 @@ def _decoded(raw: bytes) -> GoalPlan:
 
 
 def encode_plan(plan: GoalPlan) -> bytes:
-    """A plan as JSON; equal plans have equal bytes. Many runs are started with one plan: it is written once."""
+    """Encode a plan. Equal plans have equal bytes. Many runs start with the same plan, so the result is cached."""
     known = _encoded.get(id(plan))
     if known is not None:
         return known[1]
@@ -82,15 +82,15 @@ def encode_plan(plan: GoalPlan) -> bytes:
 
 
 def refuse_incomplete(plan: GoalPlan) -> None:
-    """Refuse the start of a plan with a blocked goal or a name that is surely missing.
+    """Refuse to start a plan with a blocked goal or a fact that is required and missing.
 
     Raises:
-        BadPlan: what is missing and who needs it, or what blocks a goal.
+        BadPlan: with the missing facts and the steps that need them, or the fact that blocks a goal.
     """
     for place, blocked in _blocked(plan, ""):
         by = ", ".join(blocked.by)
         raise BadPlan(
-            f"{place} needs that nobody gives {by}, and {by} is given.",
+            f"{place} requires that {by} is absent, and {by} is given.",
             hint="Leave it out, or choose another goal.",
             code="goal.blocked",
             step=place,

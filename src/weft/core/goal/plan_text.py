@@ -1,4 +1,4 @@
-"""A plan as text: a tree from the goals to what is given, with reasons. Pure."""
+"""A plan as text: a tree from the goals down to the given facts, with reasons. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from weft.core.values import shown as value_shown
 
 _MID, _LAST, _BAR, _GAP = "├─ ", "└─ ", "│  ", "   "
 INDENT_MAX = 120
-"""A tree that goes further in than this goes on below, at the margin."""
+"""A subtree indented further than this is printed separately below."""
 
 
 def render(plan: GoalPlan) -> str:
-    """The plan for people: what would run, for which fact, from whom; what is missing; what was left out and why."""
+    """Return the plan as text: the steps that would run and why, what is missing, and what was left out and why."""
     tree = _Tree(plan)
     lines = [line for goal in plan.goals for line in tree.goal(goal)]
     lines += _missing(plan)
@@ -32,7 +32,7 @@ def render(plan: GoalPlan) -> str:
 
 
 def warnings(plan: GoalPlan) -> list[str]:
-    """What depends on the order in which steps end."""
+    """Return notes on results that depend on the order in which steps end."""
     notes = []
     for step, definition in plan.steps.items():
         for fact, need in sorted(definition.needs.items()):
@@ -58,7 +58,7 @@ def _reason(why: Excluded) -> str:
     by = ", ".join(why.by)
     match why.why:
         case "blocked":
-            return f"it wants nobody to give {by}, and {by} is given"
+            return f"it requires that {by} is absent, and {by} is given"
         case "missing":
             return f"it lacks {by}"
         case "satisfied":
@@ -93,7 +93,7 @@ class _Tree:
         return f"{step}{gives}{f'  [{way}]' if way else ''}{when}"
 
     def _below(self, top: str) -> Iterator[str]:
-        """What a step needs, and below it what these need; depth first, with a stack of its own."""
+        """Yield the lines below a step: its needs, their providers and so on, depth first. Uses an explicit stack."""
         self.told[top] = None
         stack = self._needs(top, "")[::-1]
         while stack:
@@ -104,7 +104,7 @@ class _Tree:
                 stack.extend(reversed(self._needs(provider, inner)))
 
     def _provider(self, step: str, *, deep: bool) -> str:
-        """A step as the giver of a fact. Asked when its line is written: what is above it is known only then."""
+        """Return the line of a provider. Call this only when it is written, because it depends on the lines above."""
         if step in self.told:
             return f"{step}  (see above)"
         if deep and step not in self.put_off:
@@ -112,7 +112,7 @@ class _Tree:
         return f"{step}  (see below)" if step in self.put_off else self._head(step)
 
     def _needs(self, step: str, prefix: str) -> list[tuple[str, str, str, str]]:
-        """One line per need and per provider of it: what leads to it, its text or the provider, what leads below it."""
+        """Return a line per need and per provider: prefix, text (need) or provider, prefix of the lines below."""
         needs = sorted(self.plan.steps[step].needs.items())
         lines: list[tuple[str, str, str, str]] = []
         for n, (fact, need) in enumerate(needs):
@@ -163,7 +163,7 @@ class _Tree:
 
 
 def way_text(definition: StepDef) -> str:
-    """How a step is performed, in a few words; nothing if its name says it."""
+    """Describe how a step is performed in a few words. Empty if that is clear from its id."""
     match definition.way:
         case StepWay(step=name):
             return "" if name == definition.id else name

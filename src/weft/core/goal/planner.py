@@ -1,8 +1,8 @@
-"""The planner: which steps a set of goals takes, from the names that are given. Pure, linear, the same in any order.
+"""The planner: which steps a set of goals requires, given some facts. Pure, linear, and independent of order.
 
-Pass 1 finds what could run from what is given, pass 2 walks from the goals to what they need. Values, predicates and
-health are not looked at, so a preview and a start make the same plan. docs/internals/goal.md#2-the-planner has the
-rules; the names used here are the same.
+Pass 1 finds the steps that could run with what is given. Pass 2 walks from the goals to what they need. Values,
+predicates and health have no influence, so a preview and a start make the same plan. The rules and their terms are in
+docs/internals/goal.md#2-the-planner.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from weft.errors import BadPlan, LimitExceeded
 
 DEPTH_MAX = 32
 STEPS_MAX = 100_000
-"""Of a plan and all plans inside it."""
+"""The limit for a plan together with all plans inside it."""
 
 
 def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) -> GoalPlan:
-    """The plan for these goals, whatever it lacks. It is made once, until the catalogue changes.
+    """Return the plan for these goals, even if something is missing. It is cached until the catalogue changes.
 
     Raises:
         BadPlan: no goals.
-        UnknownStep: a goal, here or of a child run, is not in the catalogue.
-        LimitExceeded: child runs inside child runs go deeper than 32.
+        UnknownStep: a goal, of this plan or of a child run, is not in the catalogue.
+        LimitExceeded: child runs are nested more than 32 deep.
     """
     if not goals:
-        raise BadPlan("A plan needs a goal.", hint="Name the step whose outcome you want.", code="goal.no_goal")
+        raise BadPlan("A plan needs a goal.", hint="Name the step whose result you want.", code="goal.no_goal")
     asked = (tuple(dict.fromkeys(goals)), frozenset(given))
     plans = catalogue.plans
     plan = plans.get(asked)
@@ -45,7 +45,7 @@ def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) 
 
 
 class _Made(msgspec.Struct, frozen=True):
-    """A plan, how many steps are in it and in those inside it, and how deep these go."""
+    """A plan, the number of steps in it including inner plans, and how deep inner plans are nested."""
 
     plan: GoalPlan
     size: int
@@ -53,7 +53,7 @@ class _Made(msgspec.Struct, frozen=True):
 
 
 class _Nest:
-    """Makes a plan and those of its goal steps; equal child plans are made once."""
+    """Makes a plan and the plans of its goal steps. Equal child plans are made once."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -88,11 +88,11 @@ class _Nest:
 
 NOBODY: list[str] = []
 Looked = tuple[str, str, bool, bool]
-"""A need as the catalogue has it: its fact, how it collects, whether it is required, whether it is a gate."""
+"""A need as stored in the catalogue: fact, collect, whether it is required, whether it is a gate."""
 
 
 class _Walk:
-    """One plan in the making."""
+    """Builds one plan."""
 
     def __init__(self, catalogue: Catalogue, goals: tuple[str, ...], given: frozenset[str]) -> None:
         self.catalogue = catalogue
@@ -105,13 +105,13 @@ class _Walk:
         self.blocked: dict[str, list[str]] = {}
         self.satisfiable: set[str] = set()
         self.waiting: dict[str, CatalogueEntry] = {}
-        """Facts that somebody lacks, and who is helped by the first provider of each: mostly it is one."""
+        """Lacking facts, each with the first step for which one provider is enough. Mostly there is only one."""
         self.waiting_too: dict[str, list[CatalogueEntry]] = {}
-        """Who else."""
+        """The other steps of the same kind."""
         self.waiting_all: dict[str, list[CatalogueEntry]] = {}
-        """The same, where every provider is needed."""
+        """The same for steps that need every provider of the fact."""
         self.steps: dict[str, bool] = {}
-        """The steps of the plan; True: met while looking for what is certain."""
+        """The steps of the plan. True: reached without passing a gate."""
         self.met: dict[Why, dict[str, list[str]]] = {"blocked": {}, "missing": {}, "satisfied": {}}
         self.missing: dict[str, dict[str, None]] = {}
         self.required: dict[str, None] = {}
@@ -125,12 +125,12 @@ class _Walk:
     # --- pass 1 ---------------------------------------------------------------------------------------------------
 
     def _upstream(self) -> list[CatalogueEntry]:
-        """All that a goal could possibly depend on; nothing else changes the plan."""
+        """Return every step that a goal could depend on. No other step can change the plan."""
         entries, providers, given = self.entries, self.providers, self.given
         found = set(self.goals)
         facts: set[str] = set()
         order = [entries[goal] for goal in self.goals]
-        for entry in order:  # it grows while it is walked
+        for entry in order:  # grows during the iteration
             if entry.blocking:
                 by = [fact for fact in entry.blocking if fact in given]
                 if by:
@@ -148,9 +148,9 @@ class _Walk:
     def _could_run(self, entries: Sequence[CatalogueEntry]) -> None:
         given, waiting, blocked = self.given, self.waiting, self.blocked
         unmet: dict[str, int] = {}
-        """Per fact that somebody needs of everyone: how many of its providers cannot run yet."""
+        """For each fact that must come from all providers: how many of them cannot run yet."""
         lacks: dict[str, int] = {}
-        """Per step that lacks more than one thing: how many."""
+        """For each step that lacks more than one fact: how many."""
         ready: list[CatalogueEntry] = []
         for entry in entries:
             count = 0
@@ -202,7 +202,7 @@ class _Walk:
         return len(found) if not self.blocked else sum(1 for provider in found if provider not in self.blocked)
 
     def _lacks(self, entry: CatalogueEntry) -> list[str]:
-        """What a step still lacks when everything that could run has."""
+        """Return what a step still lacks once every step that can run has run."""
         return [fact for fact, every in entry.lacking if self._is_lacked(fact, every=every)]
 
     def _is_lacked(self, fact: str, *, every: bool) -> bool:
@@ -237,7 +237,7 @@ class _Walk:
             for need in entry.needs:
                 fact = need[0]
                 if not entry.gates and need[1] == "first" and fact not in waiting and fact not in given:
-                    # Most needs are like this: a short way to what `_look` does.
+                    # The common case: a shortcut for `_look`.
                     if fact not in demanded:
                         self._demand(fact)
                 elif put_off is not None and entry.gates and not need[3]:
@@ -294,7 +294,7 @@ class _Walk:
             self.required[fact] = None
 
     def adopt(self, step: str, child: GoalPlan) -> None:
-        """What a goal step's child run will lack for sure refuses the start of its parent too."""
+        """Add the missing facts of a child run, so that a child that cannot start prevents the start of its parent."""
         for name in child.required:
             self._lacking(f"{step}/{name}", step, certain=self.steps[step])
         for name in child.conditional:
@@ -324,7 +324,7 @@ class _Walk:
         )
 
     def _facts(self, steps: Iterable[str]) -> dict[str, FactUse]:
-        """Who gives and who reads what. Most facts have one of each, and the catalogue has that list already."""
+        """Return the providers and readers of each fact. Lists of one are shared with the catalogue."""
         entries, providers, consumers = self.entries, self.providers, self.catalogue.consumers
         given_by: dict[str, list[str]] = {}
         read_by: dict[str, list[str]] = {}

@@ -1,8 +1,8 @@
-"""A failed goal run is tried again: which steps open anew, and what they keep. Pure.
+"""The retry of a failed goal run: which steps are reopened, and what they keep. Pure.
 
-What completed stays. A step that failed, or was skipped because of it, looks for its inputs anew if it never started;
-one that had started goes on with the inputs it was bound to, and begins anew only those of its items that have no
-result. A step whose predicate said no stays skipped, and so does one that nobody needs.
+Completed steps stay completed. A failed step, or one skipped because of a failure, looks for its inputs again if it
+never started. If it had started, it keeps its bound inputs and repeats only the items without a result. A step whose
+predicate was false stays skipped, and so does one that is not needed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from weft.errors import Refused
 
 
 def decide_retry(state: GoalState, plan: GoalPlan | None) -> Sequence[e.AnyEvent]:
-    """Open again what the failure has closed.
+    """Reopen the steps that ended because of the failure.
 
     Raises:
-        Refused: it never began.
-        RunUndone: completed work of a step that would go on was undone.
+        Refused: the run never began.
+        RunUndone: completed work of a step that would be reopened has been undone.
     """
     if plan is None:
         raise Refused(f"{state.run_id} was refused before it began.", hint=lifecycle.start_anew(state))
@@ -34,7 +34,7 @@ def decide_retry(state: GoalState, plan: GoalPlan | None) -> Sequence[e.AnyEvent
 
 
 def _needed(state: GoalState, plan: GoalPlan) -> list[str]:
-    """Steps that are over without having completed, and that some goal needs once all of them are open."""
+    """Return the steps that ended without completing and that a goal needs once all of them are open."""
     closed = [step for step, run in state.steps.items() if _may_open(run)]
     trial = copied(state)
     for step in closed:
@@ -48,7 +48,7 @@ def _may_open(run: StepRun) -> bool:
 
 
 def reopen(run: StepRun) -> None:
-    """The step is as if its failure had not been; optionals that were decided stay so."""
+    """Reset a step as if it had not failed. Optional needs that were decided stay decided."""
     run.why, run.failure, run.lost = "", None, ""
     run.open, run.due, run.active, run.windows = {}, [], 0, {}
     if not run.items:

@@ -1,8 +1,8 @@
-"""What a goal run asks of its shell: scripts are read and values are brought by others. Pure.
+"""What a goal run asks its shell for: evaluating scripts and loading values. Pure.
 
-A `Reader` evaluates CEL on the spot. What may not run inside a decision (Lua, Ale) it asks of the shell: it raises
-`MissingInputs` with the `question` below, the shell answers it to the reader, and the same decision is made again. Only
-`follow` asks, never `decide`.
+A `ScriptReader` evaluates CEL directly. A script that may not run inside a decision (Lua, Ale) is evaluated by the
+shell: the reader raises `MissingInputs` with the `question` below, the shell supplies the answer, and the same decision
+is made again. Only `follow` does this, never `decide`.
 """
 
 from __future__ import annotations
@@ -24,65 +24,65 @@ decode_json = msgspec.json.Decoder().decode
 encode_json = msgspec.json.Encoder().encode
 _parts: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 decode_parts = _parts.decode
-"""The fields of a JSON object, each still JSON. Raises msgspec.ValidationError."""
+"""Split a JSON object into its fields, each still JSON. Raises msgspec.ValidationError."""
 
 
 class Unmapped(Exception):
-    """A mapping selects nothing of its value."""
+    """A mapping that selects nothing in its value."""
 
 
 class ScriptReader(Protocol):
-    """Evaluates what an author wrote. Each method raises a WeftError that says what is wrong, or MissingInputs."""
+    """Evaluates scripts. Each method raises a WeftError that says what is wrong, or MissingInputs."""
 
     def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
-        """Whether a predicate or match holds."""
+        """Tell whether a predicate or match is true."""
         ...
 
     def value(self, script: Script, bindings: Mapping[str, Any]) -> Any:
-        """What a mapping makes of its value, as JSON. Raises Unmapped too."""
+        """Return the result of a mapping, as JSON. Also raises Unmapped."""
         ...
 
     def text(self, template: str, bindings: Mapping[str, Any]) -> str:
-        """A title with its `${…}` filled in."""
+        """Return a title with its `${…}` filled in."""
         ...
 
     def names(self, script: Script) -> frozenset[str]:
-        """The names that a script looks at."""
+        """Return the names that a script uses."""
         ...
 
 
 class HostedGoals(Protocol):
-    """What a goal run needs beside its plan, which it holds itself."""
+    """What a goal run needs in addition to its plan, which is part of its state."""
 
     @property
     def reader(self) -> ScriptReader: ...
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
-        """Which version of a child workflow is started, and its style."""
+        """Return the version of a child workflow to start, and its style."""
         ...
 
     def plan(self, given: Sequence[str], goals: Sequence[str] = ()) -> GoalPlan | None:
-        """The plan for these goals, or for those that this program stands for, if any. Raises UnknownStep."""
+        """Return the plan for these goals, or for the goals of this program if it has any. Raises UnknownStep."""
         ...
 
     def body(self, definition: StepDef) -> str:
-        """Under which name a worker finds what performs a step (`step`, `http`, `script`)."""
+        """Return the name under which a worker finds the code for a step (`step`, `http`, `script`)."""
         ...
 
 
 def question(script: Script, bindings: Mapping[str, Any]) -> Predicate:
-    """What a reader asks of the shell for a script that no decision may run."""
+    """Return the question to the shell for a script that may not run inside a decision."""
     return Predicate(script.lang, script.source, _canonical(bindings))
 
 
 def content(raw: bytes, env: Env) -> bytes:
-    """The JSON that a value of the log stands for. Raises MissingInputs."""
+    """Return the JSON of a value in the log. Raises MissingInputs."""
     stored = bytes(raw)
     return contents([stored], env)[0] if stored.startswith(MARKED) else stored
 
 
 def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
-    """The same for many, so that all that is missing is asked for at once."""
+    """Return the JSON of several values, so that all missing blobs are requested at once."""
     found: list[bytes] = []
     missing: list[str] = []
     for raw in raws:
@@ -105,5 +105,5 @@ def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
 
 
 def decoded(raw: bytes, env: Env) -> Any:
-    """A value of the log as JSON builtins. Raises MissingInputs."""
+    """Return a value in the log as JSON builtins. Raises MissingInputs."""
     return decode_json(content(raw, env))

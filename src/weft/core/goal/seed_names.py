@@ -1,7 +1,7 @@
-"""Events of a goal run under the names that the seed of goals uses. Pure.
+"""The names of goal events in the vocabulary of flows, work and attributes. Pure.
 
-In the common log a run's events are those of all styles where they mean the same; who knows flows, work and attributes
-reads them here.
+The log uses the same events for all styles where they mean the same. This table translates them for readers who know
+the other vocabulary, the seed names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NAMES: dict[type, tuple[str, ...]] = {
 
 
 def seed_names(event: ViewEvent) -> tuple[str, ...]:
-    """What the seed calls an event: one name, two (a failed attempt that is tried again), or none."""
+    """Return the seed names of an event: one, two (a failed attempt that is retried), or none."""
     match event:
         case e.TaskFailed(retry_at=retry_at):
             return ("work_not_completed", "retry_scheduled") if retry_at else ("work_failed",)

@@ -1,6 +1,6 @@
-"""Settle: after every command all consequences are worked out, in this order and nowhere else. Pure.
+"""Settle: work out all consequences after every command, in this order and nowhere else. Pure.
 
-Each call returns the next events; it is called again until it returns none. The numbers below are those of
+Each call returns the next events. The caller repeats it until it returns none. The numbers below are those in
 docs/internals/goal.md#4-settle.
 """
 
@@ -30,7 +30,7 @@ RUN_OVER = "run is over"
 
 
 def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
-    """What must happen next by itself; nothing, if the run waits. Raises MissingInputs."""
+    """Return what must happen next by itself, or nothing if the run is waiting. Raises MissingInputs."""
     flow = turn.flow
     late = _judge(turn) if flow.unjudged else None
     if late is not None:
@@ -50,7 +50,7 @@ def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
     if flow.ready and (ready := flow.first_ready()) is not None:  # 4
         return start(turn, ready)
     if turn.state.tasks and not turn.state.reversals:
-        return ()  # its work goes on
+        return ()  # work is in progress
     return _end(turn)
 
 
@@ -60,7 +60,7 @@ def _deadline(turn: Turn, step: StepNode, fact: str, wait_ms: object) -> e.Deadl
 
 
 def _judge(turn: Turn) -> e.StepFailedEvent | None:
-    """Look at results that could not be looked at when they came."""
+    """Check results that could not be checked when they arrived."""
     unjudged = turn.flow.unjudged
     while unjudged:
         step, index = unjudged[-1]
@@ -97,7 +97,7 @@ def _end(turn: Turn) -> Sequence[e.AnyEvent]:
         if newest is not None:
             return (undo.scheduled(newest),)
     if turn.flow.goals_left == 0:
-        # Only what must not be interrupted, and undos, can still be under way.
+        # Only undos and tasks that must not be interrupted can still be running.
         ending = state.tasks or state.parked or undo.pending(state)
         return () if ending else (result_of_run(turn),)
     stopping = all(child.cancelled for child in state.children.values())
@@ -109,7 +109,7 @@ def _end(turn: Turn) -> Sequence[e.AnyEvent]:
 
 
 def failure_of_run(turn: Turn) -> Failure:
-    """Why the run fails: the first of its goals that has, and the step at the root of it."""
+    """Return why the run fails: the first goal in the list that failed, and the step at the root of it."""
     state, plan = turn.state, turn.flow.plan
     goal = next(goal for goal in plan.goals if goal in turn.flow.goals_failed)
     cause = goal
@@ -142,7 +142,7 @@ def failure_of_run(turn: Turn) -> Failure:
 
 
 def result_of_run(turn: Turn) -> e.RunCompleted:
-    """What the run gives: the goals' own outputs, all facts, and the goals' raw results."""
+    """Return the result of the run: the outputs of its goals, all facts, and the raw results of the goals."""
     state, plan, env = turn.state, turn.flow.plan, turn.env
     own: dict[str, Raw] = {}
     raw_results: dict[str, StepRun] = {}
@@ -175,7 +175,7 @@ def result_of_run(turn: Turn) -> e.RunCompleted:
 
 
 def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:
-    """A step's raw result; of a fan-out a list, with null where an item was refused."""
+    """Return the raw result of a step. For a fan-out: a list, with null for each skipped item."""
     results = {index: next(loaded) for index in run.results}
     if not run.fan_out:
         return Raw(results[0])
@@ -186,7 +186,7 @@ def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:
 
 
 def begin(turn: Turn) -> Sequence[e.AnyEvent]:
-    """Look into what is given, where a plan's matches or a blob make it necessary."""
+    """Read the given values, when they are in a blob or the plan has a match on them."""
     state = turn.state
     try:
         given = given_values(contents([state.input], turn.env)[0])
@@ -210,7 +210,7 @@ def begin(turn: Turn) -> Sequence[e.AnyEvent]:
 
 
 def misfit_of_given(plan: GoalPlan, given: Mapping[str, bytes], env: Env) -> str | None:
-    """Which given value is not of its type, and why."""
+    """Return which given value does not have its type, and why."""
     for name, declared in plan.types.items():
         raw = given.get(name)
         why = None if raw is None else misfit(declared, decode_json(raw), raw, env.check)
@@ -220,10 +220,10 @@ def misfit_of_given(plan: GoalPlan, given: Mapping[str, bytes], env: Env) -> str
 
 
 def given_values(body: bytes) -> dict[str, bytes]:
-    """What a run is given, by fact.
+    """Return what a run is given, by fact.
 
     Raises:
-        BadValue: it is no object.
+        BadValue: the input is not an object.
     """
     if body == b"null":
         return {}
@@ -231,5 +231,5 @@ def given_values(body: bytes) -> dict[str, bytes]:
         return {name: bytes(raw) for name, raw in decode_parts(body).items()}
     except msgspec.ValidationError:
         raise BadValue(
-            "A goal is given facts by name.", hint='Pass an object: {"order_id": "o-1"}.', code="value.wrong_type"
+            "A goal takes its facts by name.", hint='Pass an object: {"order_id": "o-1"}.', code="value.wrong_type"
         ) from None

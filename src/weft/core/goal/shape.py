@@ -1,4 +1,4 @@
-"""A plan taken apart once for all runs that follow it: what each step is handed and gives, in order. Pure."""
+"""A plan prepared once for all runs that follow it: the inputs and outputs of each step, in order. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from weft.core.goal.types import Type, normal
 
 
 class NeedShape:
-    """A need by its fact, with the inner name; ``type`` None: it says nothing.
+    """A need with its fact and inner name. ``type`` is None if any value is allowed.
 
-    ``trusted`` are the providers whose values were looked at with the same type before; "" is what was given.
+    ``trusted`` are the providers whose values were already checked against the same type. "" stands for given values.
     """
 
     __slots__ = ("fact", "gate", "name", "need", "trusted", "type")
@@ -27,7 +27,7 @@ class NeedShape:
 
 
 class GiveShape:
-    """An output by its fact, with its key in the raw result."""
+    """An output with its fact and its key in the raw result."""
 
     __slots__ = ("fact", "give", "key", "type")
 
@@ -47,20 +47,20 @@ class StepShape:
         self.id = definition.id
         self.definition = definition
         self.bound = [NeedShape(fact, need) for fact, need in sorted(definition.needs.items(), key=_by_name)]
-        """Every need, constants too."""
+        """Every need, including constants."""
         self.needs = [shape for shape in self.bound if shape.need.role != "const"]
         self.apart = [shape for shape in self.bound if shape.need.each]
         self.meta = [shape for shape in self.bound if shape.need.meta]
         self.opaque = not self.apart and definition.when is None and not any(s.need.mapping for s in self.bound)
-        """Whether its inputs are handed over as they are: nobody looks into them."""
+        """Whether the inputs are passed on as they are, without reading them."""
         self.gives = [GiveShape(fact, give) for fact, give in sorted(definition.gives.items(), key=_by_name)]
         self.late = isinstance(definition.way, AskWay) or any(
             give.mapping is not None and give.mapping.lang not in INSIDE for give in definition.gives.values()
         )
-        """Whether its results can only be looked at with what the shell brings."""
+        """Whether the shell must supply something before the results can be checked."""
         plain = not isinstance(definition.way, AskWay | GoalWay) and not any(s.give.mapping for s in self.gives)
         self.takes = {shape.fact: "" if shape.give.whole else shape.key for shape in self.gives} if plain else None
-        """By fact the part of a raw result that it is ("": the whole); None: some are worked out."""
+        """For each fact the part of the raw result that it is ("": the whole). None if some outputs are computed."""
         self.whole = plain and all(shape.give.whole for shape in self.gives)
 
 
@@ -74,16 +74,16 @@ def _said(declared: Type) -> str | dict[str, Any] | None:
 
 
 _known: dict[int, tuple[GoalPlan, list[StepShape], frozenset[str]]] = {}
-"""By identity; the plan is held, so that no other takes its place."""
+"""By identity. The entry keeps the plan alive so that its id is not reused."""
 
 
 def shapes_of(plan: GoalPlan) -> list[StepShape]:
-    """The steps of a plan, by id."""
+    """Return the steps of a plan, by id."""
     return _shapes(plan)[1]
 
 
 def matched_facts(plan: GoalPlan) -> frozenset[str]:
-    """The facts that some step of a plan reads with a match."""
+    """Return the facts that a step of the plan reads with a match."""
     return _shapes(plan)[2]
 
 
@@ -100,7 +100,7 @@ def _shapes(plan: GoalPlan) -> tuple[GoalPlan, list[StepShape], frozenset[str]]:
 
 
 def _trust(plan: GoalPlan, shapes: list[StepShape]) -> None:
-    """A value that fits the type of its giver fits the same type of its reader."""
+    """Mark the providers whose values were already checked against the type of the reader."""
     checked: dict[str, list[tuple[str, Type]]] = {name: [("", _said(plan.types[name]))] for name in plan.types}
     for step in shapes:
         for give in step.gives if not step.apart else ():

@@ -1,4 +1,4 @@
-"""The start of a goal run: its plan comes with it, or is made here. Pure."""
+"""The start of a goal run: its plan comes with the command, or is made here. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weft.errors import BadPlan, BadValue, Failure, UsageError
 
 
 def decide_start(program: HostedGoals, state: GoalState, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
-    """The first events of a run. Raises BadPlan, BadValue."""
+    """Return the first events of a run. Raises BadPlan, BadValue."""
     if state.started:
         return ()
     if not isinstance(command, c.StartGoal) or (not bytes(command.plan) and not command.refused):
@@ -35,21 +35,21 @@ def decide_start(program: HostedGoals, state: GoalState, command: c.StartRun, en
     except UsageError as error:
         if command.parent is None:
             raise
-        # A start that is refused makes a child that failed, so that its parent hears of it.
+        # A refused start becomes a failed child, so that the parent is notified.
         failure = Failure(type=type(error).__name__, message=str(error), code=error.code)
         return (*started, e.RunFailedEvent(failure=lifecycle.never_began(failure, command.run_id), never_begun=True))
     return (*started, e.GoalPlanned(plan=command.plan))
 
 
 def _planned(program: HostedGoals, command: c.StartRun, env: Env) -> c.StartGoal:
-    """A start that was made where the goals are not known: it is planned here."""
+    """Make the plan for a start from a place that does not know the goals."""
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
     goals = command.goals if isinstance(command, c.StartGoal) else ()
     plan = program.plan(list(given_values(body)), goals) if body is not None else None
     if plan is None:
         raise BadPlan(
-            f"{command.run_id} is a goal run and comes without a plan.",
+            f"{command.run_id} is a goal run without a plan.",
             hint="Start it with a plan.",
             code="goal.no_goal",
         )
@@ -66,12 +66,12 @@ def _refuse_start(command: c.StartGoal, env: Env) -> None:
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
     if body is None:
-        return  # it is looked into when it is there, before anything begins
+        return  # checked once it is loaded, before anything begins
     given = given_values(body)
     lacking = [name for name in plan.given if name not in given]
     if lacking:
         raise BadPlan(
-            f"The plan was made with {', '.join(lacking)} given, and the run is not.",
+            f"The plan was made with {', '.join(lacking)} given, but the run does not have it.",
             hint="Plan again from what is given.",
             code="goal.missing",
         )

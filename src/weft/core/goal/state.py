@@ -1,7 +1,7 @@
-"""What a goal run is now: its facts, its steps, and the work items that are open.
+"""The state of a goal run: its facts, its steps, and its open work items.
 
-The plan is held as it was recorded. Counts that follow from all this are not part of the state: `flow` keeps them
-beside it and can count again.
+The plan is stored as it was recorded. Counts that follow from plan and state are not part of the state: `flow` keeps
+them separately and can rebuild them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OVER_STEP: frozenset[str] = frozenset({"completed", "failed", "skipped"})
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One value of a fact; provider "": it was given. Whose match it passes, and whose match failed on it."""
+    """One value of a fact, with the steps whose match it passes or breaks. A given value has provider ""."""
 
     value: Raw
     provider: str = ""
@@ -29,42 +29,42 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StepRun(msgspec.Struct, omit_defaults=True):
-    """A planned step in a run. Items are numbered from 0; those from ``index_next`` on were never begun."""
+    """A planned step in a run. Items are numbered from 0; those from ``index_next`` on have not begun."""
 
     status: StepStatus = "pending"
     why: str = ""
     failure: Failure | None = None
     lost: str = ""
-    """The fact whose loss failed it."""
+    """The missing fact because of which the step failed."""
     inputs: Raw = NULL
     items: int = 0
     fan_out: bool = False
     index_next: int = 0
     active: int = 0
-    """How many items hold a slot."""
+    """How many items have a slot."""
     left: int = 0
-    """How many are not over."""
+    """How many items are not over."""
     open: dict[int, int] = {}
-    """Items under way or waiting for a retry: the number of their task, child or question."""
+    """Items in progress or waiting for a retry, with the number of their task, child or question."""
     due: list[int] = []
     """Items whose retry is due, lowest first."""
     ended: list[int] = []
-    """Items that were begun and have no result and never will, unless the run is tried again."""
+    """Items that began and will never have a result, unless the run is retried."""
     again: list[int] = []
-    """Items of a run that is tried again which are to be begun anew, lowest first."""
+    """Items that a retry of the run must repeat, lowest first."""
     results: dict[int, Raw] = {}
-    """Raw results by item; those of goals, and of steps that did not complete, are kept to the end."""
+    """Raw results by item. Those of goals, and of steps that did not complete, are kept until the end."""
     answered: int = 0
-    """The number of the record that has the last of them."""
+    """The number of the record with the last of the results."""
     decided: dict[str, int] = {}
-    """Optionals whose deadline has passed, and from how many values they may take."""
+    """Optional needs whose deadline has passed, and how many values they may use."""
     windows: dict[str, int] = {}
-    """Optionals that are waited for, and the timer that ends it."""
+    """Optional needs that the step waits for, with the timer of their deadline."""
     undo: list[Undo] = []
     gave: list[str] = []
-    """The facts it has given, whether or not their values were kept."""
+    """The facts that the step has given, whether or not their values were kept."""
     outputs: dict[str, Raw] = {}
-    """A goal's own."""
+    """The outputs of a goal."""
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
@@ -75,7 +75,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Window(msgspec.Struct, frozen=True, array_like=True):
-    """An optional that is waited for."""
+    """An optional need that a step waits for until its deadline."""
 
     step: str
     fact: str
@@ -86,11 +86,11 @@ class GoalState(State, kw_only=True, omit_defaults=True):
 
     plan: Raw = NULL
     begun: bool = False
-    """Every given value is known, and every match on it."""
+    """Whether all given values and the matches on them are known."""
     facts: dict[str, list[Value]] = msgspec.field(default_factory=dict)
     steps: dict[str, StepRun] = msgspec.field(default_factory=dict)
     places: dict[int, Place] = msgspec.field(default_factory=dict)
-    """Which work item a task, child or question is."""
+    """The work item of each task, child or question."""
     deadlines: dict[int, Window] = msgspec.field(default_factory=dict)
     dropped: list[str] = msgspec.field(default_factory=list)
     """Steps that were not over when the run failed or was cancelled."""
@@ -101,15 +101,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_state(state: GoalState) -> bytes:
-    """A snapshot."""
+    """Return a snapshot."""
     return _encode(state)
 
 
 def restore_state(snapshot: bytes) -> GoalState:
-    """A run's state from a snapshot of this fold."""
+    """Restore the state of a run from a snapshot of this fold."""
     return _decoder.decode(snapshot)
 
 
 def copied(state: GoalState) -> GoalState:
-    """The same state, to be changed without changing this one."""
+    """Return an independent copy of the state."""
     return restore_state(encode_state(state))

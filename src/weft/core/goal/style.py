@@ -1,7 +1,7 @@
-"""Goal runs: facts enter by commands, and all that follows from them by `settle`.
+"""Goal runs: commands bring in facts, and `settle` works out their consequences.
 
-What came from outside is recorded and, where an item fails for good, that its step has failed. ``follow`` works out
-everything else, one thing at a time; only ``follow`` may ask the shell for something (``MissingInputs``).
+A command records what came from outside and, if an item fails for good, the failure of its step. ``follow`` works out
+everything else, one thing at a time. Only ``follow`` may ask the shell for something (``MissingInputs``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.core import events as e
 from weft.core.goal import answers
 from weft.core.goal.definitions import AskWay, GoalWay
 from weft.core.goal.flow import NeedCounts
-from weft.core.goal.inputs import Bound, bound_inputs
+from weft.core.goal.inputs import BoundInputs, bound_inputs
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BAD_OUTPUT, ITEM
@@ -59,12 +59,12 @@ class GoalStyle:
         self.items = Items(state)
         if bytes(state.plan) != b"null":
             self.items.flow = NeedCounts(decode_plan(state.plan), state)
-        self._bound: dict[str, Bound] = {}
+        self._bound: dict[str, BoundInputs] = {}
         self._turn: Turn | None = None
 
     @property
     def flow(self) -> NeedCounts | None:
-        """The counts of the run, from its plan on."""
+        """The counts of the run. None until there is a plan."""
         return self.items.flow
 
     # --- what the kernel asks -------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class GoalStyle:
         return next_events(turn) if self.state.begun else begin(turn)
 
     def locate(self, number: int) -> str:
-        """The step, with the item of a fan-out; or the optional fact that a step waits for."""
+        """Return the step, with the index for an item of a fan-out, or the optional fact that a step waits for."""
         place = self.state.places.get(number)
         if place is not None:
             return self.items.shown(place)
@@ -94,7 +94,7 @@ class GoalStyle:
         return f"{window.step}.{window.fact}" if window is not None else ""
 
     def question(self, name: int | str) -> int | None:
-        """The question of a step, or of one item of its fan-out as ``location`` gives it."""
+        """Return the number of the open question of a step, or of one item as named by ``locate``."""
         if isinstance(name, int):
             return name
         state = self.state
@@ -105,7 +105,7 @@ class GoalStyle:
         return questions.find_open(state, name, places)
 
     def _was_asked(self, name: str) -> bool:
-        """Whether a step, or this item of its fan-out, has asked a question."""
+        """Tell whether a step, or this item of its fan-out, has asked a question."""
         step, _, item = name.partition("[")
         run, flow = self.state.steps.get(step), self.items.flow
         if run is None or flow is None or not isinstance(flow.steps[step].definition.way, AskWay):
@@ -117,14 +117,14 @@ class GoalStyle:
         return decide_retry(self.state, self.items.flow.plan if self.items.flow is not None else None)
 
     def let_go(self) -> Sequence[e.AnyEvent]:
-        """Nothing is told one by one: what is open goes with its step."""
+        """Return no events: open entries are dropped together with their step."""
         return ()
 
     def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
         return (undo.scheduled(done),)
 
     def join_undo(self, dropped: list[Undo]) -> None:
-        """Steps that are not over are dropped. What was dropped is undone first, then completed steps, newest first."""
+        """Drop the steps that are not over. Dropped work is undone first, then completed steps, newest first."""
         state = self.state
         for step, run in state.steps.items():
             if run.status not in OVER_STEP:
@@ -257,7 +257,7 @@ class GoalStyle:
         self._leave(node, "skipped")
 
     def _take_back(self, run: StepRun) -> None:
-        """Undo what the items of a step have done, once those under way have ended."""
+        """Undo the items of a step, once those in progress have ended."""
         self.items.drop(run)
         undo.add(self.state, run.open.values(), run.undo)
 
@@ -293,7 +293,7 @@ class GoalStyle:
         self._close_settled()
 
     def _close_settled(self) -> None:
-        """Optionals that were waited for and are decided now are waited for no longer."""
+        """Stop the deadlines of optional needs that are decided now."""
         flow = self.items.flow
         if flow is not None and flow.settled_windows:
             for run, fact in flow.settled_windows:
@@ -307,7 +307,7 @@ class GoalStyle:
         self.items.resume(event)
 
     def _work_recalled(self, event: e.WorkRecalled) -> None:
-        """It says where the success that follows comes from, and changes nothing."""
+        """Change nothing. The event only says where the success that follows came from."""
 
     evolve: ClassVar[EvolveRows] = with_own(
         {

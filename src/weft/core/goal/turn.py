@@ -1,4 +1,4 @@
-"""How a step begins and goes on: inputs are bound, its predicate is asked, and its items are handed out. Pure.
+"""The start and progress of a step: bind inputs, evaluate the predicate, begin items, complete. Pure.
 
 Rules: docs/internals/goal.md#4-settle.
 """
@@ -12,7 +12,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
 from weft.core.goal.flow import NeedCounts
-from weft.core.goal.inputs import ITEMS_MAX, BadInput, Bound, bind, metadata, referred, seen_by_predicate
+from weft.core.goal.inputs import ITEMS_MAX, BadInput, BoundInputs, bind, metadata, referred, seen_by_predicate
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
 from weft.core.goal.scripts import HostedGoals, content, decode_json, decoded, encode_json
@@ -26,28 +26,28 @@ PREDICATE_FALSE = "predicate returned false"
 
 
 class Turn:
-    """One look at a run: all that a decision may use."""
+    """Everything that one decision of a run may use."""
 
     __slots__ = ("bound", "env", "flow", "program", "state")
 
-    def __init__(self, program: HostedGoals, flow: NeedCounts, env: Env, bound: dict[str, Bound]) -> None:
+    def __init__(self, program: HostedGoals, flow: NeedCounts, env: Env, bound: dict[str, BoundInputs]) -> None:
         self.program = program
         self.flow = flow
         self.state: GoalState = flow.state
         self.env = env
         self.bound = bound
-        """Inputs of active steps, taken apart; they can always be read again."""
+        """The decoded inputs of active steps. Only a cache."""
 
-    def inputs(self, step: StepNode) -> Bound:
-        """The inputs of an active step."""
+    def inputs(self, step: StepNode) -> BoundInputs:
+        """Return the inputs of an active step."""
         found = self.bound.get(step.id)
         if found is None:
-            found = self.bound[step.id] = Bound(step.shape, decoded(step.run.inputs, self.env))
+            found = self.bound[step.id] = BoundInputs(step.shape, decoded(step.run.inputs, self.env))
         return found
 
 
 def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
-    """The step begins, or is skipped or fails on the way."""
+    """Start a step, or skip or fail it if its inputs or predicate require that."""
     try:
         known = referred(step, turn.state, turn.env)
         if known is not None:
@@ -58,8 +58,8 @@ def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
         return (e.StepFailedEvent(step=step.id, failure=bad.failure(step.id), unsatisfied=[bad.fact]),)
 
 
-def _start_bound(turn: Turn, step: StepNode, bound: Bound) -> Sequence[e.AnyEvent]:
-    """Start a step whose inputs had to be looked into."""
+def _start_bound(turn: Turn, step: StepNode, bound: BoundInputs) -> Sequence[e.AnyEvent]:
+    """Start a step whose inputs have to be read."""
     definition = step.definition
     if bound.count > ITEMS_MAX:
         why = f"{bound.count:,} work items are more than {ITEMS_MAX:,}"
@@ -84,7 +84,7 @@ def _is_task(step: StepNode) -> bool:
 
 
 def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFailedEvent | e.StepSkipped | None:
-    """What the predicate does to a step, if it does not let it go on."""
+    """Return how the predicate ends a step, or None if the step may go on."""
     assert step.definition.when is not None
     try:
         if turn.program.reader.holds(step.definition.when, seen_by_predicate(step.definition, inputs)):
@@ -100,13 +100,13 @@ def _failed(step: str, kind: str, message: str, why: str) -> e.StepFailedEvent:
 
 
 def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
-    """The next item of a step that has a free slot: one whose retry is due, or one that was never begun."""
+    """Begin the next item of a step with a free slot: one whose retry is due, or a new one."""
     run = step.run
     if run.due:
         return (e.WorkResumed(task=EntryId(run.open[run.due[0]])),)
     index = step.index_next
     given = run.inputs
-    if not run.fan_out and step.shape.meta:  # a call that is made anew has another key
+    if not run.fan_out and step.shape.meta:  # a repeated call has a new key
         given = turn.env.keep(encode_json({**decoded(given, turn.env), **metadata(step, turn.state, index)}))
     if run.fan_out:
         inputs = turn.inputs(step).item(index)
@@ -190,7 +190,7 @@ def _child_id(state: GoalState, step: StepNode, index: int) -> str:
 
 
 def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
-    """Every item is over: the step gives what it has, fact by fact."""
+    """Complete a step whose items are all over, and set its facts."""
     run, reader = step.run, turn.program.reader
     try:
         if run.fan_out:
@@ -224,7 +224,7 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
 
 
 def _given(turn: Turn, step: StepNode, found: dict[str, bytes]) -> tuple[dict[str, str], dict[str, Raw]]:
-    """What a step gives: parts of its recorded result by their keys, and what was made of it as values."""
+    """Return the outputs of a step: parts of its recorded result by key, and computed outputs as values."""
     shape, run = step.shape, step.run
     if shape.takes is None or run.fan_out or (not shape.whole and is_ref(bytes(run.results[0]))):
         return {}, {fact: turn.env.keep(raw) for fact, raw in found.items()}
@@ -233,7 +233,7 @@ def _given(turn: Turn, step: StepNode, found: dict[str, bytes]) -> tuple[dict[st
 
 
 def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str, str]]:
-    """Whose match a value passes, and whose match fails on it, among the steps that look or may look again."""
+    """Return the steps whose match a value passes and those whose match fails on it, if they may still read it."""
     matched: list[str] = []
     broken: dict[str, str] = {}
     node = turn.flow.facts.get(fact)
@@ -241,7 +241,7 @@ def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str
         return matched, broken
     for need in [need for need in node.readers if need.need.match is not None]:
         assert need.need.match is not None
-        if need.step.run.status in ("active", "completed"):  # one that is over otherwise may be opened again
+        if need.step.run.status in ("active", "completed"):  # a failed or skipped step may be reopened
             continue
         try:
             if turn.program.reader.holds(need.need.match, {"value": decode_json(raw)}):

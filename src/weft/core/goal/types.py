@@ -1,7 +1,7 @@
-"""Types of facts: words like `string`, `integer`, `string[]`, or JSON Schema. Pure.
+"""Types of facts: words such as `string`, `integer`, `string[]`, or JSON Schema. Pure.
 
-`agree` says whether two declarations of one fact can both be true, `misfit` what is wrong with a value. A missing type
-is `any`.
+`agree` tells whether two declarations of one fact are compatible, `misfit` what is wrong with a value. A missing type
+means `any`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PYTHON: Final[dict[str, tuple[type, ...]]] = {
 
 
 def is_word(text: str) -> bool:
-    """Whether a text is a type in short form: a word, or a word with `[]` behind it, as often as one likes."""
+    """Tell whether a text is a type in short form: a word followed by any number of `[]`."""
     plain = text
     while plain.endswith("[]"):
         plain = plain[:-2]
@@ -35,7 +35,7 @@ def is_word(text: str) -> bool:
 
 
 def normal(declared: Type) -> str | dict[str, Any]:
-    """The shortest spelling of a type; JSON Schema that says no more than a word becomes that word."""
+    """Return the shortest spelling of a type. JSON Schema that is equivalent to a word becomes that word."""
     if declared is None:
         return "any"
     if isinstance(declared, str):
@@ -54,22 +54,22 @@ def normal(declared: Type) -> str | dict[str, Any]:
 
 
 def is_any(declared: Type) -> bool:
-    """Whether a type says nothing."""
+    """Tell whether a type allows every value."""
     return normal(declared) == "any"
 
 
 def is_array(declared: Type) -> bool:
-    """Whether only arrays are of this type."""
+    """Tell whether the type allows only arrays."""
     return _bare(normal(declared)) == ["array"]
 
 
 def may_be_array(declared: Type) -> bool:
-    """Whether an array can be of this type."""
+    """Tell whether the type allows arrays."""
     return not {"any", "array"}.isdisjoint(_bare(normal(declared)))
 
 
 def agree(one: Type, other: Type) -> bool:
-    """Whether two declarations of a fact agree: equal, one says nothing, or one is the bare form of the other."""
+    """Tell whether two declarations agree: equal, one is `any`, or one is the bare form of the other."""
     a, b = normal(one), normal(other)
     if a in (b, "any") or b == "any":
         return True
@@ -91,7 +91,7 @@ def _words_agree(a: str, b: str) -> bool:
 
 
 def _bare(declared: str | dict[str, Any]) -> list[str]:
-    """The words that a type comes down to."""
+    """Return the words that a type allows."""
     if isinstance(declared, str):
         return ["array"] if declared.endswith("[]") else [declared]
     word = declared.get("type")
@@ -107,7 +107,7 @@ def _bare(declared: str | dict[str, Any]) -> list[str]:
 
 
 def narrower(one: Type, other: Type) -> Type:
-    """Of two declarations that agree, the one that says more."""
+    """Return the more specific of two declarations that agree."""
     a, b = normal(one), normal(other)
     if a == "any" or (isinstance(b, dict) and isinstance(a, str)):
         return b
@@ -117,18 +117,18 @@ def narrower(one: Type, other: Type) -> Type:
 
 
 def _rank(word: str) -> int:
-    """How much a word says among those that it agrees with."""
+    """Return how specific a word is among those that it agrees with."""
     depth = word.count("[]")
     return 2 * depth + (word.startswith("integer")) + (depth > 0 and not word.startswith("any"))
 
 
 def misfit(declared: Type, value: Any, raw: bytes, check: SchemaCheck) -> str | None:
-    """What is wrong with a value, or None. `raw` is the same value as JSON."""
+    """Return what is wrong with a value, or None. `raw` is the same value as JSON."""
     return unfit(normal(declared), value, raw, check)
 
 
 def unfit(wanted: str | dict[str, Any], value: Any, raw: bytes, check: SchemaCheck) -> str | None:
-    """The same for a type in its shortest spelling."""
+    """Return what is wrong with a value, or None, for a type in its shortest spelling."""
     if isinstance(wanted, dict):
         return check(wanted, raw)
     return None if _fits(wanted, value) else f"{kind(value)} is not {_named(wanted)}"
@@ -151,7 +151,7 @@ def _named(word: str) -> str:
 
 
 def kind(value: Any) -> str:
-    """What a value is, in the words of types."""
+    """Name the type of a value for a message."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -163,6 +163,6 @@ def kind(value: Any) -> str:
 
 
 def shown(declared: Type) -> str:
-    """A type for a message."""
+    """Name a type for a message."""
     word = normal(declared)
     return word if isinstance(word, str) else "a JSON Schema"

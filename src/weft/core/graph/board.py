@@ -1,4 +1,4 @@
-"""Tokens on the board, and how many of them each scope holds."""
+"""The live tokens and how many of them each scope holds."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from weft.core.run import answers, lifecycle
 
 
 def is_open(state: GraphState, number: int) -> bool:
-    """Whether a task or child has not ended, even if it was told to stop."""
+    """Tell whether a task or child has not ended, even if it was told to stop."""
     return number in state.tasks or number in state.parked or number in state.children
 
 
 class Board:
-    """Makes and takes away tokens, keeps the counts right, and notes which scopes may have run empty."""
+    """Makes and removes tokens, keeps the counts of scopes, and notes which scopes may have run empty."""
 
     def __init__(self, graph: Graph, state: GraphState, arrival: Raw = ABSENT) -> None:
         self.graph = graph
         self.state = state
         self.arrival = arrival
-        """What fan-ins are given by this move instead of the output."""
+        """The value that fan-ins receive from this move instead of the output."""
         self._empty: dict[str, Seg] = {}
         """Scopes that may have run empty, by key."""
         self._order: list[tuple[int, int, int, str]] = []
-        """Their keys as a heap, deepest first, then oldest first; some may be gone from above."""
+        """The keys of these scopes as a heap, deepest first, then oldest first. Some may no longer be in `_empty`."""
         self._skipping: list[tuple[Edge | Node, Path]] | None = None
-        """What skips are still to be passed on, last first; None: nothing is being skipped."""
+        """Skips that are still to be passed on, last first. None: nothing is being skipped."""
         self._ending: list[int] = []
-        """Tasks that were told to stop and are waited for."""
+        """Tasks that were told to stop but must end first."""
         self._opened: list[Frame] = []
-        """Frames that were opened by this move and not judged yet."""
+        """Frames that this move opened and that have not been judged yet."""
 
     def make(self, token: Token) -> Token:
         self.state.tokens[token.id] = token
@@ -49,15 +49,15 @@ class Board:
         self._count(token.path, -1, token.id, parked=token.mode == "parked")
 
     def drop(self, token: Token) -> None:
-        """A token vanishes with what it waits for."""
+        """Remove a token and stop its work."""
         number = token.task
         self.consume(token)
         self._stop(number)
 
     def let_go(self, token: Token) -> None:
-        """Stop what a token waits for, as the run is over. The token keeps its place for a retry.
+        """Stop the work of a token because the run is over. The token keeps its place for a retry.
 
-        What cannot be stopped at once keeps its token too: if it succeeds after all, a retry does not repeat it.
+        Work that cannot be stopped at once keeps its token too: if it still succeeds, a retry does not repeat it.
         """
         number = token.task
         if not number:
@@ -68,7 +68,7 @@ class Board:
             self.state.by_task.pop(number, None)
 
     def _stop(self, number: int) -> None:
-        """Nobody waits for it any more. Work that can be undone is waited for, and nobody reads its answer."""
+        """Stop an entry. Work that can be undone must end first; its result is ignored."""
         state = self.state
         if number in state.parked:
             if answers.give_up(state, number):
@@ -87,7 +87,7 @@ class Board:
             self._ending.append(number)
 
     def disarm(self, holder: Frame | Slot) -> None:
-        """A join waits no longer."""
+        """Stop the deadline of a join."""
         if holder.timer:
             self.state.deadlines.pop(holder.timer, None)
             if self.state.timers.pop(holder.timer, None) is not None:
@@ -130,7 +130,7 @@ class Board:
                 heappush(self._order, (-len(frame.path), frame.made, seg.n, key))
 
     def _weigh(self, path: Path, by: int) -> None:
-        """A frame that waits for its fan-in counts for the scopes around it."""
+        """Count a frame that waits for its fan-in in the scopes around it."""
         for seg in path:
             if seg.kind == "l":
                 self._live_loop(seg, by)

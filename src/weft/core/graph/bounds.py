@@ -1,4 +1,4 @@
-"""What can be known before a run: fan-ins that ask for too much, names that nobody binds, work that is lost. Pure."""
+"""Checks before a run: fan-ins that need too many branches, unbound names, lost work. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from weft.core.graph.shape import Arc, Shape
 
 
 def check_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems) -> None:
-    """Refuse a fan-in that asks for more branches than its fan-out can ever open."""
+    """Refuse a fan-in that needs more branches than its fan-out can open."""
     for fan_in, opener in frames.opener.items():
         join = shape.node(fan_in).fan_in
         assert join is not None
         if join.need.kind != "count":
             continue
-        # Only branches that arrive count, and an opening edge need not lead here: a foreach may end elsewhere.
+        # Only branches that arrive count, and an opening edge need not lead here: a for_each may end elsewhere.
         heard = {scopes.all[scope].edge for scope in scopes.delivers[fan_in]}
         arcs = [arc for arc in shape.out[opener] if arc.ordinal in heard]
         if any(arc.each is not None for arc in arcs):
@@ -32,12 +32,12 @@ def check_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems
             problems.add(
                 "m_above_n",
                 join.at,
-                f"{name} waits for {counted(join.need.count, 'branch')}, but {source} opens at most {most}.",
+                f"{name} needs {counted(join.need.count, 'branch')}, but {source} opens at most {most}.",
             )
 
 
 def _most(arcs: list[Arc], fan_out: str) -> int:
-    """How many branches these edges can open at once."""
+    """Return how many branches these edges can open at once."""
     counts = [(arc.route.copies if arc.route is not None else 0) or 1 for arc in arcs]
     if fan_out == "all":
         return sum(counts)
@@ -59,7 +59,7 @@ def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems:
     bound_at: dict[str, set[str]] = {}
     for mention in mentions:
         if mention.node == START and {"nodes", "ctx"} & set(mention.names):
-            message = "the output of a graph sees the input and the state, not what nodes gave."
+            message = "the output of a graph can use the input and the state, not the outputs of nodes."
             problems.add("unknown_name", mention.at, message, "Save it where it is made: save: {state.x: ${output}}.")
         strange = [name for name in mention.names if name not in BOUND]
         if not strange:
@@ -78,7 +78,7 @@ def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems:
 
 
 def warn_of_unknown_fields(mentions: list[Mention], shape: Shape, scopes: Scopes, problems: Problems) -> None:
-    """Say which fields of the input nothing declares, and which of the state nothing declares or writes."""
+    """Warn about input fields that nothing declares, and state fields that nothing declares or writes."""
     known = {"input": _declared(shape.folded.input), "state": _state_fields(shape, scopes)}
     for mention in mentions:
         for root, field in mention.fields:
@@ -92,7 +92,7 @@ def warn_of_unknown_fields(mentions: list[Mention], shape: Shape, scopes: Scopes
 
 
 def _declared(schema: dict[str, Any] | None) -> set[str] | None:
-    """The fields of a closed schema; None: there may be others."""
+    """Return the fields of a closed schema, or None if there may be others."""
     if schema is None or schema.get("additionalProperties") is not False or "patternProperties" in schema:
         return None
     return set(schema.get("properties") or {})
@@ -110,7 +110,7 @@ def _state_fields(shape: Shape, scopes: Scopes) -> set[str]:
 
 
 def _bound(node: int, shape: Shape, scopes: Scopes) -> set[str]:
-    """The `as` names that a token at the node may see."""
+    """Return the `as` names that a token at the node may use."""
     found = set()
     for scope in scopes.works[node]:
         for level in scopes.levels(scope):
@@ -121,10 +121,12 @@ def _bound(node: int, shape: Shape, scopes: Scopes) -> set[str]:
 
 
 def warn_of_loss(shape: Shape, flow: Flow, frames: Frames, problems: Problems) -> None:
-    """Say which nodes never run, and where a fan-out's outputs vanish."""
+    """Warn about nodes that never run and fan-outs whose outputs are lost."""
     for node in range(1, len(shape.names)):
         if not flow.reached(node):
-            problems.warn("unreachable", shape.node(node).at, f"{shape.names[node]} can never run: no way leads to it.")
+            problems.warn(
+                "unreachable", shape.node(node).at, f"{shape.names[node]} can never run: no path leads to it."
+            )
     for arc in shape.arcs:
         if arc.multiplies and arc.source not in frames.closer and shape.names[arc.source] != START:
             problems.warn(

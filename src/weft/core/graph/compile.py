@@ -1,8 +1,8 @@
-"""From a folded document to a verified graph. Pure.
+"""Compile a folded document into a verified graph. Pure.
 
-`compile_graph` either gives a graph whose scopes are proved to nest, or everything that is wrong with the document: the
-analyses go on after a mistake as far as they can. The order is theirs: expressions, edges, cycles, dominators, loops,
-which fan-out each fan-in closes, scopes, then what follows from the scopes.
+`compile_graph` returns a graph whose scopes are proved to nest, or reports everything that is wrong with the document:
+the analyses continue after an error as far as they can. Their order is fixed: expressions, edges, cycles, dominators,
+loops, which fan-out each fan-in closes, scopes, then the checks that need the scopes.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from weft.core.graph.writes import check_writes
 
 
 def compile_graph(folded: FoldedGraph, language: ExpressionLanguage, problems: Problems) -> Graph | None:
-    """The graph, or None: then `problems` says why. It may hold mistakes of the document already; they count."""
+    """Return the graph, or None if `problems` has errors. Errors that were in it before the call count too."""
     if not folded.nodes:
-        problems.add("no_nodes", ("nodes",), "a graph has at least one node.")
+        problems.add("no_nodes", ("nodes",), "a graph needs at least one node.")
         return None
     reader = DocumentReader(language, folded.nodes, problems)
     shape = build_shape(folded, reader, problems)
@@ -72,7 +72,7 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: DocumentReader, problems
 
 
 def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: DocumentReader, problems: Problems) -> list[Node]:
-    """Find out which messages are answered. A node that answers names one that receives."""
+    """Find out which messages get a reply. A reply node must name a node that receives a message."""
     receiving = {part.id for part in parts if isinstance(part.work, ReceiveWork)}
     answered: set[str] = set()
     for part in parts:
@@ -113,7 +113,7 @@ def _assemble(done: Analysis) -> Graph:
 
 
 def referenced_steps(graph: Graph) -> dict[str, list[str]]:
-    """The registered steps that the graph performs or undoes with, each with the nodes that do."""
+    """Return the registered steps that the graph uses for work or undo, each with the nodes that use it."""
     found: dict[str, list[str]] = {}
     for node in graph.nodes.values():
         named = [node.work.step] if isinstance(node.work, StepWork) else []
@@ -125,7 +125,7 @@ def referenced_steps(graph: Graph) -> dict[str, list[str]]:
 
 
 def referenced_workflows(graph: Graph) -> dict[str, list[str]]:
-    """The workflows that the graph starts as children, each with the nodes that do."""
+    """Return the workflows that the graph starts as children, each with the nodes that start it."""
     found: dict[str, list[str]] = {}
     for node in graph.nodes.values():
         if isinstance(node.work, WorkflowWork):

@@ -1,4 +1,4 @@
-"""Defaults that a schema declares. Pure."""
+"""Defaults in schemas. Pure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def with_defaults(schema: Mapping[str, Any] | None, value: Any) -> Any:
-    """The value with the default of each declared field that it leaves out, also in objects inside it.
+    """Return the value with defaults added for missing fields, including those of nested objects.
 
-    The value itself where nothing is added.
+    If there is nothing to add, return the same object, not a copy.
     """
     properties = (schema or {}).get("properties")
     if not isinstance(value, dict) or not isinstance(properties, dict):
@@ -29,7 +29,7 @@ def with_defaults(schema: Mapping[str, Any] | None, value: Any) -> Any:
 
 
 def has_defaults(schema: Mapping[str, Any] | None) -> bool:
-    """Whether some field has a default."""
+    """Tell whether any field has a default."""
     properties = (schema or {}).get("properties")
     fields = properties.values() if isinstance(properties, dict) else ()
     return any(isinstance(field, dict) and ("default" in field or has_defaults(field)) for field in fields)

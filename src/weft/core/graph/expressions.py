@@ -1,4 +1,4 @@
-"""Read every expression of a graph once: does it parse, what does it look at, which nodes does it name? Pure."""
+"""Read every expression in a graph once: does it parse, which names does it use, which nodes does it name? Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.core.graph.language import ExpressionLanguage, Fault, Unreadable, Uses
 from weft.core.graph.model import Expr
 
 BOUND = ("input", "state", "output", "error", "nodes", "branch", "join", "ctx", "_branch")
-"""Names that every expression may use; `as` names are bound inside their branches."""
+"""Names that every expression may use. `as` names are bound only inside their branches."""
 
 EVERY_NODE = ["*"]
 
@@ -20,7 +20,7 @@ Kind = Literal["condition", "expression", "template"]
 
 
 class ExpressionUse(msgspec.Struct, frozen=True):
-    """One expression as the language sees it; `faults`: why it cannot be read."""
+    """The names that one expression uses. `faults`: why it cannot be parsed."""
 
     names: list[str] = []
     nodes: list[str] = []
@@ -32,7 +32,7 @@ class ExpressionUse(msgspec.Struct, frozen=True):
 class Mention(msgspec.Struct, frozen=True):
     """Names used at a node (`START`: by the graph as a whole), to be checked once the scopes are known.
 
-    `fields`: those of the input and the state that are read.
+    `fields`: the fields of the input and the state that are read.
     """
 
     node: str
@@ -42,7 +42,7 @@ class Mention(msgspec.Struct, frozen=True):
 
 
 class DocumentReader:
-    """Reads through a cache: the same text is compiled once, however many nodes use it."""
+    """Reads expressions through a cache, so that each text is parsed once, however many nodes use it."""
 
     def __init__(self, language: ExpressionLanguage, nodes: dict[str, Any], problems: Problems) -> None:
         self._language = language
@@ -51,10 +51,10 @@ class DocumentReader:
         self._cache: dict[tuple[Kind, bytes], ExpressionUse] = {}
         self.mentions: list[Mention] = []
         self.remembered: set[str] = set()
-        """Nodes that some expression names."""
+        """Nodes that an expression names."""
 
     def read(self, kind: Kind, source: Source, node: str) -> tuple[Expr, bool]:
-        """The expression with what it uses, and whether it mentions error. What does not parse uses nothing."""
+        """Return the expression with its names (none if it does not parse), and whether it mentions an error."""
         if self._problems.full:
             return Expr(source.text), False
         seen = self._look(kind, source.text)
@@ -74,7 +74,7 @@ class DocumentReader:
         return Expr(source.text, seen.names, seen.nodes), seen.mentions_error
 
     def template(self, source: Source | None, node: str) -> Expr | None:
-        """A template that need not be there; an object is read field by field, so that a mistake has its own place."""
+        """Read an optional template. An object is read field by field, so that each error has its own place."""
         if source is None:
             return None
         if not isinstance(source.text, dict):
@@ -102,7 +102,7 @@ class DocumentReader:
 
 
 def _nodes_named(uses: Uses) -> list[str]:
-    """The nodes an expression names; all of them where it does not say which."""
+    """Return the nodes that an expression names, or all of them if it does not say which."""
     named: set[str] = set()
     followed: set[str] = set()
     for path in uses.paths:

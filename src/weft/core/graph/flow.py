@@ -1,6 +1,6 @@
-"""Order, reach and dominance of a graph without its back edges. Pure, near-linear.
+"""Order, reachability and dominance in a graph without its back edges. Pure, near-linear.
 
-Only back edges may close cycles; any other cycle is noted and cut open, so that the rest can still be examined.
+Only back edges may close cycles. Any other cycle is reported and cut, so that the rest can still be examined.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from weft.core.graph.shape import Arc, Shape, link
 
 
 class Flow:
-    """`order`: reachable nodes, topologically, ties by document order; `place`: its inverse (-1: never reached)."""
+    """`order`: reachable nodes in topological order, ties by document order. `place`: its inverse (-1: unreachable)."""
 
     def __init__(self, shape: Shape) -> None:
         self.order = _topological(shape)
@@ -29,21 +29,21 @@ class Flow:
         return self.place[node] >= 0
 
     def dominator(self, node: int) -> int:
-        """The nearest node that every path to this one passes (start's is start)."""
+        """Return the nearest node that every path to this one passes through (for start: start)."""
         return self._parent[node]
 
     def dominates(self, above: int, node: int) -> bool:
-        """Whether every path to `node` passes `above`; a node dominates itself."""
+        """Tell whether every path to `node` passes through `above`. A node dominates itself."""
         return self._climb(node, self._depth[above]) == above
 
     def _hang(self, node: int, shape: Shape) -> None:
-        """Put a node into the dominator tree, below the meeting point of its predecessors."""
+        """Add a node to the dominator tree, below the nearest common dominator of its predecessors."""
         sources = [arc.source for arc in shape.into[node] if self.reached(arc.source)]
         parent = sources[0]
         for source in sources[1:]:
             parent = self._meet(parent, source)
         far = self._jump[parent]
-        # Jump pointers of skew-binary length: ancestors at any depth in a logarithm of steps, with one pointer each.
+        # Skew-binary jump pointers: any ancestor in logarithmic time, with one pointer per node.
         even = self._depth[parent] - self._depth[far] == self._depth[far] - self._depth[self._jump[far]]
         self._parent[node] = parent
         self._depth[node] = self._depth[parent] + 1
@@ -77,7 +77,7 @@ def _topological(shape: Shape) -> list[int]:
             waiting[arc.to] -= 1
             if waiting[arc.to] == 0:
                 heapq.heappush(ready, arc.to)
-    assert len(order) == len(reached), "cycles are cut before"
+    assert len(order) == len(reached), "cycles have been cut"
     return order
 
 
@@ -93,8 +93,8 @@ def _reached(shape: Shape) -> set[int]:
 
 
 def cut_cycles(shape: Shape, problems: Problems) -> None:
-    """Note every cycle without a limit, and take out the edge that closes it."""
-    state = [0] * len(shape.names)  # 0 not seen, 1 on the way, 2 done
+    """Report every cycle without a limit, and remove the edge that closes it."""
+    state = [0] * len(shape.names)  # 0 not seen, 1 on the current path, 2 done
     cut: set[int] = set()
     for root in range(len(shape.names)):
         if state[root] == 0:
@@ -129,13 +129,13 @@ def _note_cycle(arc: Arc, way: list[int], shape: Shape, problems: Problems) -> N
     problems.add(
         "cycle_without_limit",
         arc.at,
-        f"{shown} goes round without a limit.",
+        f"{shown} is a cycle without a limit.",
         f"Close it with repeat on {shape.names[arc.source]}: {{while: …, at_most: …, back_to: {shape.names[arc.to]}}}.",
     )
 
 
 def _reopen(shape: Shape) -> None:
-    """After a cut, what nothing leads to any more is an entry, or a whole cycle would go unexamined."""
+    """Make nodes that no edge leads to after a cut entries; otherwise a whole cycle would not be examined."""
     link(shape)
     bare = [node for node in range(1, len(shape.names)) if not shape.into[node]]
     shape.arcs += [Arc(0, node, "main", shape.node(node).at) for node in bare]

@@ -1,7 +1,7 @@
-"""A graph document after its spellings were folded into one: what the compiler reads.
+"""A graph document after folding its spellings into one form: the input of the compiler.
 
-Every part knows where its author wrote it (`at`). Targets are names that may not exist, expressions are text that may
-not parse, and the shape may be unsound: that is for the compiler to find.
+Every part has the place where its author wrote it (`at`). Targets may name nodes that do not exist, expressions may
+not parse, and the structure may be unsound: the compiler checks all that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(slots=True)
 class FoldedRoute:
-    """One edge as the document has it. `when` None: always. `errors`: a catch entry (empty: any error)."""
+    """One edge in the document. `when` None: always. `errors`: for a catch entry (empty: any error)."""
 
     to: str
     at: At
@@ -38,7 +38,7 @@ class FoldedRoute:
 
 @dataclass(slots=True)
 class FoldedRepeat:
-    """`condition` None: it goes round until its limit. `exhausted` None: no such key, the limit is a failure."""
+    """A loop. `condition` None: repeat until the limit. `exhausted` None: no such key, the limit is a failure."""
 
     condition: Source | None
     at_most: int
@@ -64,7 +64,7 @@ class FoldedUndo:
 
 @dataclass(slots=True)
 class FoldedJoin:
-    """A fan-in. `of`: the fan-out it names, if it names one."""
+    """A fan-in. `of`: the fan-out that the document names, if any."""
 
     at: At
     need: FanInNeed = field(default_factory=FanInNeed)
@@ -76,7 +76,7 @@ class FoldedJoin:
 
 @dataclass(slots=True)
 class FoldedNode:
-    """The `Expr`s in `work` hold only their source; the compiler reads them. `work_at`: where it was written."""
+    """The `Expr`s in `work` have only their source; the compiler parses them. `work_at`: where the work was written."""
 
     id: str
     at: At
@@ -101,9 +101,9 @@ class FoldedNode:
 
 @dataclass(slots=True)
 class FoldedGraph:
-    """`entries` None: the nodes that nothing leads to. `targets`: named as a way on somewhere, so no entries.
+    """A document. `entries` None: the nodes that no edge leads to. `targets`: names that are a target, so no entries.
 
-    That includes names in lists that another list replaced, such as the `break_path` of a node that has a branch.
+    Targets include names in lists that another list replaced, such as the `break_path` of a node that has a branch.
     """
 
     name: str

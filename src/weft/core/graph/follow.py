@@ -1,7 +1,6 @@
-"""What a graph run does by itself: tokens are routed, what arrives is started, and a run without tokens is over.
+"""What a graph run does by itself: route tokens, start the nodes where they arrive, complete when no token is left.
 
-Conditions are evaluated here, and what they saw is recorded. `evolve` plays the token game with the choices that the
-events recorded.
+Conditions are evaluated here, and their results are recorded. `evolve` plays the token game with the recorded choices.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from weft.errors import Failure, WeftError
 
 
 def joining(state: GraphState, key: str) -> str:
-    """The node of a join that waits with a deadline."""
+    """Return the node of a join that waits with a deadline."""
     return state.frames[key[1:]].fan_in if key[0] == "f" else state.slots[key[1:]].node
 
 
 class Follower:
-    """Works out the next thing that must happen by itself in one run."""
+    """Works out what must happen next by itself in one run."""
 
     def __init__(self, program: HostedGraph, state: GraphState) -> None:
         self.program = program
@@ -46,7 +45,7 @@ class Follower:
         self._refs: dict[str, tuple[Any, Raw]] = {}
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
-        """The next thing that must happen by itself. Raises MissingInputs."""
+        """Return what must happen next by itself. Raises MissingInputs."""
         state = self.state
         if not state.begun:
             return self._begin(env)
@@ -61,7 +60,7 @@ class Follower:
             if token is not None:
                 return self._attend(token, env)
         if not state.tokens:
-            # Only what was dropped can still be ending, or being undone.
+            # Only dropped work can still be ending or being undone.
             waits = state.tasks or state.parked or undo.pending(state)
             return () if waits else self._complete(env)
         if not (state.tasks or state.timers or state.asks or state.children or state.waits):
@@ -81,7 +80,7 @@ class Follower:
         return (e.NodeRouted(taken=taken, output=filled, task=task),)
 
     def _with_defaults(self, env: Env) -> Raw:
-        """The input with what it leaves to defaults, if it leaves anything. Raises MissingInputs."""
+        """Return the input with defaults filled in, or nothing if that changes nothing. Raises MissingInputs."""
         if not has_defaults(self.graph.input):
             return e.ABSENT
         given = open_raw(self.state.input, env.blob)
@@ -89,7 +88,7 @@ class Follower:
         return e.ABSENT if filled is given else env.keep(values.encode(filled, what=f"{self.graph.name} is given"))
 
     def _deadline(self, key: str, now: int) -> e.TimerSet:
-        """The timer of a join that has its first arrival."""
+        """Return the timer of a join that has its first arrival."""
         node = joining(self.state, key)
         deadline = self.graph.nodes[node].deadline
         assert deadline is not None
@@ -151,9 +150,10 @@ class Follower:
         return (event,)
 
     def _task_behind(self, token: Token, taken: Sequence[e.Taken], view: View) -> e.TaskScheduled | None:
-        """The task that a token begins behind the only edge that it takes, where nothing else comes before it.
+        """Return the task that a token begins behind the only edge it takes, if nothing else comes before it.
 
-        It is decided ahead, on what the state will be; where that cannot be foreseen, it is decided when it is there.
+        The task is decided in advance, from the state as it will be. If that cannot be foreseen, return None: the task
+        is decided when the token has arrived.
         Raises MissingInputs.
         """
         state = self.state
@@ -187,9 +187,9 @@ class Follower:
         return (e.FailureRaised(node=token.node, token=token.id, failure=found.failure, taker=taker, raised=other),)
 
     def _who_takes(self, path: Path, failure: Failure, env: Env) -> tuple[str, Failure]:
-        """The frame that takes a failure which goes along a path, inside out, and the failure as it gets there.
+        """Return the innermost frame on a path that handles a failure, and the failure as it arrives there.
 
-        Nothing has changed yet: if nobody takes it ("") the run keeps all that it has.
+        Nothing has changed yet: if no frame handles it ("") the run keeps its whole state.
         """
         for seg in reversed(path):
             frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
@@ -214,7 +214,7 @@ class Follower:
         return "", failure
 
     def undo(self, newest: Undo, env: Env) -> Sequence[e.AnyEvent]:
-        """Undo it with its recorded input and result, or with what the document says."""
+        """Undo a completed task with its recorded input and result, or with the input that the document gives."""
         if newest.plan.takes is not None:
             return (undo.scheduled(newest),)
         state = self.state
@@ -232,7 +232,7 @@ class Follower:
         return (e.UndoScheduled(of=of, step=newest.plan.step, input=given),)
 
     def view(self, token: Token, output: Raw, env: Env, *, error: Failure | None = None) -> View:
-        """What expressions see from where a token is."""
+        """Return what expressions see at a token."""
         return View(
             graph=self.graph,
             state=self.state,
@@ -280,7 +280,7 @@ class Follower:
             lacks = [self.graph.edges[o].source for o in node.incoming if not slot.items.get(o)]
             if lacks and node.join == "edges":
                 waiting.append(f"{slot.node} lacks {', '.join(lacks)}")
-        waiting += [f"{t.node} has an edge too many" for t in self.state.tokens.values() if t.mode == "joining"][:3]
+        waiting += [f"{t.node} has one arrival too many" for t in self.state.tokens.values() if t.mode == "joining"][:3]
         return Failure(type="deadlock", message="; ".join(waiting) or "no token can move", code="deadlock")
 
 

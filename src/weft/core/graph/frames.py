@@ -1,9 +1,9 @@
 """Which fan-out does each fan-in close, and which edges open a frame? Pure.
 
-In topological order each fan-in climbs its dominators, nearest first, and takes the first free fan-out: certain ones
-are tried first, then possible ones. Climbing passes over what is closed already and over the block in front of a fan-in
-or edge join that it meets. So a fan-in closes the nearest fan-out that every path to it passes through and that nothing
-in between has closed.
+In topological order each fan-in climbs its dominators, nearest first, and takes the first free fan-out. Certain
+fan-outs are tried before possible ones. The search skips fan-outs that are already closed, and the block in front of
+another fan-in or edge join. So a fan-in closes the nearest fan-out that every path to it passes through and that no
+other fan-in between them has closed.
 
 Rules: docs/internals/graph.md#12-which-fan-out-a-fan-in-closes.
 """
@@ -21,7 +21,7 @@ _POSSIBLE = 1
 
 
 class Frames:
-    """`opener`: the fan-out of each fan-in that has one; `closer`: the fan-in of each fan-out that has one."""
+    """Pairs of fan-ins and fan-outs. `opener`: the fan-out of each fan-in. `closer`: the fan-in of each fan-out."""
 
     def __init__(self, shape: Shape, flow: Flow, problems: Problems) -> None:
         self.opener: dict[int, int] = {}
@@ -35,7 +35,7 @@ class Frames:
         return node > 0 and self._shape.node(node).fan_in is not None
 
     def claim_named(self, fan_in: int) -> None:
-        """Take the fan-out that the document names. It goes first: nobody else may take it by being nearer."""
+        """Take the fan-out that the document names. Named ones go first, so that no nearer fan-in takes them."""
         join = self._shape.node(fan_in).fan_in
         assert join is not None
         if join.of not in self._shape.folded.nodes:
@@ -45,9 +45,9 @@ class Frames:
         opener = self._shape.names.index(join.of)
         name = self._shape.names[fan_in]
         if not self._splits[opener] or not self._flow.reached(opener):
-            why = f"{join.of} is no fan-out, so {name} cannot close it."
+            why = f"{join.of} is not a fan-out, so {name} cannot close it."
         elif opener == fan_in or not self._flow.dominates(opener, fan_in):
-            why = f"there is a way to {name} that does not pass {join.of}."
+            why = f"there is a path to {name} that does not pass through {join.of}."
         elif opener in self.closer:
             other = self._shape.names[self.closer[opener]]
             self._problems.add("frame_mismatch", join.at, f"{other} and {name} both close the fan-out of {join.of}.")
@@ -69,8 +69,8 @@ class Frames:
         self._problems.add(
             "fan_in_without_fan_out",
             join.at,
-            f"{name} closes nothing: no fan-out that is still open lies on every way to it.",
-            "To wait for all incoming edges write join: edges.",
+            f"{name} closes nothing: no open fan-out is on every path to it.",
+            "To wait for all incoming edges, write join: edges.",
         )
 
     def _pair(self, opener: int, fan_in: int) -> None:
@@ -78,7 +78,7 @@ class Frames:
         self.closer[opener] = fan_in
 
     def _free_above(self, fan_in: int) -> Iterator[int]:
-        """The dominators whose split, if they have one, is still open in front of the fan-in; nearest first."""
+        """Yield the dominators whose fan-out, if they have one, is still open at the fan-in, nearest first."""
         node = self._flow.dominator(fan_in)
         consumed = False
         while True:
@@ -86,8 +86,8 @@ class Frames:
                 yield node
             if node == 0:
                 return
-            # A block in front of a fan-in begins at its opener, one in front of an edge join at its dominator; what
-            # splits there has met again.
+            # The block in front of a fan-in begins at its opener, the block in front of an edge join at its dominator.
+            # Tokens that were split there have joined again.
             if node in self.opener:
                 node, consumed = self.opener[node], True
             else:
@@ -101,7 +101,7 @@ class Frames:
 
 
 def find_frames(shape: Shape, flow: Flow, problems: Problems) -> Frames:
-    """Pair fan-ins with fan-outs and mark the edges that open."""
+    """Pair fan-ins with fan-outs and mark the edges that open a frame."""
     frames = Frames(shape, flow, problems)
     fan_ins = [node for node in flow.order if frames.is_fan_in(node)]
     for node in fan_ins:
@@ -123,7 +123,7 @@ def find_frames(shape: Shape, flow: Flow, problems: Problems) -> Frames:
 
 
 def _leading_to(fan_in: int, opener: int, shape: Shape, frames: Frames) -> Iterator[int]:
-    """The fan-in and what reaches it without passing the opener, inner frames as one step."""
+    """Yield the fan-in and all nodes that reach it without passing the opener. Inner frames count as one step."""
     seen = {fan_in, opener}
     stack = [fan_in]
     while stack:
@@ -138,7 +138,7 @@ def _leading_to(fan_in: int, opener: int, shape: Shape, frames: Frames) -> Itera
 
 
 def _split(shape: Shape, node: int) -> int:
-    """Whether a node is a certain fan-out, a possible one, or none."""
+    """Tell whether a node is a certain fan-out, a possible one, or none."""
     arcs = shape.out[node]
     if any(arc.multiplies for arc in arcs):
         return _CERTAIN

@@ -1,7 +1,7 @@
-"""The token game: what follows from the moves, until nothing changes. Pure structure: no condition is evaluated here.
+"""The token game: work out the consequences of moves. Pure structure: no condition is evaluated here.
 
-A move changes the state in place and notes which scopes may have run empty; ``settle`` then works out all that follows,
-deepest scope first. docs/internals/graph.md#3-events has the rules.
+A move changes the state in place and notes which scopes may have run empty. ``settle`` then works out all
+consequences, deepest scope first. The rules are in docs/internals/graph.md#3-events.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from weft.core.run.composites import composed, has_marks, leaf
 from weft.errors import Failure
 
 FAILURES_TOLD = 10
-"""Of how many failed branches the failure of their fan-in tells."""
+"""The failure of a fan-in lists the failures of this many branches at most."""
 
 
 class Game(Moves):
-    """Moves and their consequences over one state. Lives as long as one event is taken in."""
+    """Moves and their consequences on one state. Lives while one event is applied."""
 
     def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
-        """Leave a node by these edges. If it is a fan-in that failed, its frame is over."""
+        """Leave a node by these edges. If the node is a fan-in that failed, its frame is over."""
         if token.frame:
             self._give_up(token.frame)
         if token.slot in self.state.slots:
@@ -54,7 +54,7 @@ class Game(Moves):
     # --- settling -------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """All consequences of scopes that ran empty: deepest first, oldest first, until nothing changes."""
+        """Work out all consequences of scopes that ran empty: deepest first, oldest first, until nothing changes."""
         while self._opened or self._empty:
             if self._opened:
                 self._judge(self._opened.pop(0))
@@ -71,7 +71,7 @@ class Game(Moves):
             self.state.unarmed = [key for key in self.state.unarmed if self._is_waiting(key)]
 
     def _is_waiting(self, key: str) -> bool:
-        """Whether a join that may time out still waits."""
+        """Tell whether a join with a deadline still waits."""
         if key[0] == "f":
             frame = self.state.frames.get(key[1:])
             return frame is not None and not frame.fired
@@ -79,7 +79,7 @@ class Game(Moves):
         return slot is not None and has_arrived(slot)
 
     def waiting_joins(self) -> list[str]:
-        """The joins that wait with a deadline."""
+        """Return the joins that wait with a deadline."""
         nodes = self.graph.nodes
         frames = [f for f in self.state.frames.values() if f.fan_in and f.arrived and not f.fired]
         found = [f"f{frame.id}" for frame in frames if nodes[frame.fan_in].deadline is not None]
@@ -89,14 +89,14 @@ class Game(Moves):
         return found
 
     def stop_waiting(self) -> None:
-        """The run is over: no join waits any longer."""
+        """Stop the deadlines of all joins because the run is over."""
         for key in list(self.state.deadlines.values()):
             self.disarm(self.state.frames[key[1:]] if key[0] == "f" else self.state.slots[key[1:]])
 
     def wait_again(self, mended: Container[str]) -> None:
-        """The run is tried again: all joins have their whole time.
+        """Restart the deadlines of all joins for a retry of the run.
 
-        A join whose time ran out has not failed, nor one that has branches again.
+        Failures of joins that timed out are removed, and so are failures of joins that have branches again.
         """
         for token in list(self.state.tokens.values()):
             late = token.slot or (token.frame and _is_late(token.failure))
@@ -150,14 +150,14 @@ class Game(Moves):
             self._await_branches(frame)
 
     def _await_branches(self, frame: Frame) -> None:
-        """The time of a fan-in begins with its first arrival."""
+        """Request the deadline of a fan-in, which begins at its first arrival."""
         node = self.graph.nodes.get(frame.fan_in)
         key = f"f{frame.id}"
         if node is not None and node.deadline is not None and not frame.timer and key not in self.state.unarmed:
             self.state.unarmed.append(key)
 
     def time_out(self, key: str) -> None:
-        """The time of a join has run out: it goes on with what has arrived, or fails."""
+        """Let a join whose deadline has passed continue with what has arrived, or fail."""
         frame = self.state.frames.get(key[1:]) if key[0] == "f" else None
         slot = self.state.slots.get(key[1:]) if key[0] == "s" else None
         if frame is not None and not frame.fired and derive("failed", frame.id) not in self.state.tokens:
@@ -209,7 +209,7 @@ class Game(Moves):
             self.arrive(token, self.graph.edges[edge])
 
     def _go_on(self, branch: Branch) -> None:
-        """A branch that was put back by a retry may work now."""
+        """Continue a branch that a retry restored and that may work now."""
         for token in [self.state.tokens[token_id] for token_id in branch.members]:
             if token.mode in ("ready", "routing", "failing") and not kept_branches.waits_for_width(self.state, token):
                 self.state.agenda.append(token.id)
@@ -219,7 +219,7 @@ class Game(Moves):
         return fan_in.early if fan_in is not None else "cancel"
 
     def _judge(self, frame: Frame, just: int | None = None) -> None:
-        """Whether a frame's fan-in fires, fails or waits."""
+        """Decide whether the fan-in of a frame fires, fails or keeps waiting."""
         unsettled = frame.total - frame.settled
         if not frame.fan_in or frame.fired:
             if frame.fired and just is not None:
@@ -275,7 +275,7 @@ class Game(Moves):
         self._activate(joined, node)
 
     def _merge(self, frame: Frame, node: Node) -> Raw:
-        """The merged value, written to its target in the opener's scope."""
+        """Merge the branch outputs and write the result to its target in the scope of the opener."""
         assert node.fan_in is not None
         merge = node.fan_in.merge
         order = frame.arrived[-1:] if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
@@ -290,9 +290,10 @@ class Game(Moves):
         return raw
 
     def _arrive_late(self, frame: Frame, just: int) -> None:
-        """A branch has come to its end after the fan-in fired.
+        """Handle a branch that settles after the fan-in fired.
 
-        ``late_merge``: all that arrived is merged again, while the target's scope is open and holds nothing newer.
+        With ``late_merge`` everything that arrived is merged again, while the scope of the target is open and nothing
+        newer has written the target.
         """
         branch = frame.branches[just]
         if branch.status == "arrived" and self._early(frame) == "late_merge" and self._is_open(frame.path):
@@ -302,7 +303,7 @@ class Game(Moves):
                 self.consume(self.state.tokens[token_id])
 
     def _merge_late(self, frame: Frame, just: int) -> None:
-        """Merge all that arrived again; where the target holds that still, only the last is added to it."""
+        """Merge everything that arrived again. If the target still has the previous merge, only add the last branch."""
         node = self.graph.nodes[frame.fan_in]
         merge = node.fan_in.merge if node.fan_in is not None else None
         if merge is None:
@@ -310,7 +311,7 @@ class Game(Moves):
         path = merge.into.path
         holder = self._target(frame, merge)
         if holder.newest.get(node.id, 0) > frame.made:
-            return  # a later round has written the target
+            return  # a later frame has written the target
         if holder.merging.get(path[0]) == frame.id:
             data = _data_of(holder)
             added = add_late(merge, frame, read(data, path), just)
@@ -324,7 +325,7 @@ class Game(Moves):
         holder.merging[path[0]] = frame.id
 
     def _end_late(self, frame: Frame) -> None:
-        """No branch is left that could be late. Fields of an object came in any order: they get theirs, by index."""
+        """Finish late merging when all branches have settled: put the fields of an object in order of index."""
         node = self.graph.nodes.get(frame.fan_in)
         merge = node.fan_in.merge if node is not None and node.fan_in is not None else None
         if node is None or merge is None or not frame.order or not self._is_open(frame.path):
@@ -336,7 +337,7 @@ class Game(Moves):
                 self._merge(frame, node)
 
     def _is_open(self, path: Path) -> bool:
-        """Whether all branches on a path are open. Loops do not count: what they write outlives their rounds."""
+        """Tell whether all branches on a path are open. Loops do not count: their writes outlive their rounds."""
         for seg in path:
             if seg.kind == "f":
                 frame = self.state.frames.get(seg.id)
@@ -345,11 +346,11 @@ class Game(Moves):
         return True
 
     def _target(self, frame: Frame, merge: Merge) -> GraphState | Branch:
-        """Where a frame's merged value is written."""
+        """Return the state or branch that the merged value of a frame is written to."""
         return self._holder(frame.path, anywhere=merge.into.scope == "state")
 
     def write_here(self, path: Path, to: Sequence[str], value: Any, *, anywhere: bool) -> None:
-        """Write to the innermost branch's output if there is one, else to the state."""
+        """Write to the output of the innermost branch, or to the state if there is none."""
         holder = self._holder(path, anywhere=anywhere)
         holder.merging.pop(to[0], None)
         write(_data_of(holder), to, value)
@@ -364,12 +365,12 @@ class Game(Moves):
     # --- failing and dropping -------------------------------------------------------------------------------------
 
     def _not_enough(self, frame: Frame, wanted: int) -> None:
-        """Too few branches can still arrive: the fan-in fails. The frame stays until somebody takes that."""
+        """Fail a fan-in because too few branches can still arrive. The frame stays until the failure is handled."""
         if derive("failed", frame.id) not in self.state.tokens:
             self._fail_fan_in(frame, not_enough(frame, wanted, frame.failed))
 
     def _fail_fan_in(self, frame: Frame, failure: Failure) -> None:
-        """The fan-in node fails in the opener's scope. It is looked at before anything else."""
+        """Fail the fan-in node in the scope of the opener, before anything else happens."""
         failed = Token(
             id=derive("failed", frame.id),
             node=frame.fan_in,
@@ -390,7 +391,7 @@ class Game(Moves):
             self._drop_frame(frame, list(frame.branches))
 
     def raise_failure(self, token: Token, failure: Failure) -> Failure | None:
-        """An unrouted failure goes to the next frame around it; the answer fails the run."""
+        """Raise an unhandled failure to the next frame around it. If there is none, return it: the run fails."""
         for seg in reversed(token.path):
             frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
             if frame is not None and (frame.fan_in or frame.fired):
@@ -399,7 +400,7 @@ class Game(Moves):
         return failure
 
     def take_failure(self, frame: Frame, index: int, failure: Failure) -> None:
-        """A branch has failed: its frame goes on without it, or its fan-in fails."""
+        """Drop a failed branch if its frame can continue without it; otherwise fail the fan-in."""
         if not frame.fired and self.graph.nodes[frame.fan_in].fan_in.need.kind == "all":  # type: ignore[union-attr]
             self._fail_fan_in(frame, failure)
             self._give_up(frame.id)
@@ -423,7 +424,7 @@ class Game(Moves):
         self._judge(frame)
 
     def _drop_frame(self, frame: Frame, lost: Sequence[int]) -> None:
-        """Everything in it vanishes, and what the lost branches have done is undone."""
+        """Remove everything in a frame, and undo the work of the lost branches."""
         self._clear_frame(frame)
         self._undo(frame, lost)
 
@@ -432,7 +433,7 @@ class Game(Moves):
         self._forget_frame(frame)
 
     def _undo(self, frame: Frame, lost: Sequence[int]) -> bool:
-        """Undo what these branches have completed, once what they have under way has ended; whether there is any."""
+        """Undo the completed work of these branches, once their open work has ended. Returns whether there is any."""
         keys = {f"{frame.id}.{index}" for index in lost}
         ending, self._ending = self._ending, []
         return undo.drop(self.state, ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
@@ -446,7 +447,7 @@ class Game(Moves):
             for inner_id in list(branch.frames):
                 inner = self.state.frames.get(inner_id)
                 if inner is None or inner.fired:
-                    continue  # what is left of one that has fired belongs to the run
+                    continue  # what is left of a fired frame belongs to the run
                 if inner.fan_in:
                     self._weigh(inner.path, -1)
                 self._clear_frame(inner)
@@ -457,7 +458,7 @@ class Game(Moves):
             branch.loops.clear()
 
     def _detach(self, frame: Frame) -> None:
-        """What still runs belongs to the run alone: nobody around it waits for it any more."""
+        """Detach the open branches of a frame: from now on only the run waits for them."""
         around = len(frame.path)
         if not around:
             return
@@ -471,7 +472,7 @@ class Game(Moves):
         self._shorten(frame, around)
 
     def _leave_behind(self, frame: Frame) -> None:
-        """What the branches still open have done no longer belongs to any branch around them."""
+        """Remove the branches around a detached frame from the undo records of its open branches."""
         state = self.state
         keys = {f"{frame.id}.{index}" for index, branch in frame.branches.items() if branch.status == "open"}
         tasks = [state.tasks.get(n) or state.parked.get(n) for n in self._tasks_in(frame)]
@@ -490,7 +491,7 @@ class Game(Moves):
         return [self.state.tokens[token_id].task for token_id in members]
 
     def _shorten(self, frame: Frame, around: int) -> None:
-        """All that lies in a detached frame has lost the beginning of its path."""
+        """Remove the beginning of all paths inside a detached frame."""
         for index, branch in frame.branches.items():
             self._shorten_slots(f"f{frame.id}.{index}", around)
             for loop_id in branch.loops:
@@ -532,7 +533,7 @@ class Game(Moves):
 
 
 def has_arrived(slot: Slot) -> bool:
-    """Whether a token waits there."""
+    """Tell whether a token waits in the slot."""
     return any(item for items in slot.items.values() for item in items)
 
 
@@ -541,11 +542,11 @@ def _is_late(failure: Failure | None) -> bool:
 
 
 def _too_late(node: str, came: str) -> Failure:
-    return Failure(type="timed_out", message=f"the time of {node} ran out with {came}", code="timed_out", step=node)
+    return Failure(type="timed_out", message=f"{node} timed out with {came}", code="timed_out", step=node)
 
 
 def not_enough(frame: Frame, wanted: int, failed: Mapping[int, Failure]) -> Failure:
-    """The failure of a fan-in that too few branches can reach, with those of its branches."""
+    """Return the failure of a fan-in that too few branches can reach, with the failures of its branches."""
     last = list(failed.values())[-1:]
     return Failure(
         type="not_enough",
@@ -563,7 +564,7 @@ def not_enough(frame: Frame, wanted: int, failed: Mapping[int, Failure]) -> Fail
 
 
 def _from(within: list[str], keys: set[str]) -> list[str]:
-    """The branches from one of these on."""
+    """Return the branches starting at the first of these."""
     return within[next((place for place, key in enumerate(within) if key in keys), 0) :]
 
 

@@ -1,8 +1,8 @@
-"""Failed branches that a join goes on without: set aside as they stood, and put back if a retry repeats them. Pure.
+"""Failed branches that a join continues without: kept as they were, and restored if a retry repeats them. Pure.
 
-A join that needs only some of its branches drops those that fail. If in the end too few are left and nobody takes that,
-nothing has been gained by dropping them: a retry repeats all of them. A branch whose work was undone, or that had work
-under way that could not be stopped, cannot be repeated and is not kept.
+A join that needs only some of its branches drops those that fail. If too few are left in the end and nothing handles
+that failure, the run fails, and a retry repeats all of them. A branch cannot be repeated, and is not kept, if its work
+was undone or if it had work in progress that could not be stopped.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from weft.core.graph.tokens import Branch, Frame, GraphState, Kept, Path, Token,
 from weft.core.run.tasks import UNKNOWN
 
 WAITING = "~"
-"""Begins an entry of a frame's queue that is a branch and not a token."""
+"""The prefix of an entry in the queue of a frame that is a branch and not a token."""
 
 _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[Kept] = msgspec.json.Decoder(Kept)
 
 
 def copied(state: GraphState, frame: Frame, index: int) -> Kept:
-    """A copy of all that lies in a branch."""
+    """Return a copy of everything in a branch."""
     branch = frame.branches[index]
     kept = Kept(live=branch.live, inner=list(branch.frames), around=list(branch.loops))
     kept.tokens = [state.tokens[token_id] for token_id in branch.members]
@@ -52,7 +52,7 @@ def _unfired(state: GraphState, branch: Branch) -> list[Frame]:
 
 
 def put_back(state: GraphState, frame: Frame, index: int) -> list[Token]:
-    """A branch that was kept is open again, with its tokens; what they waited for begins anew."""
+    """Reopen a kept branch and return its tokens. Work that was in progress starts again."""
     branch = frame.branches[index]
     branch.status = "open"
     frame.settled -= 1
@@ -82,7 +82,7 @@ def put_back(state: GraphState, frame: Frame, index: int) -> list[Token]:
 
 
 def _count(state: GraphState, path: Path, tokens: list[Token], frames: int) -> None:
-    """The scopes around a branch hold its tokens again."""
+    """Count the tokens of a restored branch in the scopes around it."""
     for seg in path:
         if seg.kind == "l":
             state.loops[seg.id].live += len(tokens) + frames
@@ -93,7 +93,7 @@ def _count(state: GraphState, path: Path, tokens: list[Token], frames: int) -> N
 
 
 def kept_tokens(state: GraphState) -> list[str]:
-    """The failed tokens that a retry repeats: those that ended the run, and those of branches that failed before."""
+    """Return the failed tokens that a retry repeats: those that ended the run, and those of kept branches."""
     here = [state.tokens[token_id] for token_id in state.letters if token_id in state.tokens]
     found = {token.id for token in here}
     todo = _passed(state.frames, here)
@@ -107,14 +107,14 @@ def kept_tokens(state: GraphState) -> list[str]:
 
 
 def _passed(frames: Mapping[str, Frame], tokens: Iterable[Token]) -> list[Frame]:
-    """The frames whose fan-ins the failures of these tokens have passed: nobody there has taken them."""
+    """Return the frames that the failures of these tokens passed without being handled."""
     ids = {seg.id: True for token in tokens for seg in token.path if seg.kind == "f"}
     ids.update((token.frame, True) for token in tokens if token.frame)
     return [frames[frame_id] for frame_id in ids if frame_id in frames and not frames[frame_id].fired]
 
 
 def mend(graph: Graph, state: GraphState, asked: Sequence[str]) -> set[str]:
-    """Open the branches that failed before the run did, where nobody took that; the frames that have some of them."""
+    """Reopen kept branches whose failure was not handled in the end. Returns the frames that have such branches."""
     mended: set[str] = set()
     todo = _passed(state.frames, [state.tokens[token_id] for token_id in asked if token_id in state.tokens])
     while todo:
@@ -135,7 +135,7 @@ def _is_unknown(token: Token) -> bool:
 
 
 def _admit(graph: Graph, frame: Frame, index: int) -> None:
-    """A branch that was put back works at once, or waits until the width of its edge has room for it."""
+    """Queue a restored branch if the width of its edge has no room for it."""
     ordinal = frame.branches[index].edge
     width = graph.edges[ordinal].width
     if not width:
@@ -147,7 +147,7 @@ def _admit(graph: Graph, frame: Frame, index: int) -> None:
 
 
 def waits_for_width(state: GraphState, token: Token) -> bool:
-    """Whether a token lies in a branch that was put back and may not work yet."""
+    """Tell whether a token is in a restored branch that may not work yet."""
     for seg in token.path:
         frame = state.frames.get(seg.id) if seg.kind == "f" else None
         if frame is not None and frame.queues:

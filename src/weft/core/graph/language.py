@@ -1,7 +1,7 @@
-"""What the compiler must know of an expression: that it parses, and what it looks at. Pure.
+"""What the compiler needs to know about an expression: whether it parses and which names it uses. Pure.
 
-Expressions have a language of their own (the `conditions` package); the compiler is given it as a `Language`, so that
-the core depends on none.
+Expressions have their own language (the `conditions` package). The compiler receives it as an `ExpressionLanguage`, so
+that the core does not depend on it.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from weft.core.findings import At
 
 
 class Uses(Protocol):
-    """What one expression looks at."""
+    """The names and paths that one expression uses."""
 
     @property
     def names(self) -> Collection[str]:
-        """The free names in it: `output`, `state`, an `as` name."""
+        """The free names: `output`, `state`, an `as` name."""
         ...
 
     @property
     def paths(self) -> Collection[tuple[str, ...]]:
-        """What it follows from each name, as far as that is written out: ("nodes", "score", "output")."""
+        """The paths from each name, as far as they are literal: ("nodes", "score", "output")."""
         ...
 
     @property
     def mentions_error(self) -> bool:
-        """Whether it names `error` or `state._last_error`."""
+        """Whether the expression names `error` or `state._last_error`."""
         ...
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing wrong with an expression; `at`: where inside it, if it is a JSON value."""
+    """One error in an expression. `at`: the place inside it, if it is a JSON value."""
 
     code: str
     message: str
@@ -51,16 +51,16 @@ class Unreadable(Exception):
 
 
 class ExpressionLanguage(Protocol):
-    """Reads expressions without evaluating them. Each method raises `Unreadable` for what does not parse."""
+    """Parses expressions without evaluating them. Each method raises `Unreadable` if the source does not parse."""
 
     def condition(self, source: Any, /) -> Uses:
-        """CEL text or a condition object."""
+        """Read CEL text or a condition object."""
         ...
 
     def expression(self, source: str, /) -> Uses:
-        """One CEL expression, without `${}`."""
+        """Read one CEL expression, without `${}`."""
         ...
 
     def template(self, source: Any, /) -> Uses:
-        """A JSON value in which strings may hold `${CEL}`."""
+        """Read a JSON value in which strings may contain `${CEL}`."""
         ...
