@@ -80,7 +80,7 @@ def errors(spec: Any) -> tuple[ExpressionError, ...]:
             {"type": "cross_node_comparison", "expression": "true", "operator": "=="},
             "field",
             "",
-            "excludes other fields",
+            "cannot be combined with other fields",
         ),
         ({"python": "def evaluate(output, context): return True"}, "python_off", "python", "are off"),
     ],

@@ -179,7 +179,7 @@ def test_a_declared_exception_that_cannot_be_made_again_is_a_failed_step() -> No
     again = rebuild(recorded(Stubborn.__new__(Stubborn, "x", made_right=True)), [Stubborn], run_id="order-o-1")
 
     assert isinstance(again, StepFailed)
-    assert 'Stubborn could not be made again from its args ["x"].' in str(again)
+    assert 'Stubborn could not be rebuilt from its args ["x"].' in str(again)
 
 
 def test_a_group_of_exceptions_is_a_failed_step() -> None:

@@ -1,8 +1,8 @@
 """The budget of one evaluation, and the two errors that stop it.
 
-An `Evaluation` has the bound names, the local variables, and the steps that are left. Loops charge for each round, and
+An `Evaluation` has the bound names, the local variables, and the remaining steps. Loops charge for each round, and
 functions for the text and lists that they read or make. So no expression and no data can block the engine for long: a
-step is about a tenth of a microsecond and at most 64 bytes.
+step takes about a tenth of a microsecond and at most 64 bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FAULT_STEPS: Final = 40  # the cost of raising and catching one
 
 
 class EvaluationFault(Exception):
-    """The values do not fit the expression. `||`, `&&`, `all` and `exists` ignore it if the other side decides."""
+    """The values do not fit the expression. `||`, `&&`, `all` and `exists` ignore it if another term decides."""
 
     def __init__(self, message: str, *, path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class EvaluationFault(Exception):
 
 
 class BudgetExceeded(Exception):
-    """The steps are used up. Nothing in an expression catches it."""
+    """The budget is used up. Nothing in an expression catches this exception."""
 
 
 class Evaluation:

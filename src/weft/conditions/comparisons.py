@@ -1,6 +1,6 @@
-"""The operators of JSONPath and cross-node conditions, and their aggregates.
+"""The operators in JSONPath and cross-node conditions, and their aggregates.
 
-Several matches are a list. A missing value is equal to nothing, every comparison with it is false, and it is empty.
+Several matches form a list. A missing value is empty, equal to nothing, and every comparison with it is false.
 Comparing a string with a number is an error.
 """
 
@@ -37,7 +37,7 @@ def _in(frame: Evaluation, a: Any, b: Any) -> bool:
 
 
 def _contains(frame: Evaluation, a: Any, b: Any) -> bool:
-    """Return whether a list has an element, a text a part, or an object a field."""
+    """Return whether a list contains an element, a string a substring, or an object a field."""
     if a is MISSING:
         return False
     if type(a) is list:

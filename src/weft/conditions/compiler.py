@@ -35,13 +35,13 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def compile_condition(spec: Any, *, resolve: Resolve | None = None, python: bool | None = None) -> Condition:
-    """Compile a condition from text or a document; the same one is compiled once.
+    """Compile a condition from text or a document. Equal conditions are compiled once.
 
-    `resolve` gives the content of a blob reference (`cas://…`). `python` allows or forbids the sandbox here; if it is
-    left out, `enable_python_sandbox` decides.
+    `resolve` returns the content of a blob reference (`cas://…`). `python` allows or forbids Python conditions; if it
+    is None, they are allowed after `enable_python_sandbox()`.
 
     Raises:
-        BadExpression: every error in it, each with its path in `spec`.
+        BadExpression: lists every error in the condition, each with its path in `spec`.
     """
     if isinstance(spec, str):
         return _from_text(spec)
@@ -50,7 +50,7 @@ def compile_condition(spec: Any, *, resolve: Resolve | None = None, python: bool
         raw = _encode(spec)
     except (TypeError, ValueError, RecursionError):
         raise _bad("kind", "a condition is text or JSON.") from None
-    # The content of a blob is not part of the key.
+    # Not cached: the content of a blob is not part of the cache key.
     if resolve is not None and REFERENCE.encode() in raw:
         return _ConditionReader(resolve, python=allowed).read(spec, 0)
     return _from_json(raw, python=allowed)
@@ -114,7 +114,7 @@ class _ConditionReader:
         }
 
     def _typed(self) -> dict[str, Callable[[Mapping[str, Any], int], Condition]]:
-        """Compile a condition in the older spelling, with `type`."""
+        """Return the readers of conditions in the older spelling, by `type`."""
         return {
             "cel": lambda spec, _depth: _cel(_fields(spec, "type", "expression")),
             "schema_validation": lambda spec, _depth: self._schema_validation(spec),
@@ -148,7 +148,7 @@ class _ConditionReader:
         def read(at: int) -> Callable[[], Condition]:
             return lambda: _within(f"{name}[{at}]", lambda: self.read(given[at], depth + 1))
 
-        # One more than is allowed, for the error.
+        # Read one more than allowed, so that the error is raised.
         return _all_errors(*(read(at) for at in range(min(len(given), PARTS_MAX + 1))))
 
     def _schema_validation(self, spec: Mapping[str, Any]) -> Condition:
@@ -172,14 +172,14 @@ class _ConditionReader:
 
     def _code(self, fields: Mapping[str, Any], name: str) -> Condition:
         if not self.python:
-            hint = "Whoever runs the engine may call `enable_python_sandbox()`."
+            hint = "The operator of the engine can call `enable_python_sandbox()`."
             raise _bad("python_off", "conditions in Python are off.", hint, name)
         text = _text(fields, name)
         if text.startswith(REFERENCE):
             content = _within(name, lambda: self._content(_text(fields, name)))
             text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
         code, limits = _all_errors(
-            lambda: _within(name, lambda: sandbox.check_code(text)),
+            lambda: _within(name, lambda: sandbox.check_python_source(text)),
             lambda: sandbox.SandboxLimits(
                 _whole(fields, "timeout_ms", sandbox.TIME_MS_MAX),
                 _whole(fields, "max_memory_mb", sandbox.MEMORY_MB_MAX),
@@ -195,7 +195,7 @@ class _ConditionReader:
             raise _bad("reference", f"`{cut(reference)}` cannot be looked up here.")
         try:
             content = self.resolve(reference)
-        except Exception as error:  # noqa: BLE001  # whatever a store raises, the document is refused
+        except Exception as error:  # noqa: BLE001  # any error of the store rejects the document
             raise _bad("reference", f"`{cut(reference)}`: {cut(str(error))}.") from None
         if content is None:
             raise _bad("reference", f"`{cut(reference)}` does not exist.")
@@ -225,7 +225,7 @@ def _jsonpath(fields: Mapping[str, Any], path_name: str, operator_name: str) -> 
 def _cross_node(fields: Mapping[str, Any]) -> Condition:
     if "expression" in fields:
         if len(fields) > 2:
-            raise _bad("field", "`expression` excludes other fields.")
+            raise _bad("field", "`expression` cannot be combined with other fields.")
         text = _text(fields, "expression")
         return conditions.from_comparison_text(_within("expression", lambda: compile_comparison(text)))
     missing = {"value": True} if fields.get("operator") in UNARY else None
@@ -314,7 +314,7 @@ def _decoded(content: Any) -> Any:
 
 
 def _within(path: str, attempt: Callable[[], T]) -> T:
-    """Return the result of an attempt. Adds the outer path to its errors."""
+    """Return the result of an attempt. Prefixes the paths of its errors with `path`."""
     try:
         return attempt()
     except BadExpression as error:
@@ -322,7 +322,7 @@ def _within(path: str, attempt: Callable[[], T]) -> T:
 
 
 def _all_errors(*attempts: Callable[[], Any]) -> list[Any]:
-    """Return the results of all attempts, or raise the errors of all of them."""
+    """Return the results of all attempts, or raise one exception with all their errors."""
     given: list[Any] = []
     errors: list[ExpressionError] = []
     for attempt in attempts:

@@ -1,7 +1,7 @@
 """Compiled conditions of every kind: the names and paths they read, and their result for given bindings.
 
 A condition yields true or false; anything else is an error. A composite evaluates its parts in order and stops as soon
-as the result is known. An error in a part that it evaluates is an error of the whole.
+as the result is known. An error in an evaluated part is an error of the composite.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LAST_ERROR = ("state", "_last_error")
 
 
 class ConditionResult(NamedTuple):
-    """The result of a condition, and the values that it depends on, by path, cut to a size for logs."""
+    """The result of a condition, and the values that it depends on, by path. Long values are shortened for logs."""
 
     value: bool
     seen: dict[str, Any]
@@ -36,8 +36,8 @@ class ConditionResult(NamedTuple):
 class Condition:
     """A compiled condition.
 
-    `mentions_error`: it names `error` or `state._last_error`. `needs_shell`: it runs a sandbox, which blocks for up to
-    a second, so a pure decision must not evaluate it.
+    `mentions_error`: the condition reads `error` or `state._last_error`. `needs_shell`: the condition runs a sandbox,
+    which blocks for up to a second, so a pure decision must not evaluate it.
     """
 
     __slots__ = ("judge", "mentions_error", "names", "needs_shell", "paths", "text")
@@ -54,7 +54,7 @@ class Condition:
         """Evaluate the condition.
 
         Raises:
-            EvaluationFailed: a field is missing, types do not fit, the result is no bool, or the budget is exceeded.
+            EvaluationFailed: a field is missing, types do not fit, the result is not a bool, or the budget is exceeded.
         """
         seen: dict[str, Any] = {}
         return ConditionResult(self.judge(Evaluation(bindings), seen), seen)
@@ -128,7 +128,7 @@ class Comparison(NamedTuple):
 
 
 def from_query(query: Query, comparison: Comparison) -> Condition:
-    """Make a condition that compares what a JSONPath finds in the output."""
+    """Make a condition that compares the matches of a JSONPath in the output."""
     takes_list = comparison.aggregate or query.single or query.length or comparison.operator == "contains"
     takes_list = takes_list or (comparison.operator in ("==", "!=") and type(comparison.value) is list)
 
@@ -137,7 +137,7 @@ def from_query(query: Query, comparison: Comparison) -> Condition:
         if found is not MISSING:
             _note(seen, {query.text: bounded(found)})
         if not takes_list:
-            # `exists` and `empty` look at all matches; other operators take one value.
+            # `exists` and `empty` test all matches; other operators take one value.
             several = comparison.operator in UNARY and len(found) > 1
             found = found if several else only(found, comparison.operator)
         return comparison.holds(frame, found)
@@ -171,7 +171,7 @@ class Side(NamedTuple):
 
 
 def from_sides(left: Side, operator: str, right: Side) -> Condition:
-    """Make a condition that compares two values. A missing one is an error, except for `exists` and `empty`."""
+    """Make a condition that compares two values. A missing value is an error, except for `exists` and `empty`."""
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         a, b = left.read(frame, seen), right.read(frame, seen)
@@ -185,7 +185,7 @@ def from_sides(left: Side, operator: str, right: Side) -> Condition:
 
 
 def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
-    """Make a condition from sandboxed Python. `context` has the outputs of other nodes by name."""
+    """Make a condition from sandboxed Python. `context` maps names of other nodes to their outputs."""
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         output = _output(frame)
@@ -200,7 +200,7 @@ def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
 
 
 def all_of(parts: list[Condition]) -> Condition:
-    """Make a condition that is true if all are. It evaluates them in order, up to the first that is false."""
+    """Make a condition that is true if all parts are. Evaluates them in order, up to the first that is false."""
 
     def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         return all(part.judge(frame, seen) for part in parts)
@@ -209,7 +209,7 @@ def all_of(parts: list[Condition]) -> Condition:
 
 
 def any_of(parts: list[Condition]) -> Condition:
-    """Make a condition that is true if one is. It evaluates them in order, up to the first that is true."""
+    """Make a condition that is true if any part is. Evaluates them in order, up to the first that is true."""
 
     def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
         return any(part.judge(frame, seen) for part in parts)
@@ -218,7 +218,7 @@ def any_of(parts: list[Condition]) -> Condition:
 
 
 def inverse(part: Condition) -> Condition:
-    """Make a condition that is true if the other is false."""
+    """Make a condition that is true if the given one is false."""
     return _composite("not", [part], lambda frame, seen: not part.judge(frame, seen))
 
 
@@ -229,7 +229,7 @@ def _composite(word: str, parts: list[Condition], judge: Judge) -> Condition:
 
 
 def _guarded(text: str, test: Judge, paths: Iterable[Path], *, needs_shell: bool = False) -> Condition:
-    """Wrap an evaluation, so that its faults are reported with the text and the values read."""
+    """Wrap a test so that its faults are reported with the text of the condition and the values it read."""
     reads = frozenset(paths)
 
     def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:

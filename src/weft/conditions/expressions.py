@@ -1,6 +1,6 @@
 """Expressions: CEL text, compiled once, evaluated on JSON.
 
-Results share their parts with the bound values. Nobody may change either in place.
+Results share parts with the bound values, so neither may be changed in place.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Expression:
         self.names = frozenset(path[0] for path in self.paths)
         self._run: Run = emitter.emit(tree, {})
         self._slots = emitter.slots
-        # The value of a path is JSON already.
+        # The value at a path is already JSON.
         self._copies = plain_path(tree, {}) is None
 
     def evaluate(self, bindings: Mapping[str, Any]) -> Any:
@@ -45,7 +45,7 @@ class Expression:
         return self.evaluate_in(Evaluation(bindings))
 
     def evaluate_in(self, frame: Evaluation) -> Any:
-        """Return the value as JSON, within the steps that an evaluation has left."""
+        """Return the value as JSON, within the remaining steps of an evaluation."""
         frame.slots = [None] * self._slots
         try:
             value = self._run(frame)
@@ -60,16 +60,16 @@ class Expression:
 
 
 def compile_expression(text: str) -> Expression:
-    """Compile CEL; the same text is compiled once.
+    """Compile a CEL expression. The same text is compiled once.
 
     Raises:
-        BadExpression: all that is wrong with it, with positions.
+        BadExpression: lists every error in the text, with positions.
     """
     return _compiled(text, exact_division=False)
 
 
 def compile_comparison(text: str) -> Expression:
-    """Compile the free expression of a cross-node comparison, where `/` of integers is exact."""
+    """Compile the expression of a cross-node comparison, where `/` between integers is exact."""
     return _compiled(text, exact_division=True)
 
 
@@ -84,7 +84,7 @@ def _compiled(text: str, *, exact_division: bool) -> Expression:
 
 
 def nodes_read(paths: Iterable[Path]) -> frozenset[str] | None:
-    """Return the nodes whose outputs these paths read, or None if they may read any."""
+    """Return the nodes whose outputs these paths read, or None if they may read the output of any node."""
     names: set[str] = set()
     for path in paths:
         if path[0] in NODE_ROOTS:
@@ -104,7 +104,7 @@ def failure(fault: EvaluationFault, text: str, bindings: Mapping[str, Any], path
 def too_much(text: str, bindings: Mapping[str, Any], paths: Iterable[Path]) -> EvaluationFailed:
     """Make the error for an exceeded budget."""
     return EvaluationFailed(
-        f"`{cut(text)}` failed: it takes more than {STEPS_MAX:,} steps.",
+        f"`{cut(text)}` failed: it needs more than {STEPS_MAX:,} steps.",
         expression=text,
         seen=look(bindings, paths),
         hint="Do it in a step instead.",

@@ -1,10 +1,10 @@
-"""The errors of expressions and conditions, when they are compiled and when they are evaluated.
+"""Errors in expressions and conditions, at compilation and at evaluation.
 
-    ExpressionError     one error as a value: code, message, position; a document loader collects many
+    ExpressionError     one error as a value: code, message, position; a document loader collects several
     BadExpression       raised by `compile_*`, with all errors in `.errors`
     EvaluationFailed    raised by `evaluate`: the expression, the path that failed, and the values that it read
 
-Messages use the paths of the document (`output.score`). Values are cut to a size for logs.
+Messages use paths as they are written in documents (`output.score`). Long values are shortened.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LINE_CHARS_MAX: Final = 100
 
 
 class ExpressionError(msgspec.Struct, frozen=True):
-    """One error. `position` counts characters of `text` from 0; `path` says where in the condition `text` stands."""
+    """One error. `position` counts characters in `text`, from 0. `path` is the location of `text` in the condition."""
 
     code: str
     message: str
@@ -31,17 +31,17 @@ class ExpressionError(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> int:
-        """Return the position in the text, counted from 1."""
+        """Return the line number, from 1."""
         return self.text.count("\n", 0, self.position or 0) + 1
 
     @property
     def column(self) -> int:
-        """Return the position in the text, counted from 1."""
+        """Return the column within the line, from 1."""
         at = self.position or 0
         return at - (self.text.rfind("\n", 0, at) + 1) + 1
 
     def inside(self, path: str) -> ExpressionError:
-        """Return the error with its path prefixed by `path`, the place of the condition in a document."""
+        """Return the error with its path prefixed by `path`, the location of the condition in a document."""
         return msgspec.structs.replace(self, path=join_path(path, self.path))
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class ExpressionError(msgspec.Struct, frozen=True):
 
 
 class BadExpression(BadValue):
-    """An expression, template or condition that cannot be compiled; `errors` has all that is wrong with it."""
+    """An expression, template or condition that cannot be compiled. `errors` lists everything wrong with it."""
 
     code = "expression.invalid"
 
@@ -78,12 +78,12 @@ class BadExpression(BadValue):
 
 
 def refusal(errors: Sequence[ExpressionError]) -> BadExpression:
-    """Make one exception of all errors."""
+    """Combine all errors into one exception."""
     return BadExpression("\n".join(str(error) for error in errors), errors=errors)
 
 
 class EvaluationFailed(WeftError):
-    """An expression that these values do not fit, or that exceeded its budget (`expression.limit`)."""
+    """An expression failed: the values do not fit it, or it exceeded its budget (`expression.limit`)."""
 
     code = "expression.failed"
 

@@ -1,7 +1,7 @@
 """jpath: JSONPath (RFC 9535), or a bare filter over the children of a document.
 
 $.order.total        selects by a path
-@.kind == "mail"     selects the children of the document for which it holds
+@.kind == "mail"     selects the children of the document for which the filter is true
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def compile_jpath(text: str) -> Jpath:
     """Compile a query.
 
     Raises:
-        BadExpression: it is neither a path nor a filter.
+        BadExpression: the text is neither a path nor a filter.
     """
     try:
         return Jpath(text, compile_jsonpath(text))

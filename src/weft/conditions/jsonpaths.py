@@ -1,8 +1,8 @@
 """JSONPath (RFC 9535), compiled once: parsed by python-jsonpath, walked here within a budget of steps.
 
-The library's own walk has no budget, and its regular expressions can hang. A plain path (`$.a.b[0]`) needs neither.
-`.length()` at the end, which RFC 9535 does not have, is the number of matches of a query, or the length of the value at
-the end of a path.
+The library's own evaluator has no budget, and its regular expressions can hang. A plain path (`$.a.b[0]`) does not need
+the library. A final `.length()`, which RFC 9535 does not have, is the number of matches of a query, or the length of
+the value at a path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Test = Callable[[Evaluation, Any, Any], Any]  # the root, the current node, a va
 
 
 class Query:
-    """A compiled path. A `single` one finds at most one value; others find a list of matches."""
+    """A compiled path. A `single` path finds at most one value; other paths find a list of matches."""
 
     __slots__ = ("_walks", "length", "plain", "single", "text")
 
@@ -48,7 +48,7 @@ class Query:
             self._walks = [_segment(segment, text) for segment in parsed.segments]
 
     def find(self, frame: Evaluation, value: Any) -> Any:
-        """Return the value of a single path (MISSING if there is none), else the list of matches."""
+        """Return the value at a single path (MISSING if there is none), or the list of matches of another path."""
         if self.plain is not None:
             found: Any = follow(value, self.plain)
         else:
@@ -64,7 +64,7 @@ def compile_jsonpath(text: str) -> Query:
     """Compile a JSONPath.
 
     Raises:
-        BadExpression: it is none, or too long.
+        BadExpression: the text is not a JSONPath, too long, or nested too deeply.
     """
     if len(text) > CHARS_MAX:
         said = f"the path has {len(text):,} characters; the limit is {CHARS_MAX:,}."
@@ -80,7 +80,7 @@ def compile_jsonpath(text: str) -> Query:
 
 
 def plain_path(text: str) -> tuple[str | int, ...] | None:
-    """Return the fields and indexes of a path such as `$.a.b[0]['c d']`, or None if it is not so simple."""
+    """Return the fields and indexes of a path such as `$.a.b[0]['c d']`, or None if the path has other parts."""
     if not text.startswith("$"):
         return None
     pieces: list[str | int] = []
@@ -115,7 +115,7 @@ def _length(found: Any) -> Any:
     raise EvaluationFault("`.length()` takes a list, a string or an object")
 
 
-# The parts of the library's tree, as closures
+# Closures for the parts of the library's tree
 
 
 @cache
@@ -159,7 +159,7 @@ def _segment(segment: Any, text: str) -> Walk:
 
 
 def _descendants(frame: Evaluation, nodes: Nodes) -> Iterable[Any]:
-    """Return the containers at and below the nodes, parents first, in document order."""
+    """Return the nodes that are containers, and all containers below them: parents first, in document order."""
     stack = [(node, 0) for node in reversed(nodes)]
     while stack:
         node, depth = stack.pop()

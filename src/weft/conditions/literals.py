@@ -32,7 +32,7 @@ def read_aggregate(word: Any, already: str) -> str:
     """Return the aggregate that `agg` names.
 
     Raises:
-        BadExpression: there is no such aggregate, or the operator has one, too.
+        BadExpression: there is no such aggregate, or the operator already has one.
     """
     if isinstance(word, str) and word in AGGREGATES and not already:
         return word
@@ -40,10 +40,10 @@ def read_aggregate(word: Any, already: str) -> str:
 
 
 def check_literal(comparison: Comparison) -> None:
-    """Refuse a literal that its operator could never take.
+    """Reject a literal that its operator never takes.
 
     Raises:
-        BadExpression: it says what the operator takes.
+        BadExpression: the message says what the operator takes.
     """
     wanted = _wanted(comparison)
     if wanted:

@@ -1,7 +1,7 @@
 """Regular expressions in linear time, without look-around and back-references.
 
-Python's own `re` backtracks and would hang on `(a+)+$`; the engine behind JSON Schema does not. The remaining
-cost is the size of the compiled pattern: each character may cost one step per state.
+Python's own `re` backtracks and would hang on `(a+)+$`; the regex engine of jsonschema-rs does not. The cost of a match
+depends on the size of the compiled pattern: each character may cost one step per state.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Pattern(NamedTuple):
 
 
 def pattern_options() -> Any:
-    """Return the options that make `pattern` in JSON Schema linear and small, too."""
+    """Return the options that also keep `pattern` in JSON Schema linear and small."""
     import jsonschema_rs  # noqa: PLC0415  # heavy, and only some conditions need it
 
     return jsonschema_rs.RegexOptions(size_limit=_PROGRAM_BYTES_MAX)
@@ -39,10 +39,10 @@ def pattern_options() -> Any:
 
 @lru_cache(maxsize=256)  # a compiled pattern may take a megabyte
 def compile_pattern(pattern: str) -> Pattern:
-    """Find the pattern anywhere in a text (`^` and `$` anchor it).
+    """Compile a pattern that matches anywhere in a text (`^` and `$` anchor it).
 
     Raises:
-        BadPattern: it does not compile.
+        BadPattern: the pattern does not compile.
     """
     import jsonschema_rs  # noqa: PLC0415  # as above
 
@@ -56,7 +56,7 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 def matches(frame: Evaluation, text: str, pattern: str) -> bool:
-    """Match within the frame's steps; a pattern that was not met before costs its compilation."""
+    """Match within the frame's steps. The first use of a pattern also costs its compilation."""
     misses = compile_pattern.cache_info().misses
     try:
         compiled = compile_pattern(pattern)

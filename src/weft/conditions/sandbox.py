@@ -1,8 +1,8 @@
 """Conditions in Python: `def evaluate(output, context)`, run in another process. Off unless enabled.
 
-The code runs in the interpreter of pydantic-monty, in a worker without files, network and modules (except a few pure
-ones), with limits on time and memory. A worker that dies is replaced. Evaluations share no state. A call blocks its
-thread, so only the shell makes it, never a decision.
+The code runs in the interpreter of pydantic-monty, in a worker process without files, network and modules (except a few
+pure ones), with limits on time and memory. A worker that dies is replaced. Evaluations share no state. A call blocks
+its thread, so it must not be made inside a decision.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SandboxLimits(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Checked code, and the paths it reads."""
+    """Checked source code, and the paths that it reads."""
 
     text: str
     paths: frozenset[Path]
@@ -62,11 +62,11 @@ def is_enabled() -> bool:
     return _Switch.enabled
 
 
-def check_code(text: str) -> Code:
+def check_python_source(text: str) -> Code:
     """Check that the code is Python and defines `evaluate(output, context)`.
 
     Raises:
-        BadExpression: it does not.
+        BadExpression: the code is not Python, too long, or does not define the function.
     """
     if len(text) > CODE_CHARS_MAX:
         raise _bad("too_long", f"the code has {len(text):,} characters; the limit is {CODE_CHARS_MAX:,}.")
@@ -87,7 +87,7 @@ def check_code(text: str) -> Code:
 
 
 def _nodes_read(function: ast.FunctionDef, context: str) -> set[Path]:
-    """Return the nodes that `context["name"]` and `context.get("name", …)` read; all if it is used otherwise."""
+    """Return the nodes read by `context["name"]` and `context.get("name", …)`; all if `context` is used otherwise."""
     named: set[Path] = set()
     uses = sum(isinstance(node, ast.Name) and node.id == context for node in ast.walk(function))
     for node in ast.walk(function):
@@ -109,7 +109,7 @@ def run_code(code: str, output: Any, context: Any, limits: SandboxLimits) -> Any
     """Run `evaluate(output, context)` and return its result.
 
     Raises:
-        EvaluationFault: it raised, exceeded its limits, or tried what is not allowed.
+        EvaluationFault: the code raised, exceeded its limits, or did something that is not allowed.
     """
     import pydantic_monty as monty  # noqa: PLC0415  # an extra
 
@@ -151,7 +151,7 @@ def _pool() -> Any:
     """Return the workers of this process.
 
     Raises:
-        EvaluationFault: this process was forked after they were started; they would never answer here.
+        EvaluationFault: this process was forked after the workers were started, so they would never answer here.
     """
     if _Switch.pid not in (0, os.getpid()):
         raise EvaluationFault("the sandbox does not survive a fork", hint="Start processes with spawn.")

@@ -1,7 +1,7 @@
 """JSON Schema as a condition: compiled once by jsonschema-rs. Nothing is fetched, and the work is bounded.
 
-A schema refers only to itself. Chains of references that multiply are refused (each level of
-`anyOf: [{$ref: x}, {$ref: x}]` doubles the work), and so are patterns that need backtracking.
+A schema may refer only to itself. Rejected are chains of references that multiply (each level of
+`anyOf: [{$ref: x}, {$ref: x}]` doubles the work) and patterns that need backtracking.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Schema:
         self.text = cut(raw.decode(errors="replace"))
         self._parts = _Measure(schema).expanded(schema, 0)
         self._pattern_steps = sum(steps_per_char(pattern) for pattern in _patterns(schema))
-        # Without these, a schema looks no deeper into a value than its own depth. The validator has no limit.
+        # Without these keywords, validation goes no deeper than the schema itself. The validator has no depth limit.
         recursive = any(word in part for part in _dicts(schema) for word in _DEEP)
         self._looks_first = recursive or self._pattern_steps > 0 or self._parts > _FREE_PARTS
         try:
@@ -59,10 +59,10 @@ class Schema:
 
 
 def compile_schema(schema: Any) -> Schema:
-    """Compile a schema; an equal one is compiled once.
+    """Compile a schema. Equal schemas are compiled once.
 
     Raises:
-        BadExpression: it is not a schema, refers elsewhere, or is too big.
+        BadExpression: the value is not a schema, refers to other documents, or is too big.
     """
     if not isinstance(schema, Mapping | bool):
         raise _bad(f"a schema is an object, not a {type(schema).__name__}.")
@@ -79,7 +79,7 @@ def _compiled(raw: bytes) -> Schema:
 
 
 class _Measure:
-    """Counts the parts of a schema with each reference replaced by its target."""
+    """Counts the parts of a schema as if each reference were replaced by its target."""
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
@@ -96,7 +96,7 @@ class _Measure:
             return 0
         if id(part) in self.known:
             return self.known[id(part)]
-        if id(part) in self.open:  # it contains itself: the validator remembers what it has checked
+        if id(part) in self.open:  # a recursive schema: the validator remembers which parts it has checked
             return 1
         self.open.add(id(part))
         total = 1 + sum(self._entry(name, value, depth) for name, value in part.items())
@@ -165,7 +165,7 @@ def _patterns(schema: Any) -> list[str]:
 
 
 def _measure(frame: Evaluation, value: Any) -> tuple[int, int]:
-    """Count the values and characters, level by level, within the steps that are left."""
+    """Count the values and characters, level by level, within the remaining steps."""
     nodes = chars = 0
     level = [value]
     for _ in range(VALUE_DEPTH_MAX):

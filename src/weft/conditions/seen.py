@@ -1,4 +1,4 @@
-"""Cut values to a size for events and messages, however big, deep or cyclic they are."""
+"""Shorten values for events and messages, however big, deep or cyclic they are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DIGITS_MAX = 10**100
 
 
 def bounded(value: Any, depth: int = 0) -> Any:
-    """Return the value as JSON, or its beginning: long texts and lists end in "…", big parts are only counted."""
+    """Return the value as JSON, shortened: long texts and lists end in "…", big parts are only counted."""
     kind = type(value)
     if kind is str:
         return value if len(value) <= CHARS_MAX else f"{value[:CHARS_MAX]}…"
@@ -40,7 +40,7 @@ def bounded(value: Any, depth: int = 0) -> Any:
 
 
 def look(bindings: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> dict[str, Any]:
-    """Return the value at each path, by its text. For a path that leads nowhere, return the last value on the way."""
+    """Return the value at each path, keyed by the path's text. If a path has no value, return the last value on it."""
     found: dict[str, Any] = {}
     for path in islice(paths, SEEN_MAX):
         value: Any = bindings

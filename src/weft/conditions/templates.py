@@ -1,7 +1,7 @@
 """Templates: JSON in which strings are literal except `${CEL}`.
 
-A string that is one `${…}` keeps the type of its value; inside a longer text a value is written as JSON, strings
-without their quotes. `$${` stands for `${` itself. Keys are literal, numbers and booleans stay as they are.
+A string that is exactly one `${…}` keeps the type of its value. Inside a longer text, a value is written as JSON, and a
+string without its quotes. `$${` is a literal `${`. Keys are literal; numbers and booleans are unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Template:
         """Fill the template. All its expressions share one budget.
 
         Raises:
-            EvaluationFailed: one of its expressions failed.
+            EvaluationFailed: an expression in the template failed.
         """
         return self._fill(Evaluation(bindings))
 
@@ -45,8 +45,8 @@ def compile_template(value: Any) -> Template:
     """Compile a template from any JSON value.
 
     Raises:
-        BadExpression: all errors of all its expressions; their `path` says where in `value` each stands.
-        BadValue: it is not JSON.
+        BadExpression: lists all errors in all expressions; the `path` of each is its location in `value`.
+        BadValue: the value is not JSON.
     """
     if not isinstance(value, str):
         encode_known(value, what="a template holds")
@@ -121,7 +121,7 @@ _ESCAPE = "Write `$${` for a literal `${`."
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the position of the `}` of a `${`, skipping those of maps and in strings; -1 if there is none."""
+    """Return the position of the `}` that closes a `${`, skipping those in maps and strings; -1 if there is none."""
     depth = 0
     while at < len(text):
         char = text[at]
@@ -139,7 +139,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _string_end(text: str, start: int) -> int:
-    """Return the end of a string of CEL, which may be raw (no escapes) or have three quotes."""
+    """Return the end of a CEL string, which may be raw (no escapes) or have three quotes."""
     quote = text[start] * 3 if text.startswith(text[start] * 3, start) else text[start]
     raw = start > 0 and text[start - 1] in "rR"
     at = start + len(quote)

@@ -1,1 +1,1 @@
-"""Protocols: what the engine needs from outside. Each has one contract suite and several implementations."""
+"""Protocols for everything the engine needs from outside. Each has a contract suite and several implementations."""

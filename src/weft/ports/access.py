@@ -20,7 +20,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """The name of its user."""
     scopes: list[str]
     groups: list[str] = []
-    """Groups for which it may answer questions, such as ``role:ops`` or ``team:sales``."""
+    """Groups for which its user may answer questions, such as ``role:ops`` or ``team:sales``."""
     tenant: str = ""
     created_at: Millis
     expires_at: Millis | None = None
@@ -31,11 +31,11 @@ class Access(Protocol):
     """The API keys of a store."""
 
     async def add(self, key: ApiKey) -> None:
-        """Keep a key. Raises Conflict if its id or digest is there."""
+        """Store a key. Raises Conflict if its id or digest already exists."""
         ...
 
     async def find(self, digest: str) -> ApiKey | None:
-        """Return the key with this digest, also if it has expired or was revoked."""
+        """Return the key with this digest, even if it has expired or was revoked."""
         ...
 
     async def keys(self) -> Sequence[ApiKey]:
@@ -43,7 +43,7 @@ class Access(Protocol):
         ...
 
     async def revoke(self, id: str, *, now: Millis) -> bool:
-        """Let a key open nothing any more; it stays revoked as of the first time. False: there is none."""
+        """Revoke a key. Revoking it again keeps the first time. False: there is no such key."""
         ...
 
     async def is_open(self) -> bool:
@@ -51,5 +51,5 @@ class Access(Protocol):
         ...
 
     async def seed(self, name: str, fresh: bytes) -> bytes:
-        """Return random bytes that all hosts of this store share. The first value stored under a name stays."""
+        """Return random bytes that all hosts of this store share. The first value stored under a name is kept."""
         ...

@@ -1,6 +1,7 @@
-"""Named places where a crash would matter. Nothing happens there, except in tests.
+"""Named places in the code where a crash would matter. They do nothing, except in tests.
 
-A test sets the hook to "die at the n-th call" and tries every n. The names also show which places a test reached.
+A test installs a hook that ends the process at the n-th call, and tries every n. The names also show which places a
+test reached.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def boundary(name: str) -> None:
 
 
 def set_hook(hook: Hook | None) -> Hook | None:
-    """Call ``hook`` with the name of every boundary from now on; returns the one before."""
+    """Call ``hook`` with the name of every boundary from now on. Returns the previous hook."""
     global _hook
     before, _hook = _hook, hook
     return before

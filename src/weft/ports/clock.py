@@ -1,4 +1,4 @@
-"""Time and ids come from outside, so that a simulated world can supply its own."""
+"""Protocols for time and ids, so that a simulated world can supply its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.core.ids import Millis
 
 
 class Clock(Protocol):
-    """Two clocks: the time of day, which may jump, and a monotonic one."""
+    """Two clocks: the time of day, which may jump, and a monotonic clock."""
 
     def now_ms(self) -> Millis:
         """Return the time of day in milliseconds since 1970. It may jump in both directions."""

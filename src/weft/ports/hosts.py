@@ -28,32 +28,32 @@ class HeartbeatSender(Protocol):
     """Sends heartbeats from another thread, on its own connection. Belongs to the event loop that uses it first."""
 
     async def beat(self, host: HostId) -> None:
-        """Do as :meth:`Hosts.beat`."""
+        """Send a heartbeat, as :meth:`Hosts.beat` does."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Hosts(Protocol):
-    """Which hosts are alive. This only says when to try a claim; an append never depends on it."""
+    """Tracks which hosts are alive. This only tells when to try a claim; no append depends on it."""
 
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
         """Announce a host before it owns anything. ``about`` is its description for people."""
         ...
 
     async def beat(self, host: HostId) -> None:
-        """Raise the host's counter by one. Any process may do it; a host that is not listed stays so."""
+        """Raise the host's counter by one. Any process may call this. Does nothing for a host that is not listed."""
         ...
 
     def heartbeat_sender(self) -> HeartbeatSender:
-        """Return a sender for heartbeats that must not wait for anything else that the host does."""
+        """Return a sender for heartbeats that do not wait for the host's other work."""
         ...
 
     async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        """Return hosts that are gone: owners of runs, or listed.
+        """Return the hosts that are gone, among those that are listed or own runs.
 
-        A host is gone if it left, if its lock is free (where the store can see that), or if its counter stood still for
-        its lease by the observer's own monotonic clock.
+        A host is gone if it left, if its lock is free (where the store can see that), or if its counter has not changed
+        for the duration of its lease, by the observer's own monotonic clock.
         """
         ...
 
@@ -72,6 +72,6 @@ class Hosts(Protocol):
     async def changed(self) -> bool:
         """Return whether another process wrote since the last call.
 
-        May be true without a write, but is never false after a commit that is visible.
+        May be true without a write, but is never false after a visible commit.
         """
         ...

@@ -10,7 +10,7 @@ from weft.core.ids import Millis, RunId
 
 
 class Memo(msgspec.Struct, frozen=True, kw_only=True):
-    """A committed result that is reused for equal work, with the place and time of its origin."""
+    """A committed result that is reused for equal work, with the run and time it comes from."""
 
     key: str
     output: bytes
@@ -25,9 +25,9 @@ class Memos(Protocol):
     """Memos by key. This is a cache: losing one only costs time."""
 
     async def get(self, key: str, *, now: Millis) -> Memo | None:
-        """Return the memo of this key, unless it has expired."""
+        """Return the memo with this key, unless it has expired."""
         ...
 
     async def put(self, memo: Memo) -> None:
-        """Keep it; one that was there under its key is replaced."""
+        """Store a memo. Replaces an earlier memo with the same key."""
         ...

@@ -1,9 +1,9 @@
-"""What a store must do. Everything durable goes through here.
+"""The protocols of a store. All durable state goes through them.
 
-Three rules shape the port. A batch is judged append by append, and a refused one does not affect the others
-(docs/internals/engine.md#rule-1). Any error out of :meth:`RunLog.commit` means *unknown*
-(docs/internals/engine.md#rule-3). Ownership is an epoch on the run, compared in the statement that writes, and never a
-matter of clocks (docs/internals/engine.md#rule-4).
+Three rules shape the port. Each append in a batch is judged separately, and a refused append does not affect the others
+(docs/internals/engine.md#rule-1). Any error from :meth:`RunLog.commit` means that its outcome is *unknown*
+(docs/internals/engine.md#rule-3). Ownership is an epoch on the run, compared in the statement that writes; it never
+depends on clocks (docs/internals/engine.md#rule-4).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class RunRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store knows about a run without reading its log."""
+    """The data about a run that a store has without reading the run's log."""
 
     uid: RunUid
     id: RunId
@@ -63,10 +63,10 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     epoch: Epoch
     owner: HostId | None
     mail: int
-    """How much mail was ever accepted for it."""
+    """How much mail was ever accepted for the run."""
     wake_at: Millis | None
     idle_until: Millis | None
-    """While it is owned: when it next has something to do without mail (``NEVER``: only mail wakes it).
+    """While the run is owned: when it next has something to do without mail (``NEVER``: only mail wakes it).
 
     None: work is in flight.
     """
@@ -77,7 +77,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: Millis | None
     attributes: Mapping[str, Any]
     fault: str | None
-    """Why its log cannot be read. Such a run stands still, whatever its status."""
+    """Why the log cannot be read. Such a run does not continue, whatever its status."""
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ class Resolved(msgspec.Struct, frozen=True):
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A row to insert. With ``owner`` it starts at epoch 1, else it is ``pending``.
+    """The row of a new run. With an ``owner`` the run starts at epoch 1, else it is ``pending``.
 
     ``start`` is put into its inbox. An empty ``style`` (and ``version``) is resolved by the host that claims the run.
     """
@@ -108,7 +108,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True):
-    """A command on its way to a run. The same ``id`` twice is one piece of mail, for ever.
+    """A command on its way to a run. Mail with an ``id`` that was used before is ignored, without a time limit.
 
     ``key`` (with ``digest`` of the body) is the sender's own idempotency key, if there is one.
     """
@@ -120,7 +120,7 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
     key: str | None = None
     digest: str = ""
     urgent: bool = False
-    """Start a run whose start was delayed. Only ``send`` heeds this."""
+    """Start a run whose start was delayed. Only ``send`` uses this."""
 
 
 class KeyRow(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class KeyRow(msgspec.Struct, frozen=True):
 
 
 class Append(msgspec.Struct, kw_only=True):
-    """What one run writes in one batch, all or nothing."""
+    """The data that one run writes in one batch, all or nothing."""
 
     uid: RunUid
     epoch: Epoch
@@ -146,12 +146,12 @@ class Append(msgspec.Struct, kw_only=True):
     attributes: Mapping[str, Any] | None = None
     """Changes to the attributes of the row. None removes a name."""
     reopen: Millis | None = None
-    """Reopen a failed or held run that has no owner. It is woken at this time.
+    """Reopen a failed or held run that has no owner. The run is woken at this time.
 
-    With the status of a run that is over, the events are only added to its log: it stays over.
+    If ``status`` is that of a run that is over, the events are only added to the log, and the run stays over.
     """
     idle_until: Millis | UnsetType | None = UNSET
-    """The new ``RunRow.idle_until``. UNSET leaves it."""
+    """The new ``RunRow.idle_until``. UNSET: unchanged."""
     mail_taken: int = 0
     """How much mail the writer has consumed, over the whole life of the run.
 
@@ -167,8 +167,8 @@ class Append(msgspec.Struct, kw_only=True):
     children: Sequence[NewRun] = ()
     """Rows of new child runs, each with its start mail.
 
-    If an id is taken, the row gets the id ``<id>~<uid prefix>`` and its start mail is unchanged, so that the child
-    reports it to the parent.
+    If an id is taken, the row gets the id ``<id>~<uid prefix>`` while its start mail is unchanged, so that the child
+    can report the taken id to its parent.
     """
     refs: Sequence[str] = ()
     """Digests of blobs to which the events refer."""
@@ -176,7 +176,7 @@ class Append(msgspec.Struct, kw_only=True):
 
 
 class Outcome(StrEnum):
-    """The judgement of an append. Unless it is ``ACCEPTED``, nothing of the append was written."""
+    """The judgement on an append. Unless it is ``ACCEPTED``, nothing in the append was written."""
 
     ACCEPTED = "accepted"
     STALE_EPOCH = "stale_epoch"
@@ -187,7 +187,7 @@ class Outcome(StrEnum):
 
 
 class Sent(StrEnum):
-    """The judgement of a piece of mail."""
+    """The judgement on a piece of mail."""
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
@@ -197,7 +197,7 @@ class Sent(StrEnum):
 
 
 class Release(msgspec.Struct, frozen=True, kw_only=True):
-    """Give up ownership of a run, until ``wake_at`` or mail.
+    """A request to give up ownership of a run, until ``wake_at`` or until mail arrives.
 
     Judged like an append. Also refused while mail waits.
     """
@@ -245,13 +245,13 @@ class RunLog(Protocol):
     """The logs of runs, with one writer each, and the mail between runs."""
 
     commits_in_place: bool
-    """A commit of one append usually ends without waiting, and may be begun outside of a task."""
+    """Whether a commit of one append usually ends without waiting, so that it may begin outside a task."""
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         """Write each valid append, all in one transaction. Returns one outcome per append, in order.
 
-        Returned means durable. Any exception means *unknown*: the caller claims its runs again and reloads. At most one
-        append per run. Raises: Unavailable, Full, or whatever the store has: nothing is known then.
+        The outcomes are durable when this returns. Any exception means *unknown*: the caller must claim its runs again
+        and reload them. A batch has at most one append per run. Raises Unavailable, Full, or any error of the store.
         """
         ...
 
@@ -273,7 +273,7 @@ class RunLog(Protocol):
     ) -> Sequence[RunRow]:
         """Make ``host`` the owner of those runs that are open and still at the expected epoch.
 
-        Each epoch rises by one.
+        Raises the epoch of each by one. Returns their new rows.
         """
         ...
 
@@ -286,7 +286,7 @@ class RunLog(Protocol):
         ...
 
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
-        """Make rows of runs that nobody owns, each with its start mail: ``ACCEPTED`` or ``ID_TAKEN``."""
+        """Insert the rows of runs without an owner, each with its start mail. Returns ``ACCEPTED`` or ``ID_TAKEN``."""
         ...
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
@@ -323,10 +323,10 @@ class Directory(Protocol):
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
-        """Open runs of these (workflow, version) pairs that have something to do and nobody to do it: at rest and due
-        or with mail; or owned by a dead host, with work in flight, due or with mail.
+        """Return open runs of these (workflow, version) pairs that have something to do and no living owner.
 
-        Runs with a fault are left out, held ones too unless they have mail. Those waiting longest come first.
+        They are without an owner and due or with mail; or owned by a dead host, with work in flight, due or with mail.
+        Runs with a fault are left out, and so are held runs without mail. Runs that have waited longest come first.
         """
         ...
 
@@ -343,7 +343,7 @@ class Directory(Protocol):
         ...
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
-        """Return how many runs there are of each status.
+        """Return the number of runs in each status.
 
         With ``below``, count only open descendants of this run, reached through open runs, up to ``limit``.
         """
@@ -351,10 +351,10 @@ class Directory(Protocol):
 
 
 class Blobs(Protocol):
-    """Content by its SHA-256 (hexadecimal)."""
+    """Stores content by its SHA-256 (hexadecimal)."""
 
     async def put(self, data: bytes) -> str:
-        """Store it durably and mark it as touched now; the digest. The same content twice is one blob."""
+        """Store content durably, mark it as touched now, and return its digest. Equal content is stored once."""
         ...
 
     async def get(self, digest: str) -> bytes:
@@ -362,7 +362,7 @@ class Blobs(Protocol):
         ...
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """Delete what no run refers to and nobody touched for that long; how many."""
+        """Delete blobs that no run refers to and that were not touched for this long. Returns the number deleted."""
         ...
 
 
@@ -378,7 +378,7 @@ class TaskOffer(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
     """Everything that a worker needs, as JSON."""
     epoch: Epoch
-    """The epoch of the run when it was offered. The row is inserted only if the run is still in it."""
+    """The epoch of the run when the task was offered. The row is inserted only if the epoch is still the same."""
     not_before: Millis = Millis(0)
 
 
@@ -409,27 +409,27 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskQueue(Protocol):
-    """Tasks for other processes. A lease only says when to hand a task out again; the run decides on results."""
+    """Tasks for other processes. A lease only tells when to hand out a task again; the run decides on results."""
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
-        """Make rows, guarded by the epoch; the same identity twice is one row."""
+        """Insert the rows of tasks whose run is still in their epoch. A task that already has a row gets no other."""
         ...
 
     async def take(
         self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        """Claim up to ``limit`` unclaimed rows of these queues (None: of all) and steps that are due, oldest first.
+        """Claim up to ``limit`` unclaimed rows that are due, in these queues (None: all) and for these steps.
 
-        Rows of runs that are over are left alone. Queues of higher priority come first, and of a queue with limits no
-        more are claimed than these allow.
+        The oldest come first, after those in queues with a higher priority. Rows of runs that are over are not claimed.
+        No more rows of a queue are claimed than its limits allow.
         """
         ...
 
     async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
         """Return the tasks taken by these hosts, oldest first, with their hosts.
 
-        A task of a dead host is lost. A task that a living host does not know was taken by a call whose answer never
-        arrived.
+        A task taken by a dead host is lost. A task that a living host does not know about was taken by a call whose
+        answer never arrived.
         """
         ...
 
@@ -440,7 +440,7 @@ class TaskQueue(Protocol):
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         """Remove the claimed row and put the result into the run's inbox, in one transaction.
 
-        False: not this host's any more.
+        False: the row no longer belongs to this host.
         """
         ...
 
@@ -449,7 +449,7 @@ class TaskQueue(Protocol):
         ...
 
     async def limit(self, queue: str, limits: QueueLimits | None) -> None:
-        """Set what a queue may do from now on; None: it has no limits any more."""
+        """Set the limits of a queue from now on. None removes them."""
         ...
 
     async def limits(self) -> Mapping[str, QueueLimits]:
@@ -475,18 +475,18 @@ class Definitions(Protocol):
     """The stored versions of workflows, with tags."""
 
     async def put(self, definition: Definition) -> bool:
-        """Store it; False: this very definition was there.
+        """Store a definition. False: the same definition was already stored.
 
-        Raises Conflict if another body has this name and version.
+        Raises Conflict if another body is stored under this name and version.
         """
         ...
 
     async def get(self, name: str, version: str) -> Definition | None:
-        """Return one version, by its name or by a tag."""
+        """Return one version of a workflow, by version or tag."""
         ...
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
-        """Return all versions, by name, then oldest first."""
+        """Return all versions, sorted by name, oldest first."""
         ...
 
     async def names(self, style: str) -> Sequence[tuple[str, str]]:
@@ -494,7 +494,7 @@ class Definitions(Protocol):
         ...
 
     async def tag(self, name: str, tag: str, version: str) -> None:
-        """Let ``tag`` mean ``version``. Raises NotFound."""
+        """Make ``tag`` refer to ``version``. Raises NotFound."""
         ...
 
     async def tags(self, name: str) -> Mapping[str, str]:
@@ -507,12 +507,12 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """The URL, without the password."""
+        """Return the URL without the password."""
         ...
 
     @property
     def offset_ms(self) -> int:
-        """How far its clock is ahead of this machine's clock. 0 if it has no clock of its own."""
+        """Return how far the store's clock is ahead of this machine's clock; 0 if the store has no clock of its own."""
         ...
 
     @property

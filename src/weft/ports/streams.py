@@ -1,4 +1,4 @@
-"""Output streams: what steps and workflows write while they run. Kept apart from the logs, addressed by offset."""
+"""Output streams, which steps and workflows write while they run. Stored apart from the logs, addressed by offset."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.core.ids import Millis, RunUid
 
 
 class NewChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of output to store. ``key`` identifies it in its stream: the same key twice is one chunk."""
+    """A chunk of output to store. ``key`` identifies it in its stream; a chunk with a known key is not stored again."""
 
     uid: RunUid
     stream: str
@@ -21,11 +21,11 @@ class NewChunk(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     """The place in the run that wrote it."""
     attempt: int = 0
-    """The delivery of the step; 0: the workflow itself. A later delivery replaces what an earlier one wrote."""
+    """The delivery of the step; 0: the workflow itself. A later delivery replaces the output of an earlier one."""
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of an output stream. The offsets of a stream are 1, 2, 3 and so on."""
+    """A chunk of an output stream. The offsets in a stream are 1, 2, 3 and so on."""
 
     offset: int
     at: Millis
@@ -38,9 +38,9 @@ class Streams(Protocol):
     """The output streams of runs, by run and name."""
 
     async def write(self, chunks: Sequence[NewChunk]) -> None:
-        """Append all of them or none, in this order; durable when it returns.
+        """Append all chunks or none, in this order. They are durable when this returns.
 
-        Chunks whose key is known, and those of runs that do not exist, are left out.
+        Chunks with a known key, and chunks of runs that do not exist, are left out.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The protocol of steps: JSON in, JSON out, with the task that is being performed."""
+"""The protocol of steps, with JSON in and JSON out, and the task that a step performs."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Task:
         emit: Callable[[str, bytes], None] | None = None,
     ) -> None:
         self.key = key
-        """The same in every attempt and delivery of this very call: send it as idempotency key."""
+        """The same in every attempt and delivery of this call: send it as the idempotency key."""
         self.attempt = attempt
         """1, 2, 3 … counted over failures."""
         self.run_id = run_id
         self.step = step
         self.number = number
-        """Of the task in the log of its run; 0: it is in none."""
+        """The number of the task in the log of its run; 0: it is in no log."""
         self._beat = beat
         self._away = away
         self._emit = emit
@@ -52,26 +52,26 @@ class Task:
         return self.key.partition("/")[0]
 
     def heartbeat(self) -> bool:
-        """Report that the work goes on. The step's timeout starts again.
+        """Report that the step is still working. The step's timeout starts again.
 
-        False: nobody waits for the result any more, so stop. Only there does a thread learn that it was cancelled.
+        False: the result is no longer needed, so stop. This is how a step in a thread learns that it was cancelled.
         """
         if self._beat is None:
             raise UsageError(
-                f"{self.step} runs in another process, from where no heartbeat can be sent.",
+                f"{self.step} runs in another process, which cannot send heartbeats.",
                 hint="Leave run_in='process' out, or give the step a longer timeout.",
             )
         return self._beat()
 
     def emit(self, stream: str, chunk: Any) -> None:
-        """Write to an output stream of the run. Others can read it while the step runs.
+        """Write a chunk to an output stream of the run. The stream can be read while the step runs.
 
-        It is stored before the step's result is. An attempt that is repeated writes again, under its own number.
+        The chunk is stored before the step's result. A repeated attempt writes again, under its own number.
         """
         if self._emit is None:
             raise UsageError(
-                f"{self.step} runs in another process, from where nothing can be emitted.",
-                hint="Leave run_in='process' out, or return what it has to say.",
+                f"{self.step} runs in another process, which cannot emit output.",
+                hint="Leave run_in='process' out, or return the output as the result.",
             )
         self._emit(check_name(stream), chunk_of(stream, chunk))
 
@@ -80,7 +80,7 @@ CURRENT_TASK: ContextVar[Task] = ContextVar("weft_task")
 
 
 def chunk_of(stream: str, chunk: Any) -> bytes:
-    """Encode a piece of output as JSON. Raises BadValue, LimitExceeded."""
+    """Encode a chunk of output as JSON. Raises BadValue, LimitExceeded."""
     raw = values.encode(chunk, what=f'the stream "{stream}" got')
     if len(raw) > CHUNK_BYTES_MAX:
         raise LimitExceeded(
@@ -91,7 +91,7 @@ def chunk_of(stream: str, chunk: Any) -> bytes:
 
 
 def away() -> AbstractContextManager[None]:
-    """Free the slot of this step while it waits for a run, which may need the slot."""
+    """Free the slot of this step while the step waits for a run, which may need the slot."""
     found = CURRENT_TASK.get(None)
     return found._away() if found is not None else nullcontext()  # noqa: SLF001
 
@@ -111,7 +111,7 @@ class Executor(Protocol):
     """Runs bodies that must not run on the event loop."""
 
     async def in_thread(self, body: Callable[[], T]) -> T:
-        """Run it in a thread; its context variables are those of the caller."""
+        """Run a function in a thread, with the context variables of the caller."""
         ...
 
     async def in_process(self, body: Callable[..., T], *arguments: Any) -> T:
@@ -120,7 +120,7 @@ class Executor(Protocol):
 
 
 class PerformedElsewhere(Exception):
-    """A body failed in another process. Has what is left of its exception."""
+    """A body failed in another process. Carries the recorded failure instead of the exception."""
 
     def __init__(self, failure: Failure, *, final: bool) -> None:
         super().__init__(failure.message)
@@ -134,7 +134,7 @@ class StepBody(Protocol):
     name: str
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
-        """Perform the step: arguments and result are JSON. Raises what the body raises, or BadValue."""
+        """Perform the step: arguments and result are JSON. Raises any exception of the body, or BadValue."""
         ...
 
     def is_final(self, error: BaseException) -> bool:

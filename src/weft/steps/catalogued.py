@@ -1,4 +1,4 @@
-"""HTTP and script steps of the catalogue that are called by name: by a node of a graph, or as an undo.
+"""HTTP and script steps in the catalogue that are called by name: by a node in a graph, or as an undo.
 
 A step that needs a plan (with gates, work items, predicates or inner names) cannot be called by name. Use it as a goal.
 """
@@ -18,7 +18,7 @@ _arguments = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def why_planned(definition: StepDef) -> str:
-    """Return why a step cannot be called by name; an empty text if it can."""
+    """Return why a step cannot be called by name, or an empty string if it can."""
     if not isinstance(definition.way, HttpWay | ScriptWay):
         return "it is neither a request nor a script"
     if definition.when is not None:
@@ -37,7 +37,7 @@ def why_planned(definition: StepDef) -> str:
 
 
 def names_of(definition: StepDef) -> list[str]:
-    """Return the names of its arguments."""
+    """Return the names of the step's arguments."""
     return [fact for fact, need in definition.needs.items() if need.role in ("required", "optional")]
 
 

@@ -1,8 +1,8 @@
 """Encode, check, decode and describe values of one user type as JSON.
 
-The other side always sees `decode(encode(x))`, in the same process, too. Types are strict: "17" is not 17, but an
-integer is a number. msgspec reads every type it knows; a type that holds a pydantic model, or that
-msgspec refuses, is read by a pydantic TypeAdapter, and pydantic is imported only then.
+The receiver always gets `decode(encode(x))`, even in the same process. Types are strict: "17" is not 17, but an integer
+is a number. msgspec reads every type it knows; a type that contains a pydantic model, or that msgspec rejects, is read
+by a pydantic TypeAdapter, and pydantic is imported only then.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft.steps.typewalk import is_model, needs_pydantic, unknown_classes
 
 T = TypeVar("T")
 
-# Type forms that decoders do not know, and what they mean for a value.
+# Type forms that decoders do not know, and the types that replace them.
 _PLAIN: dict[Any, Any] = {
     None: NoneType,
     inspect.Parameter.empty: Any,
@@ -45,7 +45,7 @@ class Codec(Generic[T]):
         self._exact = next((exact for exact in _EXACT if type_ is exact), None)
         self._way: _Native | _Adapter = _way_for(type_)
         self.is_native = isinstance(self._way, _Native)
-        """Whether msgspec alone reads this type, so that it may be a field of a Struct."""
+        """Whether msgspec alone reads this type, so that it can be the type of a Struct field."""
 
     @staticmethod
     def of(type_: Any) -> Codec[Any]:
@@ -60,8 +60,8 @@ class Codec(Generic[T]):
         """Encode a value as JSON and check its type. `what` begins the message of an error: "charge returned".
 
         Raises:
-            BadValue: it is not JSON (`value.not_json`) or not of this type (`value.wrong_type`).
-            LimitExceeded: it is too big or too deep.
+            BadValue: the value is not JSON (`value.not_json`) or not of this type (`value.wrong_type`).
+            LimitExceeded: the value is too big or too deeply nested.
         """
         if type(value) is self._exact:
             return encode(value, what=what)
@@ -74,7 +74,9 @@ class Codec(Generic[T]):
         return raw
 
     def dump(self, value: T, *, what: str, name: str = "") -> Any:
-        """Return the value, or builtins for it if only pydantic can encode it. `name` is its place in a bigger value.
+        """Return the value, converted to builtins if only pydantic can encode it.
+
+        `name` is the field of a bigger value that the value is for.
 
         Raises:
             BadValue: pydantic cannot encode it.
@@ -99,11 +101,11 @@ class Codec(Generic[T]):
             raise BadValue(misfit.sentence(what), code="value.wrong_type", path=misfit.path) from misfit.__cause__
 
     def read(self, raw: bytes) -> T:
-        """Decode a value, and raise `Misfit`, for callers that make their own message."""
+        """Decode a value. Raises `Misfit`, for callers that make their own message."""
         return self._way.read(raw)  # type: ignore[no-any-return]
 
     def schema(self) -> dict[str, object]:
-        """Return the JSON Schema of what `decode` accepts, with `$defs` at the top."""
+        """Return the JSON Schema that `decode` accepts, with `$defs` at the top."""
         return self._way.schema()
 
 
@@ -113,7 +115,7 @@ def _codec_of(type_: Any) -> Codec[Any]:
 
 
 class _Native:
-    """Uses msgspec, with the codec of each model inside."""
+    """Uses msgspec, and the model's own codec for each pydantic model inside."""
 
     def __init__(self, type_: Any) -> None:
         self._type = type_
@@ -175,11 +177,11 @@ def _way_for(type_: Any) -> _Native | _Adapter:
     if not unknown and not needs_pydantic(type_):
         try:
             return _Native(type_)
-        except TypeError as error:  # an ambiguous union, an Enum with mixed values
+        except TypeError as error:  # such as an ambiguous union, or an Enum with mixed values
             why = error
     try:
         return _Adapter(type_)
-    except Exception as error:  # noqa: BLE001  # pydantic refuses with several kinds of error
+    except Exception as error:  # noqa: BLE001  # pydantic rejects types with several kinds of error
         why = why or error
     if all(is_model(cls) for cls in unknown):
         try:

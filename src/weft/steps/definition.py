@@ -1,6 +1,6 @@
-"""A step that gets its definition as an argument: an HTTP or script step of the catalogue in a frozen plan.
+"""A step that gets its definition as an argument: an HTTP or script step from the catalogue in a frozen plan.
 
-A frozen plan is a graph, and its nodes name steps. A step that is not a Python function is written into the graph:
+A frozen plan is a graph whose nodes name steps. A step that is not a Python function is written into the graph as
 ``{definition, arguments}``, with the definition as JSON text.
 """
 
@@ -29,7 +29,7 @@ _definition = msgspec.json.Decoder(StepDef).decode
 
 
 class DefinedStep:
-    """Performs any definition. ``find`` makes the body for one."""
+    """Performs the step of any definition. ``find`` makes the body for a definition."""
 
     __slots__ = ("_find", "name")
 

@@ -1,14 +1,12 @@
-"""Convert exceptions to `Failure` and back: the same live and on replay.
+"""Convert exceptions to `Failure` and back, with the same result live and on replay.
 
-An exception named in `raises` keeps its class, its `args` and its attributes, as JSON. Every other becomes
-`StepFailed`. Class names in the data are looked up only among the classes in `raises`.
+An exception whose class is in `raises` keeps its class, its `args` and its attributes, as JSON. Every other exception
+becomes `StepFailed`. Class names in the data are looked up only among the classes in `raises`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,26 +23,25 @@ from weft.errors import (
     WeftError,
     WorkerLost,
 )
-from weft.steps.frames import is_outside, is_users
 from weft.steps.secrets import strike, strike_value
-from weft.steps.tracebacks import traceback_of
+from weft.steps.tracebacks import traceback_of, user_line_of
 
 T = TypeVar("T")
 
 MESSAGE_CHARS_MAX = 2_000
 DATA_BYTES_MAX = 8 * 1024
 ROLLBACK = "run.rollback"
-"""The code of `weft.Rollback`, which a workflow gets as itself."""
+"""The code of `weft.Rollback`, which a workflow gets as `Rollback`, not as `StepFailed`."""
 _NEVER_ITSELF = frozenset(
     {"BaseExceptionGroup", "CancelledError", "GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"}
 )
 """Exceptions with a special meaning for Python or asyncio, which must not be raised in a workflow."""
 _RECORDED = "__weft_failure__"
-"""The attribute of an exception with the recorded failure that it was made from."""
+"""The attribute that holds the recorded failure from which an exception was made."""
 
 
 def failure_of(error: BaseException, *, step: str = "", location: str = "", attempts: int = 1) -> Failure:
-    """Convert an exception to what the log keeps. Never raises, whatever the exception is made of."""
+    """Convert an exception to a `Failure` for the log. Never raises, even if the exception is malformed."""
     return Failure(
         type=type(error).__name__,
         message=text_of(error),
@@ -54,15 +51,15 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
         attempts=attempts,
         data=tuple(strike_value(_json(told(lambda: list(_arguments(error)), []), []))),
         attributes=told(lambda: _attributes(error), {}),
-        where=told(lambda: _where(error.__traceback__), ""),
+        where=told(lambda: user_line_of(error.__traceback__), ""),
     )
 
 
 def told(ask: Callable[[], T], default: T) -> T:
-    """Read something from an exception of user code, or return the default if that raises.
+    """Read something from an exception of user code, or return the default if reading raises.
 
-    Its properties and `__str__` are user code, too. They may raise anything, even a `KeyboardInterrupt`, which would
-    otherwise end the host.
+    The properties and `__str__` of an exception are user code, too. They may raise anything, even a
+    `KeyboardInterrupt`, which would otherwise end the host.
     """
     try:
         return ask()
@@ -83,7 +80,7 @@ def failure_of_step(error: BaseException, *, step: str, location: str = "", atte
 
 
 def failure_of_run(error: BaseException) -> Failure:
-    """Convert the exception that ended a run, with the step that caused it and why."""
+    """Convert the exception that ended a run, with the step that caused it and the reason."""
     failure = failure_of(error)
     found = told(lambda: _root(error), None)
     if found is None:
@@ -129,7 +126,7 @@ def _root(error: BaseException) -> BaseException | None:
 
 
 def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
-    """Make the exception that a workflow gets for a recorded failure; a new one each time."""
+    """Make the exception that a workflow gets for a recorded failure. Each call makes a new one."""
     for cls in _named(failure.type, raises):
         if issubclass(cls, Exception):
             made = _made(cls, failure)
@@ -173,10 +170,10 @@ def _failed(failure: Failure, run_id: str) -> str:
 
 
 def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> str:
-    if failure.code:  # an error of Weft: its message says what to do
+    if failure.code:  # a Weft error: its message says what to do
         return f"{told_hint(failure)} {_retry(run_id)}".strip()
     if any(True for _ in _named(failure.type, raises)):
-        catch = f"{failure.type} could not be made again from its args {shown(failure.data)}."
+        catch = f"{failure.type} could not be rebuilt from its args {shown(failure.data)}."
     elif failure.type in _NEVER_ITSELF:
         catch = f"{failure.type} does not cross from a step as itself: catch weft.StepFailed, or raise an Exception."
     else:
@@ -185,7 +182,7 @@ def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id
 
 
 def told_hint(failure: Failure) -> str:
-    """Return the hint of an error of Weft."""
+    """Return the hint of a Weft error."""
     return str(failure.attributes.get("hint", "")) if failure.code else ""
 
 
@@ -206,7 +203,7 @@ def _at(failure: Failure) -> str:
 
 
 def _shown(failure: Failure) -> str:
-    """Return the exception as Python shows it, if the args are few and small; else its type and message."""
+    """Return the exception as Python shows it if its args are few and small, else its type and message."""
     if failure.data and not failure.code:
         text = f"{failure.type}({', '.join(map(repr, failure.data))})"
         if len(text) <= 200:
@@ -216,7 +213,7 @@ def _shown(failure: Failure) -> str:
 
 
 def _named(name: str, raises: Sequence[type[BaseException]]) -> Iterator[type[BaseException]]:
-    """Return the classes with that name among those declared and their subclasses, declared ones first."""
+    """Yield the classes with this name among the declared classes and their subclasses, declared classes first."""
     level, seen = list(raises), set(raises)
     while level:
         yield from (cls for cls in level if cls.__name__ == name)
@@ -230,7 +227,7 @@ def _made(cls: type[Exception], failure: Failure) -> Exception | None:
         try:
             error = _marked(make(cls, failure), failure)
             str(error)
-        except BaseException:  # noqa: BLE001, S112  # the user's class may refuse in any way; the failure must not be lost
+        except BaseException:  # noqa: BLE001, S112  # the user's class may raise anything; the failure must not be lost
             continue
         if isinstance(error, cls):
             return error
@@ -269,10 +266,10 @@ def _attributes(error: BaseException) -> dict[str, Any]:
 
 
 def _json(value: Any, default: Any) -> Any:
-    """Return the value as JSON gives it back, or the default if it is not JSON, or too big."""
+    """Return the value after a round trip through JSON, or the default if it is not JSON or too big."""
     try:
         raw = encode(value)
-    except BaseException:  # noqa: BLE001  # what an exception carries can be anything
+    except BaseException:  # noqa: BLE001  # an exception can carry any value
         return default
     return decode(raw) if len(raw) <= DATA_BYTES_MAX else default
 
@@ -284,16 +281,3 @@ def text_of(error: BaseException) -> str:
     if len(text) > MESSAGE_CHARS_MAX:
         text = f"{text[: MESSAGE_CHARS_MAX - 3]}..."
     return text.replace("\0", "\\0").encode("utf-8", "replace").decode()
-
-
-def _where(traceback: TracebackType | None) -> str:
-    """Return the innermost line of the user's own code, else the innermost line outside Weft."""
-    frames: list[tuple[str, int]] = []
-    while traceback is not None:
-        frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
-        traceback = traceback.tb_next
-    for belongs in (is_users, is_outside):
-        for path, line in reversed(frames):
-            if belongs(path):
-                return f"{Path(path).name}:{line}"
-    return ""

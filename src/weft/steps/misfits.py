@@ -66,7 +66,7 @@ class Misfit(ValueError):
 
 
 def misfit_of(error: BaseException, raw: bytes) -> Misfit:
-    """Convert a decoder's error about `raw`. Errors of the user's own validators keep their text."""
+    """Convert a decoder's error about `raw`. Errors from the user's own validators keep their text."""
     if isinstance(error, Misfit):
         return error
     if hasattr(error, "errors") and hasattr(error, "error_count"):
@@ -103,7 +103,7 @@ def _either(names: str) -> str:
 
 
 def _of_pydantic(error: Any, raw: bytes) -> Misfit:
-    """Convert the first of pydantic's errors, with all others about the same place, as for the members of a union."""
+    """Convert pydantic's first error, combined with all others about the same field, as for the members of a union."""
     problems = error.errors(include_url=False, include_context=False)
     if problems[0]["type"] == "json_invalid":
         return Misfit("", problems[0]["msg"])

@@ -1,8 +1,8 @@
 """Node types that packages add: a name, a configuration with a schema, and how a node is performed.
 
-A package announces its own under the entry point group ``weft.node_types``; a program adds one with
-``register_node_type``. They are known to the compiler, so an unknown type or a configuration that does not fit is
-refused when the document is read.
+A package declares its types in the entry point group ``weft.node_types``; a program adds one with
+``register_node_type``. The compiler knows all of them, so it rejects an unknown type, or a configuration that does not
+fit, when it reads the document.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _loaded: list[bool] = []
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """A kind of graph node. ``perform(config, input)`` returns the output; it may be async, else it runs in a thread.
+    """A kind of graph node. ``perform(config, input)`` returns the output. If it is not async, it runs in a thread.
 
-    ``config`` is the type of its configuration: a model, dataclass or TypedDict, or a JSON Schema; None: anything.
+    ``config`` is the type of the configuration: a model, dataclass or TypedDict, or a JSON Schema; None: anything.
     """
 
     name: str
@@ -55,7 +55,7 @@ def register_node_type(node_type: NodeType) -> None:
 def node_types() -> dict[str, NodeType]:
     """Return all node types that packages and this program have added, by name. Raises UsageError."""
     if not _loaded:
-        from importlib.metadata import entry_points  # noqa: PLC0415 - takes longer than all the rest of an app
+        from importlib.metadata import entry_points  # noqa: PLC0415 - slower to import than the rest of an app
 
         _loaded.append(True)
         for point in entry_points(group=GROUP):

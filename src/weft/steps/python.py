@@ -44,7 +44,7 @@ class PythonStep:
             self._refuse_unreachable()
 
     def _refuse_unreachable(self) -> None:
-        """Refuse a function that another process cannot find by its name."""
+        """Reject a function that another process cannot find by its name."""
         if self._asynchronous:
             raise UsageError(f"{self.name} is async and runs on the loop.", hint="run_in='process' is for plain `def`.")
         if "<" in self.fn.__qualname__:
@@ -87,7 +87,7 @@ class PythonStep:
 def perform_here(
     where: tuple[str, str], given: bytes, task: tuple[str, int, str, str]
 ) -> tuple[bytes, bytes | None, bool]:
-    """Perform a step in the other process. Takes and returns JSON, so that only bytes are exchanged."""
+    """Perform a step; called in the other process. Takes and returns JSON, so that only bytes are exchanged."""
     key, attempt, run_id, name = task
     CURRENT_TASK.set(Task(key=key, attempt=attempt, run_id=run_id, step=name))
     found: Any = importlib.import_module(where[0])
@@ -96,6 +96,6 @@ def perform_here(
     body: PythonStep = found.body
     try:
         return strike_json(body.perform_now(given)), None, False
-    except BaseException as error:  # noqa: BLE001 - whatever the body raises is its answer
+    except BaseException as error:  # noqa: BLE001 - any exception of the body is the step's failure
         failure = failure_of_step(error, step=name, attempts=attempt)
         return b"", msgspec.json.encode(failure), body.is_final(error)

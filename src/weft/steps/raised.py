@@ -1,7 +1,7 @@
-"""Tell exceptions that user code raised from those that end the host.
+"""Distinguish exceptions raised by user code from those that end the host.
 
-Whatever a body or a workflow raises is its own failure, `BaseException` included. Two things are not its own: a Ctrl-C
-at the terminal, which Python raises wherever the main thread happens to be, and the end of a simulated process.
+Any exception that a body or a workflow raises is its own failure, `BaseException` included. There are two exceptions
+to this: a Ctrl-C at the terminal, which Python raises wherever the main thread is, and the end of a simulated process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _interrupted = threading.Event()
 
 
 class BodyRaised(Exception):
-    """Carries a StopIteration out of a coroutine, which Python would turn into a RuntimeError."""
+    """Carries a StopIteration out of a coroutine, where Python would turn it into a RuntimeError."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(type(error).__name__)
@@ -38,13 +38,13 @@ def forget_interrupt() -> None:
 
 
 def ends_host(error: BaseException) -> bool:
-    """Return whether an exception from user code is meant for the host, and not raised by the code itself."""
+    """Return whether an exception from user code is meant for the host and was not raised by the code itself."""
     return isinstance(error, ProcessDied) or (isinstance(error, KeyboardInterrupt) and _interrupted.is_set())
 
 
 async def call_in_thread(executor: Executor, body: Callable[[], T]) -> T:
-    """Run a plain function in a thread; raises what it raises, BodyRaised for a StopIteration."""
-    # A future refuses a StopIteration and would stay pending, so errors come back as values.
+    """Run a plain function in a thread. Raises its exception, or BodyRaised for a StopIteration."""
+    # A future rejects a StopIteration and would stay pending, so errors are returned as values.
     value, error = await executor.in_thread(partial(_captured, body))
     if error is None:
         return value  # type: ignore[return-value]

@@ -12,7 +12,7 @@ _REF = "#/$defs/"
 
 
 def schema_of_native(type_: Any) -> dict[str, object]:
-    """Return the schema of a type that msgspec reads. Models inside describe themselves."""
+    """Return the schema of a type that msgspec reads. Pydantic models inside supply their own schemas."""
     defs: dict[str, Any] = {}
     schema: dict[str, Any] = msgspec.json.schema(type_, schema_hook=lambda cls: _schema_of_model(cls, defs))
     defs = {**schema.pop("$defs", {}), **defs}
@@ -33,7 +33,7 @@ def schema_of_object(properties: dict[str, dict[str, Any]], required: list[str])
 
 
 def hoist(schema: dict[str, Any], defs: dict[str, Any], *, prefer: str) -> dict[str, Any]:
-    """Move the `$defs` of a schema to `defs`. Renames a definition if another one has its name."""
+    """Move the `$defs` of a schema to `defs`. A definition whose name is taken is renamed."""
     own = schema.get("$defs", {})
     renamed = {name: f"{prefer}.{name}" for name, body in own.items() if defs.get(name, body) != body}
     for name, body in own.items():

@@ -3,7 +3,7 @@
     weft.Secret("env:STRIPE_KEY")       the environment of the process that performs the step
     weft.Secret("file:/run/secrets/k")  a file there; leading and trailing whitespace is removed
 
-A process remembers the values that it revealed, and replaces them in results, failures, output streams and log lines
+A process remembers the values it has revealed, and replaces them in results, failures, output streams and log lines
 before they are written. Only whole values are recognised, not parts or other encodings.
 """
 
@@ -21,12 +21,12 @@ from weft.core.secrets import Reference
 from weft.errors import BadValue, NoContext, NotFound
 
 VALUE_CHARS_MIN = 6
-"""A shorter value would be found everywhere, and could be guessed."""
+"""A shorter value would occur by chance in other texts, and could be guessed."""
 KNOWN_MAX = 1_000
 LOGGERS = ("weft", "weft.api")
 
 _known: dict[str, str] = {}
-"""The revealed values and their replacements, longest first, so that a part never hides the whole."""
+"""The revealed values and their replacements, longest first, so that a value is replaced before any part of it."""
 _forbidden: list[Callable[[], bool]] = []
 _encode = msgspec.json.Encoder().encode
 
@@ -43,10 +43,10 @@ class Secret(Reference, frozen=True, forbid_unknown_fields=True):
         return f"Secret({self.ref!r})"
 
     def reveal(self) -> str:
-        """Return the secret. Only in a step: what workflows see is recorded. Raises NotFound, NoContext."""
+        """Return the secret. Only in a step, because a workflow's values are recorded. Raises NotFound, NoContext."""
         if any(is_forbidden() for is_forbidden in _forbidden):
             raise NoContext(
-                f"{self!r} was to be revealed in a workflow, where everything is recorded.",
+                f"{self!r} cannot be revealed in a workflow, where everything is recorded.",
                 hint="Pass the Secret to a step and reveal it there.",
             )
         kind, _, place = self.ref.partition(":")
@@ -78,7 +78,7 @@ _PROVIDERS: dict[str, Callable[[str], str]] = {"env": _from_environment, "file":
 
 
 def forbid_where(condition: Callable[[], bool]) -> None:
-    """Let nothing be revealed where this is true."""
+    """Forbid revealing secrets where the condition is true."""
     _forbidden.append(condition)
 
 
@@ -91,7 +91,7 @@ def _remember(value: str, ref: str) -> None:
     if not _known:
         for name in LOGGERS:
             logging.getLogger(name).addFilter(strike_record)
-    # The value itself, and as Python quotes it in an exception.
+    # The value itself, and the form in which Python quotes it in an exception.
     _known.update(dict.fromkeys((value, repr(value)[1:-1]), f"[secret {ref}]"))
     kept = sorted(list(_known.items())[-KNOWN_MAX:], key=lambda item: -len(item[0]))
     _known.clear()
@@ -99,7 +99,7 @@ def _remember(value: str, ref: str) -> None:
 
 
 def strike(text: str) -> str:
-    """Return a text without the secrets that were revealed here."""
+    """Replace the secrets that this process has revealed in a text."""
     for value, mark in _known.items():
         if value in text:
             text = text.replace(value, mark)
@@ -107,7 +107,7 @@ def strike(text: str) -> str:
 
 
 def strike_json(raw: bytes) -> bytes:
-    """Return JSON without the secrets that were revealed here, also if their characters are escaped."""
+    """Replace the secrets that this process has revealed in JSON, even if their characters are escaped."""
     for value, mark in _known.items():
         written = _encode(value)[1:-1]
         if written in raw:
@@ -116,12 +116,12 @@ def strike_json(raw: bytes) -> bytes:
 
 
 def strike_value(value: Any) -> Any:
-    """Return a JSON value without the secrets that were revealed here."""
+    """Replace the secrets that this process has revealed in a JSON value."""
     return msgspec.json.decode(strike_json(_encode(value))) if _known else value
 
 
 def strike_record(record: logging.LogRecord) -> bool:
-    """Filter for a logger: removes secrets from every record and lets it through."""
+    """Replace secrets in a log record and let it pass. A filter for loggers."""
     text = record.getMessage()
     clean = strike(text)
     if clean != text:

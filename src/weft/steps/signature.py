@@ -1,7 +1,7 @@
 """The parameters of a function and its JSON input: bind a call, check it, and unpack it where the function runs.
 
-The input is a JSON object of the GIVEN arguments, in the order of the parameters, without defaults. A run records the
-defaults of its workflow beside it. A step uses the defaults of the function that runs.
+The input is a JSON object of the given arguments, in the order of the parameters, without defaults. A run also records
+the defaults of its workflow. A step uses the defaults of the function as it is when it runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weft.steps.schemas import schema_of_object
 NOTHING = b"{}"
 """The input of a call without arguments."""
 _NOT_STARTED = "Nothing was started."
-_CHANGED = "Let the function take the recorded value too."
+_CHANGED = "Change the function so that it also accepts the recorded value."
 _Kind = inspect.Parameter
 _UNNAMED: dict[Any, str] = {
     _Kind.POSITIONAL_ONLY: 'Remove the "/" after {name}.',
@@ -48,7 +48,7 @@ _ABSENT = _Absent()
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One parameter, as callers see it. `default` counts only if it is not `required`."""
+    """One parameter, as callers see it. `default` is used only if the parameter is not `required`."""
 
     name: str
     required: bool
@@ -69,7 +69,7 @@ class Signature:
         self._positional = tuple(positional)
         self._names = {parameter.name: parameter for parameter in parameters}
         self._required = tuple(parameter.name for parameter in parameters if parameter.required)
-        # Fields that only pydantic can read stay raw in the struct and are read by their own codec.
+        # Fields that only pydantic can read stay raw in the struct. Their own codec reads them.
         self._adapted = {p.name: p.codec for p in parameters if not p.codec.is_native}
         self._decode = _decoder_for(parameters)
 
@@ -118,15 +118,15 @@ class Signature:
         return raw
 
     def from_mapping(self, mapping: Mapping[str, Any], *, what: str) -> bytes:
-        """Bind arguments that come by name, from a document or the command line."""
+        """Bind arguments given by name, from a document or the command line."""
         return self.bind((), mapping, what=what)
 
     def unpack(self, raw: bytes, defaults: bytes = b"", *, what: str) -> dict[str, Any]:
         """Return the typed keyword arguments for the function. Missing ones come from `defaults`, or from the function.
 
         Raises:
-            BadValue: the recorded input is not one for this signature: the code has changed since. The hint says how
-                to change the function so that it is.
+            BadValue: the recorded input does not fit this signature, because the code has changed since. The hint says
+                how to change the function.
         """
         if raw == NOTHING and not self._required and not defaults:
             return {}
@@ -136,9 +136,9 @@ class Signature:
         return self._read(raw, what, _CHANGED)
 
     def defaults(self, given: bytes | None) -> bytes:
-        """Return the defaults of the parameters that an input leaves out, as JSON; empty if there are none.
+        """Return the defaults of the parameters that an input omits, as JSON; empty if there are none.
 
-        A default that JSON cannot hold exactly is left to the function.
+        A default that JSON cannot represent exactly is omitted, so the function's own default is used.
         """
         known = self._defaults
         if known and given is not None:
@@ -160,7 +160,7 @@ class Signature:
         return {name: both[name] for name in self._names if name in both}
 
     def _refuse_names(self, raw: bytes, what: str, hint: str) -> None:
-        """Refuse an input that lacks an argument, or has one that the function does not take."""
+        """Reject an input that lacks a required argument, or has one that the function does not take."""
         given = decode(raw)
         if not isinstance(given, dict):
             return
@@ -200,7 +200,7 @@ class Signature:
 
 
 def other_facts(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return how two inputs of a goal differ, by fact. There are no defaults, so a fact that only one has counts."""
+    """Return how two inputs of a goal differ, by fact. Facts have no defaults, so a fact in only one input differs."""
     first, second = decode(a) or {}, decode(b) or {}
     absent = "nothing"
     return {
@@ -211,7 +211,7 @@ def other_facts(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
 
 
 def same_inputs(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return how two inputs differ, by argument. Arguments that one leaves to its default are not compared."""
+    """Return how two inputs differ, by argument. An argument that one input omits is not compared."""
     first, second = decode(a), decode(b)
     return {
         name: (first[name], second[name]) for name in first if name in second and not _same(first[name], second[name])
@@ -231,7 +231,7 @@ _objects = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def _storable(parameter: Parameter) -> msgspec.Raw | None:
-    """Return a default as JSON, if JSON can hold it exactly."""
+    """Return a default as JSON, or None if JSON cannot represent it exactly."""
     try:
         raw = parameter.codec.encode(parameter.default)
         back = parameter.codec.read(raw)
@@ -273,7 +273,7 @@ def _signature(fn: Callable[..., object]) -> inspect.Signature:
 
 
 def _hints(fn: Callable[..., object], raw: inspect.Signature) -> dict[str, Any]:
-    """Return the annotations as types. One that cannot be resolved is Any."""
+    """Return the annotations as types. An annotation that cannot be resolved becomes Any."""
     if inspect.isroutine(fn):
         with contextlib.suppress(Exception):  # evaluating annotations runs the user's code
             return typing.get_type_hints(fn, include_extras=True)
@@ -286,7 +286,7 @@ def _resolved(annotation: Any, names: dict[str, Any]) -> Any:
     try:
         holder = SimpleNamespace(__annotations__={"it": annotation})
         return typing.get_type_hints(holder, names, include_extras=True)["it"]
-    except Exception:  # noqa: BLE001  # the user's code again
+    except Exception:  # noqa: BLE001  # evaluating annotations runs the user's code
         return Any
 
 
@@ -296,7 +296,7 @@ def _is_context(first: inspect.Parameter, hints: dict[str, Any], context_type: t
     hint = hints.get(first.name)
     if first.name == "ctx" or (isinstance(hint, type) and issubclass(hint, context_type)):
         return True
-    written = first.annotation  # it is imported only for type checkers
+    written = first.annotation  # a string if the type is imported only for type checkers
     return isinstance(written, str) and written.rpartition(".")[2] == context_type.__name__
 
 
@@ -306,7 +306,7 @@ def _with_default(parameter: Parameter) -> dict[str, Any]:
         return schema
     try:
         return {**schema, "default": decode(parameter.codec.encode(parameter.default))}
-    except WeftError:  # a default that only Python knows
+    except WeftError:  # JSON has no such value
         return schema
 
 

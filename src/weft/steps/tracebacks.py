@@ -1,12 +1,14 @@
-"""Format the traceback of a failure as Python would, cut to what helps the user.
+"""Format the traceback of a failure as Python would, shortened for the user.
 
-Frames of Weft are left out. A text that is too long loses the frames of libraries first, then its middle.
+Frames in Weft are left out. If the text is too long, frames in libraries are left out first, then its middle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException
+from types import TracebackType
 
 from weft.errors import RecordedTraceback
 from weft.steps.frames import is_outside, is_users
@@ -22,20 +24,33 @@ _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 
 
 def traceback_of(error: BaseException) -> str:
-    """Format an exception with its causes. Never raises, whatever the exception is made of."""
+    """Format an exception with its causes. Never raises, even if the exception is malformed."""
     try:
         return _formatted(TracebackException.from_exception(error, compact=True))
-    except BaseException as broken:  # noqa: BLE001  # an exception can be made so that it cannot be formatted
+    except BaseException as broken:  # noqa: BLE001  # some exceptions cannot be formatted
         return f"<the traceback of {type(error).__name__} cannot be formatted: {type(broken).__name__}>"
 
 
 def loggable(error: BaseException) -> BaseException:
-    """Return the exception if a log can format it, else another in its place."""
+    """Return the exception if a log can format it, else a RuntimeError that names it."""
     try:
         "".join(TracebackException.from_exception(error).format())
     except BaseException as broken:  # noqa: BLE001
         return RuntimeError(f"{type(error).__name__}, which cannot be formatted: {type(broken).__name__}")
     return error
+
+
+def user_line_of(traceback: TracebackType | None) -> str:
+    """Return the innermost line of the user's own code as `file.py:12`, else the innermost line outside Weft."""
+    frames: list[tuple[str, int]] = []
+    while traceback is not None:
+        frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    for belongs in (is_users, is_outside):
+        for path, line in reversed(frames):
+            if belongs(path):
+                return f"{Path(path).name}:{line}"
+    return ""
 
 
 def _formatted(found: TracebackException) -> str:
@@ -51,18 +66,18 @@ def _formatted(found: TracebackException) -> str:
 
 
 def _from_users(stack: StackSummary) -> list[FrameSummary]:
-    """Return the frames outside Weft, from the first frame of the user on."""
+    """Return the frames outside Weft, starting with the first frame in the user's code."""
     outside = [frame for frame in stack if is_outside(frame.filename)]
     first = next((index for index, frame in enumerate(outside) if is_users(frame.filename)), 0)
     return outside[first:]
 
 
 def _keep(part: TracebackException, frames: list[FrameSummary]) -> None:
-    """Keep only these frames. If there are none, keep all, unless its cause has some."""
+    """Keep only these frames. If there are none, keep all frames, unless the exception has a cause."""
     if frames:
         part.stack = StackSummary.from_list(frames)
     elif part.__cause__ is not None:
-        part.stack = None  # type: ignore[assignment]  # it is then shown without frames and without a heading
+        part.stack = None  # type: ignore[assignment]  # shown without frames and without a heading
 
 
 def _parts(found: TracebackException) -> Iterator[TracebackException]:

@@ -19,7 +19,7 @@ def is_model(cls: Any) -> bool:
 
 
 def needs_pydantic(type_: Any) -> bool:
-    """Return whether only pydantic can check the type: models, its dataclasses, its constraints."""
+    """Return whether only pydantic can check the type: a pydantic model, dataclass or constraint."""
     return any(
         is_model(part)
         or hasattr(part, "__is_pydantic_dataclass__")
@@ -36,7 +36,7 @@ def unknown_classes(type_: Any) -> set[type]:
 def _is_unknown(cls: type) -> bool:
     try:
         return isinstance(msgspec.inspect.type_info(cls), msgspec.inspect.CustomType)
-    except TypeError:  # refused for its contents, which are walked separately
+    except TypeError:  # rejected for its contents, which are walked separately
         return False
 
 
@@ -58,7 +58,7 @@ def _walk(type_: Any, seen: set[Any]) -> Iterator[Any]:
 
 
 def _inside(origin: Any, seen: set[Any]) -> Iterator[Any]:
-    """Yield the types inside an alias or a class with fields. Each is opened once, because it may contain itself."""
+    """Yield the types inside an alias or a class with fields. Each is opened once: a type may contain itself."""
     if hasattr(origin, "__supertype__"):  # NewType
         inside = [origin.__supertype__]
     elif hasattr(origin, "__value__"):  # type X = ..., from Python 3.12 on
@@ -75,7 +75,7 @@ def _inside(origin: Any, seen: set[Any]) -> Iterator[Any]:
 def _hints(cls: type) -> list[Any]:
     try:
         return list(typing.get_type_hints(cls, include_extras=True).values())
-    except Exception:  # noqa: BLE001  # a name that cannot be resolved: the decoder will say which
+    except Exception:  # noqa: BLE001  # a name cannot be resolved; the decoder will report it
         return []
 
 

@@ -73,7 +73,7 @@ def _is_mail_whole(mail: Mail, crc: Any) -> bool:
         return False
 
 
-def check_end(uid: RunUid, last: int, seq: int) -> None:
+def check_log_end(uid: RunUid, last: int, seq: int) -> None:
     """Check that the log ends where the row says. Raises Corrupt."""
     if last != seq:
         raise _corrupt(uid, min(last, seq) + 1, f"is missing: the log ends at {last} and must end at {seq}")

@@ -1,7 +1,7 @@
 """Compile a syntax tree to closures: each node becomes a function of the evaluation.
 
-Done once per expression. Whatever the text decides is resolved here: paths, functions, the slots of local variables,
-and the cost of a round of a loop.
+This happens once per expression. Everything that does not depend on values is resolved here: paths, functions, the
+slots of local variables, and the cost of each round of a loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROUND_STEPS = 2
 
 
 class Emitter:
-    """Compiles one expression. `slots` is the number of local variables that it needs."""
+    """Compiles one expression. `slots` is the number of local variables that the expression needs."""
 
     def __init__(self, *, exact_division: bool = False) -> None:
         self.exact_division = exact_division
@@ -108,7 +108,7 @@ class Emitter:
 
 
 def plain_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
-    """Return the path that a node reads if it is fields only: no `has`, no `.?`, no type, no local variable."""
+    """Return the path that a node reads if it consists of fields only: no `has`, `.?`, type or local variable."""
     path = fixed_path(node, frozenset(scope))
     if path is None or (len(path) == 1 and path[0] in TYPES):
         return None
@@ -124,7 +124,7 @@ def plain_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
 
 
 def _text_of(node: Any) -> str:
-    """Return the text of a path for messages. It may begin with a local variable."""
+    """Return the text of a path for messages. The path may begin with a local variable."""
     path = fixed_path(node, frozenset())
     return path_text(path) if path and path[0] not in TYPES else ""
 
@@ -189,7 +189,7 @@ def _element(slot: int) -> Run:
 
 
 def _bound(slot: int) -> Run:
-    """Read what `cel.bind` bound: a value, or the fault that came instead."""
+    """Read a variable of `cel.bind`. Raises the fault if its value could not be evaluated."""
 
     def run(frame: Evaluation) -> Any:
         value = frame.slots[slot]
@@ -373,7 +373,7 @@ def _asking(name: str, test: Run) -> Run:
     return run
 
 
-# These take the slot of the variable of a loop, and the cost of each round.
+# The slot of a loop's variable, and the cost of each round.
 _Place = tuple[int, int]
 
 

@@ -1,4 +1,4 @@
-"""Convert numbers to text, and `format` of CEL's string extension."""
+"""Convert numbers to text, and evaluate `format` from CEL's string extension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of CEL: the standard ones, and its extensions for strings, numbers and optional values.
+"""The functions of CEL: the standard ones, and the extensions for strings, numbers and optional values.
 
 A function takes the evaluation and its arguments; a method takes its target first. `FUNCTIONS` and `METHODS` say how
 many arguments each takes. The survey reads the same tables.
@@ -126,7 +126,7 @@ def _shown(value: Any) -> str:
     return f'"{value[:40]}"' if type(value) is str else kind(value)
 
 
-# Strings. Positions count characters. Whatever is read or made costs steps.
+# Strings. Positions count characters. Reading and making text costs steps.
 
 
 def _search(name: str, find: Callable[[str, str], bool]) -> Callable[..., bool]:

@@ -162,7 +162,7 @@ def index(_frame: Evaluation, a: Any, b: Any) -> Any:
 
 
 def index_optional(_frame: Evaluation, a: Any, b: Any) -> Optional:
-    """Evaluate `a[?b]` and `a.?b`: a missing element is no fault."""
+    """Evaluate `a[?b]` and `a.?b`: a missing element is not a fault."""
     if type(a) is Optional:
         if a is NONE:
             return NONE
@@ -188,7 +188,7 @@ def _checked(number: Any) -> Any:
     if type(number) is int:
         if INT_MIN <= number <= INT_MAX:
             return number
-        raise EvaluationFault("an integer does not fit into 64 bits")
+        raise EvaluationFault("an integer does not fit in 64 bits")
     if math.isfinite(number):
         return number
     raise EvaluationFault("the result is not a finite number")

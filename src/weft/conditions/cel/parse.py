@@ -1,8 +1,8 @@
 """Parse text to a syntax tree: a precedence-climbing parser for the grammar of CEL.
 
-Every expression that is accepted has at most `CHARS_MAX` characters and a tree of at most `DEPTH_MAX` levels, so that
-whatever walks the tree may recurse. Parsing takes time linear in the length of the text. It stops at the first error,
-which has a position, and a hint where the text looks like another language.
+An accepted expression has at most `CHARS_MAX` characters and a tree of at most `DEPTH_MAX` levels, so the tree can be
+walked recursively. Parsing takes time linear in the length of the text. It stops at the first error, which has a
+position, and a hint if the text looks like another language.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HINTS: Final = {
     "=": "To compare, write `==`.",
     "&": "CEL writes `&&`.",
     "|": "CEL writes `||`.",
-    "$": "This is CEL as it stands: write it without `${ }`.",
+    "$": "This is a CEL expression, not a template: write it without `${ }`.",
     ";": "An expression is one value; there are no statements.",
     "!in": "CEL writes `!(a in b)`.",
     "#": "A comment begins with `//`.",
@@ -54,7 +54,7 @@ def parse(text: str) -> Any:
     """Parse an expression to its syntax tree.
 
     Raises:
-        BadExpression: it is not CEL, too long, or nested too deeply.
+        BadExpression: the text is not CEL, too long, or nested too deeply.
     """
     if len(text) > CHARS_MAX:
         raise _bad("too_long", f"the expression has {len(text):,} characters; the limit is {CHARS_MAX:,}.", cut(text))
@@ -70,7 +70,7 @@ def parse(text: str) -> Any:
 
 
 class _Parser:
-    """Reads the tokens from left to right. `height` is the height of the tree that was returned last."""
+    """Reads the tokens from left to right. `height` is the height of the last returned tree."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -153,7 +153,7 @@ class _Parser:
         return CallNode(None, f"{sign}_", (node,), start)
 
     def member(self, sign: str = "", at: int = 0) -> Any:
-        """Parse a value and what follows it: `.field`, `.?field`, `.method(…)`, `[index]`, `[?index]`."""
+        """Parse a value and its suffixes: `.field`, `.?field`, `.method(…)`, `[index]`, `[?index]`."""
         name_at = self.at
         node = self.number(sign, at) if sign or self.kind in _NUMBERS else self.primary()
         while True:
@@ -342,7 +342,7 @@ class _Parser:
     # Errors
 
     def grow(self, height: int, at: int) -> None:
-        """Note that a node was put on top of a tree of some height."""
+        """Set the height after adding a node on top of a tree with this height."""
         if height >= DEPTH_MAX:
             self.too_deep(at)
         self.height = height + 1
@@ -358,7 +358,7 @@ class _Parser:
         self.unexpected()
 
     def unexpected(self, wanted: str = "", opened: str = "") -> NoReturn:
-        """Report the token at hand, which nothing can begin or go on with."""
+        """Report the current token, which is not allowed here."""
         if self.kind == "end":
             said = "the expression ends too early"
             said += f": `{opened}` is not closed." if opened else f": `{wanted}` is missing." if wanted else "."

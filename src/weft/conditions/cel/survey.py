@@ -1,7 +1,7 @@
-"""Find what an expression reads and what is wrong with it, before anything runs.
+"""Find the variables that an expression reads, and its errors, before it is evaluated.
 
-`names` are the variables it reads, `paths` the fixed parts of the paths into them: `nodes["a-b"].output.x > state[key]`
-reads `("nodes", "a-b", "output", "x")` and `("state",)`. So only the outputs that it reads are loaded.
+`names` are the variables, `paths` the fixed parts of the paths into them: `nodes["a-b"].output.x > state[key]` reads
+`("nodes", "a-b", "output", "x")` and `("state",)`. So the engine loads only the outputs that an expression reads.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def fixed_path(node: Any, scope: frozenset[str]) -> Path | None:
 
 
 def is_function(node: CallNode, scope: frozenset[str]) -> bool:
-    """Return whether a call is of a function: `size(x)`, or `math.ceil(x)`, where `math` is only a prefix."""
+    """Return whether a node calls a function: `size(x)`, or `math.ceil(x)`, where `math` is only a prefix."""
     match node.target:
         case None:
             return True

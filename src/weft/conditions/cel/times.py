@@ -1,4 +1,4 @@
-"""Timestamps and durations of CEL: parsing and getters. Nothing here reads a clock."""
+"""CEL timestamps and durations: parsing and getters. Nothing here reads a clock."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def duration(_frame: Evaluation, value: Any) -> timedelta:
 
 @lru_cache(maxsize=256)
 def _zone(name: str) -> tzinfo | None:
-    """Return a time zone by offset or name, or None. Cached, None included, because a lookup reads files."""
+    """Return a time zone by offset or name, or None. Results, also None, are cached because a lookup reads files."""
     try:
         if offset := _OFFSET.fullmatch(name):
             minutes = int(offset[2]) * 60 + int(offset[3])
@@ -71,7 +71,7 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> Callable[..., int]:
-    """Make a getter: a part of a timestamp in a time zone (UTC by default), or a whole duration in that unit."""
+    """Make a getter: a part of a timestamp in a time zone (UTC by default), or a duration in whole units."""
 
     def run(frame: Evaluation, value: Any, zone: Any = "UTC") -> int:
         if type(value) is timedelta and per_unit:

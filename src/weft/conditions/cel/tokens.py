@@ -1,8 +1,8 @@
 """Split text into tokens, and convert literals to values.
 
-The first text that is not a token becomes a token of the kind `bad` and ends the list. No rule of the grammar accepts
-it, so the parser reports it, unless it finds an error before it. Every quantifier of the pattern is possessive, so
-reading is linear in the length of the text.
+The first character that begins no token becomes a token of the kind `bad` and ends the list. The grammar accepts no
+`bad` token, so the parser reports it unless an earlier error stops the parser. Every quantifier in the pattern is
+possessive, so reading takes time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-# Kind, text, position. The kind is the name of a group of the pattern below, or the sign or keyword itself.
+# Kind, text, position. The kind is the name of a group in the pattern below, or the sign or keyword itself.
 Token = tuple[str, str, int]
 
 _KEYWORDS: Final = frozenset({"in", "true", "false", "null"})
@@ -44,7 +44,7 @@ _DIGITS_MAX: Final = 400
 
 
 class BadLiteral(Exception):
-    """A malformed literal. `at` counts from the start of its token."""
+    """A malformed literal. `at` is the offset in its token."""
 
     def __init__(self, message: str, at: int = 0, hint: str = "") -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class BadLiteral(Exception):
 
 
 def read_tokens(text: str) -> list[Token]:
-    """Return all tokens of a text. The last is `end` or `bad`."""
+    """Return all tokens in a text. The last is `end` or `bad`."""
     tokens = []
     for match in _TOKEN.finditer(text):
         kind: str = match.lastgroup  # type: ignore[assignment]  # every match has a group
@@ -71,7 +71,7 @@ def number_value(kind: str, text: str) -> int | float:
     """Return the value of a number, which may have a sign.
 
     Raises:
-        BadLiteral: it does not fit into 64 bits.
+        BadLiteral: the number does not fit in 64 bits.
     """
     if kind == "float":
         return float(text)
@@ -80,14 +80,14 @@ def number_value(kind: str, text: str) -> int | float:
         value = int(digits, 16 if "x" in digits else 10)
         if (0 <= value <= _UINT_MAX) if kind == "uint" else (-(1 << 63) <= value < 1 << 63):
             return value
-    raise BadLiteral("the number does not fit into 64 bits.", hint="Write it as a double, like `1e20`.")
+    raise BadLiteral("the number does not fit in 64 bits.", hint="Write it as a double, like `1e20`.")
 
 
 def text_value(token: str) -> Any:
     """Return the value of a string, or the raw bytes of a bytes literal, which is not supported.
 
     Raises:
-        BadLiteral: an escape is wrong.
+        BadLiteral: an escape is unknown, incomplete, or not a character.
     """
     body = token.lstrip("bBrR")
     prefix = token[: len(token) - len(body)]
@@ -108,7 +108,8 @@ def _unescaped(match: re.Match[str], start: int) -> str:
     at = start + match.start()
     if match[1]:
         wrong = match.string[match.start() : match.start() + 2]
-        raise BadLiteral(f"CEL has no escape `{wrong}`.", at, "Write `\\\\` for a backslash, or a raw string r'…'.")
+        said = f"`{wrong}` is not a complete or known escape in CEL."
+        raise BadLiteral(said, at, "Write `\\\\` for a backslash, or a raw string r'…'.")
     kind, digits = escape[1], escape[2:]
     if kind in "xXuU":
         code = int(digits, 16)

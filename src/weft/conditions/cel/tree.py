@@ -1,4 +1,4 @@
-"""The syntax tree of an expression. `at` is the position in the text that an error about the node points at."""
+"""The syntax tree of an expression. `at` is the position in the text that an error about the node shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Node = "ConstNode | IdentNode | SelectNode | CallNode | ListNode | MapNode | Loo
 
 
 class ConstNode(msgspec.Struct, frozen=True, gc=False):
-    """A literal. `bytes` are kept, so that the survey can refuse them."""
+    """A literal. Bytes literals are kept so that the survey can reject them."""
 
     value: Any
     at: int
@@ -22,7 +22,7 @@ class IdentNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class SelectNode(msgspec.Struct, frozen=True, gc=False):
-    """`operand.field`, or `has(operand.field)` if it only tests."""
+    """`operand.field`, or `has(operand.field)` if `tests` is set."""
 
     operand: Any
     field: str
@@ -40,7 +40,7 @@ class CallNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class ListNode(msgspec.Struct, frozen=True, gc=False):
-    """`[a, ?b]`; `optional` has the indexes of the elements that may be missing."""
+    """`[a, ?b]`; `optional` contains the indexes of the elements that may be missing."""
 
     items: tuple[Any, ...]
     optional: frozenset[int]
@@ -48,7 +48,7 @@ class ListNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class MapNode(msgspec.Struct, frozen=True, gc=False):
-    """`{key: value, ?key: value}`: key, value, whether it may be missing."""
+    """`{key: value, ?key: value}`. Each entry has a key, a value, and whether it may be missing."""
 
     entries: tuple[tuple[Any, Any, bool], ...]
     at: int

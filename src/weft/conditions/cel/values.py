@@ -63,7 +63,7 @@ def kind(value: Any) -> str:
 
 
 def to_json(frame: Evaluation, value: Any, depth: int = 0) -> Any:
-    """Return a result as JSON: timestamps and durations as text. Parts that need no change are not copied.
+    """Convert a result to JSON: timestamps and durations become text. Parts that need no change are not copied.
 
     Raises:
         EvaluationFault: JSON has no such value.

@@ -1,8 +1,8 @@
-"""Which addresses may be called. Pure.
+"""Decide which addresses may be called. Pure.
 
 Everything except public unicast is refused: private, loopback, link-local (cloud metadata), shared,
 reserved, documentation, multicast, and every IPv6 form that carries an IPv4 address inside (mapped, compatible, NAT64,
-6to4, Teredo). The tables are our own, because what `ipaddress` calls global differs between releases of Python.
+6to4, Teredo). The tables are our own, because the meaning of `is_global` in `ipaddress` varies by Python release.
 
 `WEFT_HTTP_ALLOW="127.0.0.1,10.0.0.0/8,billing.internal"` allows addresses, networks and host names.
 """
@@ -49,7 +49,7 @@ def is_public(address: Address) -> bool:
 
 
 def parse_address(host: str) -> Address | None:
-    """Parse a host that is an address, also with a zone (``fe80::1%eth0``). Returns None for a name."""
+    """Parse a host that is an IP address, with or without a zone (``fe80::1%eth0``). Returns None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -105,5 +105,5 @@ def parse_allowed(text: str) -> Allowed:
 
 
 def allowed_here() -> Allowed:
-    """Return what the environment of this process allows."""
+    """Return the addresses that the environment of this process allows."""
     return parse_allowed(os.environ.get(ALLOW_VARIABLE, ""))

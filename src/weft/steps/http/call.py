@@ -26,7 +26,7 @@ def current_task() -> Task | None:
 
 
 def task_headers(task: Task | None) -> dict[str, str]:
-    """Return the headers of a task. Its key is the same in every attempt, so that a receiver can act once."""
+    """Return the headers of a task. The task's key is the same in every attempt, so that a receiver can act once."""
     if task is None:
         return {}
     return {
@@ -39,19 +39,19 @@ def task_headers(task: Task | None) -> dict[str, str]:
 
 
 def webhook_headers(later: Later | None) -> dict[str, str]:
-    """Return the headers that say where to send the answer."""
+    """Return the headers that tell the callee where to send its answer."""
     return {} if later is None else {"weft-webhook-url": later.url, "weft-webhook-key": later.key}
 
 
 def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = False, bare: bool = False) -> Later:
-    """Make the webhook for this attempt. ``by_url``: its URL has the key; ``bare``: see `Receipt`.
+    """Make the webhook for this attempt. ``by_url``: its URL contains the key; ``bare``: see `Receipt`.
 
     Raises:
         UsageError: this engine has no URL for webhooks.
     """
     if webhooks is None or task is None:
         raise UsageError(
-            "answer: later needs an engine that can be answered.",
+            "`answer: later` needs an engine that can receive webhooks.",
             hint="Set WEFT_WEBHOOK_URL (where others reach it) and WEFT_WEBHOOK_SECRET, and run `weft serve`.",
         )
     token = webhooks.token(Receipt(task.run_id, task.uid, task.number, task.step, task.attempt, by_url, bare))

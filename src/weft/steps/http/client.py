@@ -1,4 +1,4 @@
-"""The HTTP client of all steps. It belongs to one event loop; whoever makes it closes it."""
+"""The HTTP client of all steps. A client belongs to one event loop, and its creator must close it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class HttpClient:
-    """Sends requests. Opens nothing before the first one."""
+    """Sends requests. Opens no connection before the first request."""
 
     def __init__(
         self, allowed: Allowed | None = None, *, limits: HttpLimits | None = None, lookup: Lookup | None = None
@@ -25,13 +25,13 @@ class HttpClient:
         self._wire: Wire | None = None
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send it, follow redirects, and read the answer to its end, whatever its status.
+        """Send a request, follow redirects, and read the whole response, whatever its status.
 
         Raises:
-            AddressRefused: it, or where it was redirected to, may not be called.
-            HttpUnavailable: no answer, or not a whole one.
-            HttpFailed: what came is no HTTP, or redirects without end.
-            LimitExceeded: the answer is too big.
+            AddressRefused: the address, or the target of a redirect, may not be called.
+            HttpUnavailable: there was no response, or an incomplete one.
+            HttpFailed: the response is not HTTP, or there were too many redirects.
+            LimitExceeded: the response is too big.
             BadValue: the request cannot be sent.
         """
         if self._wire is None:
@@ -47,7 +47,7 @@ class HttpClient:
         return Wire(Guard(allowed, self._lookup or system_lookup), self._limits)
 
     async def close(self) -> None:
-        """Close every connection. What is under way fails."""
+        """Close every connection. Open requests fail."""
         wire, self._wire = self._wire, None
         if wire is not None:
             await wire.close()

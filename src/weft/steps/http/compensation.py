@@ -18,7 +18,7 @@ from weft.steps.http.step import HttpCall
 from weft.steps.http.urls import fill_url
 
 RESULT = "result"
-"""The argument with what the call returned; null if that is not known."""
+"""The argument with the result of the call; null if the result is not known."""
 
 _given = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -10,7 +10,7 @@ import msgspec
 from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.failures import HttpFailed
 
-# Only the character sets of the web: Python has codecs that are something else (unicode_escape, idna, punycode).
+# Only the character sets of the web: some Python codecs are not character sets (unicode_escape, idna, punycode).
 _CHARSETS = frozenset(
     codecs.lookup(name).name
     for name in (
@@ -41,7 +41,7 @@ def content(answer: HttpResponse) -> Any:
     """Return the body as a value: JSON, text, or bytes if it is neither. An empty body is None.
 
     Raises:
-        HttpFailed: it claims to be JSON, but is not.
+        HttpFailed: the media type is JSON, but the body is not.
     """
     content_type = answer.headers.get("content-type", "")
     media = media_type(content_type)
@@ -57,7 +57,7 @@ def parse_json(body: bytes, what: str) -> Any:
     """Parse the body as JSON, whatever its media type. `what` begins the message of an error.
 
     Raises:
-        HttpFailed: it is not JSON.
+        HttpFailed: the body is not JSON.
     """
     try:
         return msgspec.json.decode(body.removeprefix(codecs.BOM_UTF8))
@@ -74,7 +74,7 @@ def _charset(content_type: str) -> str:
 
 
 def _text(body: bytes, charset: str) -> str | None:
-    """Decode the text. Returns None if it is not valid, or if a store would refuse it."""
+    """Decode the text. Returns None if it is not valid, or if a store would reject it."""
     try:
         if codecs.lookup(charset).name not in _CHARSETS:
             return None

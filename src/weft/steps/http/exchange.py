@@ -17,7 +17,7 @@ URL_CHARS_MAX = 8_192
 SENT_HEADER_BYTES_MAX = 64 * 1024
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-# They frame the message or name its receiver. If users could set them, one message could be read as two.
+# These headers frame the message or name its receiver. If users could set them, one message could be read as two.
 _OURS = frozenset({
     "connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade",
     "accept-encoding",
@@ -44,7 +44,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
     body: bytes | None = None
     timeout_ms: int = TIMEOUT_MS
-    """The time for everything: resolving the name, redirects, reading the whole response."""
+    """The time limit for everything: resolving the name, redirects, reading the whole response."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -76,10 +76,10 @@ class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_headers(headers: dict[str, str]) -> None:
-    """Refuse what would break or forge the message.
+    """Reject headers that would break or forge the message.
 
     Raises:
-        BadValue: a name or value that is none, or a header that the client sets itself.
+        BadValue: a name or value is invalid, or the client sets the header itself.
     """
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
@@ -93,7 +93,7 @@ def check_headers(headers: dict[str, str]) -> None:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without what may be secret: no user, no password, no query."""
+    """Return a URL without the parts that may be secret: user, password and query."""
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

@@ -1,6 +1,6 @@
 """The errors of HTTP calls, grouped by what the engine does about them.
 
-    HttpFailed              a final answer: a 4xx, garbage, a redirect to nowhere. Never retried
+    HttpFailed              a final answer: a 4xx, garbage, a bad redirect. Never retried
     ├── NotAnAnswer         the answer cannot be read as outputs
     └── HttpUnavailable     no answer, or a temporary error: retried, not before `retry_after_ms`
     AddressRefused          the address may not be called (a `NotAllowed`). Never retried
@@ -45,7 +45,7 @@ class HttpUnavailable(HttpFailed):
     ) -> None:
         super().__init__(message, status=status, hint=hint, code=code, **context)
         self.retry_after_ms = retry_after_ms
-        """How long the other side asked to be left alone, if it did."""
+        """How long the server asked to wait before a retry, if it did."""
         self.in_doubt = in_doubt
 
 
@@ -62,7 +62,7 @@ class AddressRefused(NotAllowed):
 
 
 class AnsweredLater(Exception):
-    """Raised by `perform` in place of an answer: the call was accepted, its answer comes by webhook with this token."""
+    """Raised by `perform` in place of an answer: the call was accepted, the answer comes by webhook with this token."""
 
     def __init__(self, token: str) -> None:
         super().__init__(token)

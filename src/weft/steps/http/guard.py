@@ -1,8 +1,8 @@
 """Connect only to addresses that may be called. The address that was checked is the one that is used.
 
-A name is refused if *any* of its addresses is, because any of them may be used. A name is not resolved again between
-the check and the connection, so changing its address in between has no effect. Finally, every socket is checked when it
-is made, however its address was found.
+A name is refused if *any* of its addresses is refused, because any of them may be used. A name is not resolved again
+between the check and the connection, so changing its address in between has no effect. Finally, every socket is checked
+when it is made, however its address was found.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Lookup = Callable[[str], Awaitable[list[str]]]
 """Returns the addresses of a name. Raises OSError if there are none."""
 
 _NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-_HINT = f"To call it all the same, add its address, network or name to {ALLOW_VARIABLE} where the engine runs."
+_HINT = f"To allow it, add its address, network or name to {ALLOW_VARIABLE} where the engine runs."
 
 
 def refusal(host: str, address: Address | None = None) -> AddressRefused:
@@ -50,13 +50,13 @@ class Guard(AbstractResolver):
         self._allowed = allowed
         self._lookup = lookup
         self._by_name: set[Address] = set()
-        """Addresses that are not public, of hosts that are allowed by name."""
+        """The non-public addresses of hosts that are allowed by name."""
 
     def check_literal(self, host: str) -> None:
-        """Check a host that is an address, and so is not resolved.
+        """Check a host that is an IP address, which is not resolved.
 
         Raises:
-            AddressRefused: it may not be called.
+            AddressRefused: the address may not be called.
         """
         address = parse_address(host)
         if address is not None and not self._allowed.address(address):
@@ -65,7 +65,7 @@ class Guard(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Return all addresses of a name, after checking each."""
+        """Resolve a name and check each of its addresses."""
         addresses = [ipaddress.ip_address(text) for text in await self._lookup(host)]
         if not addresses:
             raise OSError(f"{host} has no address")

@@ -14,7 +14,7 @@ TIMEOUT_MS = 3_000
 
 
 async def health(client: HttpClient, url: str | None) -> Health:
-    """Probe once: healthy is a GET with a status below 400 within three seconds. Without a URL, nothing is known."""
+    """Probe once: healthy means a GET with a status below 400 within three seconds. Without a URL: unknown."""
     if not url:
         return "unknown"
     return (await probe(client, url))[0]

@@ -41,7 +41,7 @@ class Inflate:
             stream = self._stream
             piece = self._piece(stream, data)
             yield piece
-            data, full = stream.unconsumed_tail, len(piece) == _PIECE  # full: zlib may hold more than it was given
+            data, full = stream.unconsumed_tail, len(piece) == _PIECE  # full: zlib may have more output buffered
             if stream.eof:
                 data, full, self._stream = stream.unused_data.lstrip(b"\0"), False, None
 
@@ -66,7 +66,7 @@ def decoder(encoding: str) -> Plain | Inflate:
     """Return the decoder for a Content-Encoding.
 
     Raises:
-        HttpFailed: it is one that we did not ask for.
+        HttpFailed: the request did not accept this encoding.
     """
     match encoding.strip().lower():
         case "" | "identity":

@@ -46,7 +46,7 @@ _read = msgspec.json.Decoder(_HttpFields).decode
 
 
 class HttpNode:
-    """Performs all `http` nodes. Their arguments have everything that differs."""
+    """Performs all `http` nodes. Everything that differs between nodes is in the arguments."""
 
     __slots__ = ("_client", "_clock", "_keep", "_webhooks", "name")
 
@@ -82,7 +82,7 @@ class HttpNode:
 
 
 def _headers(fields: _HttpFields) -> dict[str, str]:
-    """Return the headers. Those of the node override ours, including the idempotency key."""
+    """Return the headers. The node's own headers override ours, including the idempotency key."""
     headers = task_headers(current_task())
     if fields.accept:
         headers["accept"] = fields.accept if isinstance(fields.accept, str) else ", ".join(fields.accept)

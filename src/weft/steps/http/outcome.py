@@ -1,4 +1,4 @@
-"""What a response means: a success, a final failure, or a retry, and when. Pure."""
+"""Decide whether a response is a success, a final failure, or a reason to retry, and when. Pure."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TOLD_CHARS_MAX = 300
 
 
 def check_status(answer: HttpResponse, *, now_ms: int) -> None:
-    """Let a 2xx pass.
+    """Accept a 2xx status.
 
     Raises:
         HttpUnavailable: 408, 425, 429 and 5xx, with the time that `Retry-After` asks for.
-        HttpFailed: every other.
+        HttpFailed: every other status.
     """
     if answer.ok:
         return

@@ -1,10 +1,10 @@
 """A goal's step that is an HTTP call: its arguments in, its outputs out, at once or later by webhook.
 
-Sent is ``{arguments, metadata}`` (a GET has no body: arguments that are not in its address go into the query). The
-metadata name the run (`flow_id`), the step (`step_id`), the call (`receipt_token`, the same in every attempt: the
-idempotency key) and the attempt; for an answer that comes later also where to (`webhook_url`) and the key that
-signs it (`webhook_key`). The same is in headers, whatever the method: `Weft-Run`, `Weft-Step`, `Weft-Key`,
-`Weft-Attempt`, `Weft-Webhook-URL`, `Weft-Webhook-Key`. With ``body: bare`` the arguments alone are the body.
+The body is ``{arguments, metadata}``. A GET has no body: arguments that are not in its address go into the query. The
+metadata contain the run (`flow_id`), the step (`step_id`), the call (`receipt_token`, the idempotency key, which is the
+same in every attempt) and the attempt. For an answer that comes later, they also contain its URL (`webhook_url`) and
+the key that signs it (`webhook_key`). Headers contain the same for every method: `Weft-Run`, `Weft-Step`, `Weft-Key`,
+`Weft-Attempt`, `Weft-Webhook-URL`, `Weft-Webhook-Key`. With ``body: bare``, the body is the arguments alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
     body: Literal["envelope", "bare"] = "envelope"
     webhook: Literal["signature", "url"] = "signature"
     headers: dict[str, str] = {}
-    """Headers besides those of every call."""
+    """Headers in addition to those of every call."""
     health: str = ""
     timeout_ms: int = TIMEOUT_MS
     """The timeout of one call. An answer that comes later has its own deadline."""
@@ -56,7 +56,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> list[str]:
-        """Return the arguments that its URL needs."""
+        """Return the names of the arguments in the URL."""
         return url_names(self.url)
 
 

@@ -1,7 +1,7 @@
 """URLs with placeholders for arguments: ``https://shop.example/price/{order_id}``. Pure.
 
-An argument only fills its placeholder: it is percent-encoded, and it cannot add a path segment, remove one or go up.
-The host has no placeholders.
+An argument only fills its placeholder: it is percent-encoded, and cannot add or remove a path segment or go up a level.
+The host cannot have placeholders.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _PLACE = re.compile(r"\{([^{}/?#\s]+)\}")
 
 
 def url_names(template: str) -> list[str]:
-    """Return the arguments that a URL needs, in order.
+    """Return the names of the arguments in a URL, in order.
 
     Raises:
-        BadValue: it is not a URL, or has a placeholder where none is allowed.
+        BadValue: the text is not a URL, or has a placeholder where none is allowed.
     """
     try:
         parts = urlsplit(template)
-        parts.port  # noqa: B018 - reading it is what checks it
+        parts.port  # noqa: B018 - reading the port checks it
     except ValueError as error:
         raise _bad(template, "cannot be read") from error
     if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -33,10 +33,10 @@ def url_names(template: str) -> list[str]:
     if "@" in parts.netloc:
         raise _bad("", "contains a user name or password; send them in a header")
     if "{" in parts.netloc or "}" in parts.netloc:
-        raise _bad(template, "has an argument in its host, so that whoever gives it could choose who is called")
+        raise _bad(template, "has an argument in its host, which would let the input choose the server")
     rest = _PLACE.sub("", template)
     if "{" in rest or "}" in rest:
-        raise _bad(template, "has a brace that belongs to no {name}")
+        raise _bad(template, "has a brace that is not part of a {name}")
     return list(dict.fromkeys(_PLACE.findall(template)))
 
 
@@ -44,7 +44,7 @@ def fill_url(template: str, arguments: Mapping[str, Any]) -> str:
     """Fill in the arguments of a URL. Values other than text are written as JSON.
 
     Raises:
-        BadValue: an argument is missing, or would change which resource is named.
+        BadValue: an argument is missing, or would make the URL name another resource.
     """
     parts = urlsplit(template)
     path = "/".join(_segment(segment, arguments) for segment in parts.path.split("/"))
@@ -53,10 +53,10 @@ def fill_url(template: str, arguments: Mapping[str, Any]) -> str:
 
 
 def add_query(url: str, query: Mapping[str, Any]) -> str:
-    """Add to the query of a URL. None is left out; lists repeat their name.
+    """Add parameters to the query of a URL. None is left out; a list repeats its name.
 
     Raises:
-        BadValue: a value that a query cannot hold.
+        BadValue: a query cannot hold one of the values.
     """
     pairs = [(name, text) for name, value in query.items() for text in _query_texts(name, value)]
     if not pairs:
@@ -75,7 +75,7 @@ def _query_texts(name: str, value: Any) -> Iterable[str]:
         if part is None:
             continue
         if not isinstance(part, str | int | float):
-            raise BadValue(f"query.{name}: only texts, numbers, booleans and lists of them can stand in a query.")
+            raise BadValue(f"query.{name}: only strings, numbers, booleans and lists of them can be used in a query.")
         yield plain_text(part)
 
 
@@ -90,7 +90,7 @@ def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
 def _text(name: str, arguments: Mapping[str, Any]) -> str:
     value = arguments.get(name)
     if value is None:
-        raise BadValue(f"The address needs {name}, and it is not there.", hint=f"Give {name} a value.")
+        raise BadValue(f"The address needs {name}, which is missing.", hint=f"Give {name} a value.")
     return value if isinstance(value, str) else encode(value).decode()
 
 

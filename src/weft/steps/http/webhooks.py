@@ -1,13 +1,13 @@
 """Webhooks: URLs for answers that come later, and the proof that the right callee sent them.
 
-The URL of an answer ends in a token that names the run, the step, the task and the attempt. With it the callee gets
-a key that belongs to this token alone. The key is derived from the engine's secret, which never leaves the engine, so a
-callee can answer its own request and no other. It answers with a POST of JSON and one header:
+The URL for an answer ends in a token that names the run, the step, the task and the attempt. Along with the URL, the
+callee gets a key that belongs to this token alone. The key is derived from the engine's secret, which never leaves the
+engine, so a callee can answer its own request and no other. The answer is a POST of JSON with one header:
 
     Weft-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA256(key, "<unix seconds>." + body)>
 
-A step with `webhook: url` is for callees that cannot sign: its address ends in ``?key=<key>``, which is proof enough.
-The token says whether that is allowed, so nobody can use it for another step.
+A step with `webhook: url` is for callees that cannot sign: the URL ends in ``?key=<key>``, which is sufficient proof.
+The token says whether that is allowed, so such a URL cannot be made for another step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Receipt(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
 
 
 class Webhooks:
-    """Makes the URLs for answers and checks what arrives there. All hosts of a store need the same secret."""
+    """Makes the URLs for answers and checks the answers. All hosts of a store need the same secret."""
 
     def __init__(self, base_url: str, secret: str) -> None:
         if len(secret.encode()) < SECRET_BYTES_MIN:
@@ -55,11 +55,11 @@ class Webhooks:
         self._signer = Signer(secret.encode(), "webhook")
 
     def token(self, receipt: Receipt) -> str:
-        """Make the token that ends the address of an answer."""
+        """Make the token at the end of an answer's URL."""
         return pack(receipt)
 
     def url(self, token: str, *, with_key: bool = False) -> str:
-        """Return the address of an answer. ``with_key``: for a callee that cannot sign."""
+        """Return the URL for an answer. ``with_key``: for a callee that cannot sign."""
         return f"{self._base}/{token}?key={self.key(token)}" if with_key else f"{self._base}/{token}"
 
     def key(self, token: str) -> str:
@@ -67,11 +67,11 @@ class Webhooks:
         return self._signer.derive(token).hex()
 
     def open(self, token: str, body: bytes, signature: str, *, now_s: int, key: str = "") -> Receipt:
-        """Return what an answer is for. ``key``: the one in its address, which only some steps accept.
+        """Check an answer and return its receipt. ``key``: the key in its URL, which only some steps accept.
 
         Raises:
-            NotAllowed: its token, key or signature was not made by us, or it is too old. The error does not say what
-                was wrong: only a forger could use that.
+            NotAllowed: the token, key or signature was not made by us, or the answer is too old. The error does not
+                say which, because only a forger could use that.
         """
         if len(token) > TOKEN_CHARS_MAX or not token.isascii():
             raise _refused()

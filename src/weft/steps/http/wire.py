@@ -25,7 +25,7 @@ _WITHOUT_BODY = ("content-type", "content-encoding", "content-language")
 
 
 class Wire:
-    """Sends requests over the open connections."""
+    """Sends requests over a pool of connections."""
 
     def __init__(self, guard: Guard, limits: HttpLimits) -> None:
         self._guard = guard
@@ -73,10 +73,10 @@ class Wire:
         """Return the URL to connect to, after checking it. Names are checked when they are resolved."""
         try:
             if any(char < " " or char in "\\\x7f" for char in text):
-                raise ValueError("characters that a URL cannot have")  # noqa: TRY301 - told like what yarl refuses
+                raise ValueError("characters that a URL cannot have")  # noqa: TRY301 - reported like an error of yarl
             url = base.join(URL(text)) if base is not None else URL(text)
             host, port = url.raw_host, url.port
-        except (ValueError, IndexError) as error:  # yarl lets the latter through for "http://[]x@"
+        except (ValueError, IndexError) as error:  # yarl raises an IndexError for "http://[]x@"
             raise _bad_address(base, "is not a URL") from error
         if url.scheme not in ("http", "https"):
             raise _bad_address(base, f'begins with "{url.scheme[:20]}:"' if url.scheme else "is not a URL")
@@ -163,9 +163,9 @@ class _Redirect:
 
 
 def _redirected(request: HttpRequest, status: int, source: URL, target: URL) -> HttpRequest:
-    """Return the next request, with the method and body that RFC 9110 asks for.
+    """Return the request that follows a redirect, with the method and body that RFC 9110 asks for.
 
-    With another scheme, host or port it has neither credentials nor the body.
+    To another scheme, host or port, neither credentials nor the body are sent.
     """
     method, body, headers = request.method, request.body, request.headers
     if (status == 303 and method != "HEAD") or (status in (301, 302) and method == "POST"):
@@ -215,7 +215,7 @@ def _bad_address(base: URL | None, why: str) -> BadValue | HttpFailed:
 def _too_big(request: HttpRequest, bytes_max: int) -> LimitExceeded:
     return LimitExceeded(
         f"{request.shown()} answered with more than {bytes_max:,} bytes.",
-        hint="Let the other side store it and answer with its address.",
+        hint="Let the server store the data and answer with its URL.",
     )
 
 
@@ -232,7 +232,7 @@ def _lowered(headers: CIMultiDictProxy[str]) -> dict[str, str]:
 
 
 def _readable(text: str) -> str:
-    """Replace lone surrogates, which stand for header bytes that were not UTF-8 and which no store accepts."""
+    """Replace lone surrogates, which represent header bytes that were not UTF-8. No store accepts them."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

@@ -20,7 +20,7 @@ from weft.ports.store import (
     Snapshot,
     StoredEvent,
 )
-from weft.stores.checksums import check_end, checked_events, snapshot_crc, uid_crc
+from weft.stores.checksums import check_log_end, checked_events, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create
 from weft.stores.postgres.commit import COMMIT, outcomes_of, rounds, values_of
 from weft.stores.postgres.hints import Hints
@@ -130,7 +130,7 @@ class PostgresLog:
             if not more:
                 break
             events.extend(more)
-        check_end(uid, after + len(events), row.seq)
+        check_log_end(uid, after + len(events), row.seq)
         inbox = mail_of(uid, _columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest", "i_crc"))
         return Loaded(row=row, snapshot=snapshot, events=events, inbox=inbox)
 

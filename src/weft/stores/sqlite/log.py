@@ -22,7 +22,7 @@ from weft.ports.store import (
     Snapshot,
     StoredEvent,
 )
-from weft.stores.checksums import check_end, checked_events, checked_mail, snapshot_crc, uid_crc
+from weft.stores.checksums import check_log_end, checked_events, checked_mail, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create, judge_release
 from weft.stores.sqlite.commit import Batch, write_snapshot
 from weft.stores.sqlite.mail import deliver
@@ -143,7 +143,7 @@ def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int |
             "SELECT seq, at, CAST(body AS BLOB), crc FROM events WHERE run = ? AND seq > ? ORDER BY seq", (num, after)
         ).fetchall(),
     )
-    check_end(uid, after + len(events), row.seq)
+    check_log_end(uid, after + len(events), row.seq)
     return Loaded(row=row, snapshot=snapshot, events=events, inbox=_inbox(connection, uid))
 
 
