@@ -183,7 +183,7 @@ def test_the_refusal_of_a_foreign_object_says_what_steps_take() -> None:
 
     assert str(refused.value) == (
         "charge returned a Session (field `receipt.session`), which cannot be stored. Steps take and return builtins, "
-        "dataclasses, pydantic or msgspec types. Use its id instead."
+        "dataclasses, pydantic or msgspec types. Pass an id instead."
     )
 
 

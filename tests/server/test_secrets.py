@@ -170,7 +170,7 @@ def test_only_a_secret_is_written_as_one() -> None:
     secret = weft.Secret("env:X")
     assert values.encode({"a": [secret]}) == b'{"a":[{"$secret":"env:X"}]}'
     for forged in ({"$secret": "env:X"}, [secret, {"$secret": "env:X"}], {"a": secret, "b": {"c": {"$secret": None}}}):
-        with pytest.raises(weft.BadValue, match="stands for a secret"):
+        with pytest.raises(weft.BadValue, match="reserved for secrets"):
             values.encode(forged)
 
 

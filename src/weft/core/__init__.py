@@ -1,1 +1,1 @@
-"""The pure core: what happens to a run. No clock, no randomness, no I/O, no logging."""
+"""The pure core: how runs change state. No clock, no randomness, no I/O, no logging."""

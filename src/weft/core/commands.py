@@ -1,9 +1,9 @@
-"""Requests to change a run. All of them enter through one service: ``decide``.
+"""Requests to change a run. ``decide`` handles all of them.
 
-Two families share it. *Reports and requests* come from outside (a user, a worker, a clock, another run) and may have
-travelled as mail, so they are JSON too. *Asks* come from the code of a run while it is pumped, and are decided in the
-same append as the fact that woke it; an ask names its place by ``scope`` (readable, ending in a slash, empty at the
-root), ``name`` and ``n``, its how-manieth use there.
+There are two families. *Reports and requests* come from outside the run: from a user, a worker, a timer or another run.
+They can be sent as mail, so they can be written as JSON. *Asks* come from the code of a run while it executes. They are
+decided in the same append as the fact that resumed the code. An ask names its place by ``scope`` (readable, ending in a
+slash, empty at the root), ``name`` and ``n`` (this is the n-th use of the name in that scope).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.errors import Failure, unreadable
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", tag=None):
-    """The base of what comes from outside."""
+    """The base class of commands from outside the run."""
 
 
 class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
@@ -28,23 +28,23 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     input: Raw
     version: str = "1"
     style: Style | Literal[""] = "code"
-    """Empty: whoever takes the run up resolves the name, and the version too if that is empty."""
+    """If empty, the host that adopts the run resolves the workflow, and also the version if that is empty."""
     parent: Parent | None = None
     timeout_ms: int = 0
     attributes: dict[str, Any] = {}
     scheduled_at: int = 0
     defaults: Raw = ABSENT
-    """Of a code workflow: the values of the parameters that the input leaves out. No part of a comparison of ids."""
+    """Code workflows: the default values of parameters missing from the input. Ignored when ids are compared."""
     queue: str = ""
-    """The queue of its steps that name none."""
+    """The queue for steps that do not name one."""
     words: list[str] = []
-    """Arguments that are text as it was typed: whoever takes the run up reads them by their declared types."""
+    """Arguments as typed text. The host that adopts the run parses them by their declared types."""
     root: str = ""
-    """The uid of the run at the root of its tree, if that is another one."""
+    """The uid of the run at the root of the tree, if that is another run."""
     trace: str = ""
-    """The W3C traceparent of whoever starts it."""
+    """The W3C traceparent of the caller."""
     refused: str = ""
-    """Why this start cannot be: the run is made all the same, and fails, so that its parent hears of it."""
+    """Why the start is refused. The run is created anyway and fails, so that its parent is told."""
     refused_as: str = "run.id_taken"
     """The code of that failure."""
 
@@ -63,7 +63,7 @@ class ReportTaskFailed(Command, frozen=True, tag="report_task_failed"):
     failure: Failure
     retryable: bool = True
     wait_ms: int = 0
-    """Whoever failed asks not to be tried again before."""
+    """The shortest wait before the next attempt, as requested by the step that failed."""
 
 
 class ReportTaskLost(Command, frozen=True, tag="report_task_lost"):
@@ -73,7 +73,7 @@ class ReportTaskLost(Command, frozen=True, tag="report_task_lost"):
 
 
 class FireTimer(Command, frozen=True, tag="fire_timer"):
-    """The time of an entry has come (0: the run's own deadline)."""
+    """Report that the timer of an entry is due. Entry 0 is the run's own deadline."""
 
     entry: EntryId
 
@@ -96,13 +96,13 @@ class DecideAsk(Command, frozen=True, tag="decide_ask"):
     reason: str = ""
     form: Raw = NULL
     groups: list[str] | None = None
-    """Those that ``by`` belongs to; None: nobody checked who this is, so it is believed."""
+    """The groups that ``by`` belongs to. None: nobody checked the identity, so any membership is accepted."""
     digest: str = ""
-    """Of what was shown; empty: not known."""
+    """The digest of the question as it was shown. Empty if not known."""
 
 
 class NoteTold(Command, frozen=True, tag="note_told"):
-    """People outside were told of a question."""
+    """Record that people were notified of a question."""
 
     ask: int
     notice: str
@@ -116,7 +116,7 @@ class ReportChildEnded(Command, frozen=True, tag="report_child_ended"):
 
 
 class CancelRun(Command, frozen=True, tag="cancel_run"):
-    """``force``: the code is not asked. The run's children are told without it."""
+    """Cancel a run. With ``force`` the code cannot react to it. Children are cancelled without ``force``."""
 
     reason: str = ""
     force: bool = False
@@ -131,26 +131,28 @@ class ResumeRun(Command, frozen=True, tag="resume_run"):
 
 
 class RetryRun(Command, frozen=True, tag="retry_run"):
-    """Try a failed run again; ``start`` names a location from which on everything is performed anew."""
+    """Retry a failed run. If ``start`` names a location, everything from there on is performed again."""
 
     start: str = ""
 
 
 class RequeueLetter(Command, frozen=True, tag="requeue_letter"):
-    """Let the token of a dead letter work again, with a fresh count of attempts."""
+    """Retry the token of a dead letter. Its attempts are counted from the beginning."""
 
     token: str
 
 
 class DiscardLetter(Command, frozen=True, tag="discard_letter"):
+    """Drop a dead letter."""
+
     token: str
 
 
-# --- asks of the code --------------------------------------------------------------------------------------------
+# --- asks from the code ------------------------------------------------------------------------------------------
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """The base of what the code asks for at a place."""
+    """The base class of requests that the code makes at a place."""
 
     scope: str
     name: str
@@ -176,7 +178,7 @@ class AwaitMessages(Ask, frozen=True):
     most: int = 1
     due: int = 0
     answer: bool = False
-    """The code will answer what it takes; otherwise a sender who waits for an answer gets null at once."""
+    """Whether the code answers the messages. If not, a sender that waits for an answer gets null at once."""
 
 
 class AnswerMessage(Ask, frozen=True):
@@ -207,7 +209,7 @@ class StartChild(Ask, frozen=True):
     due: int = 0
     awaited: bool = True
     timeout_ms: int = 0
-    """The child's own; ``due`` is how long its parent waits."""
+    """The timeout of the child itself. ``due`` limits how long the parent waits."""
     plan: Raw = ABSENT
 
 
@@ -255,7 +257,7 @@ class FailRun(msgspec.Struct, frozen=True):
 
 
 class EndCancelled(msgspec.Struct, frozen=True):
-    """The code ended after it was told to stop, however it ended."""
+    """Report that the code ended, in whatever way, after it was told to stop."""
 
 
 class HoldRun(msgspec.Struct, frozen=True):
@@ -268,9 +270,9 @@ class HoldRun(msgspec.Struct, frozen=True):
 
 
 class StartGoal(StartRun, frozen=True, kw_only=True, tag="start_goal"):
-    """Start a goal run: ``input`` is what is given, by fact; ``plan`` was made from these names.
+    """Start a goal run. ``input`` has the given values by fact, and ``plan`` was made from these facts.
 
-    Without a plan the host makes it, for ``goals``, or for those that the workflow stands for.
+    Without a plan, the host makes one for ``goals``, or for the goals of the workflow.
     """
 
     plan: Raw = ABSENT
@@ -278,7 +280,7 @@ class StartGoal(StartRun, frozen=True, kw_only=True, tag="start_goal"):
 
 
 class ReportWorkAccepted(Command, frozen=True, tag="report_work_accepted"):
-    """Asynchronous work was taken by the far side, which will answer with ``AnswerWork``."""
+    """Report that an external service accepted asynchronous work. It answers later with ``AnswerWork``."""
 
     task: EntryId
     attempt: int
@@ -286,7 +288,7 @@ class ReportWorkAccepted(Command, frozen=True, tag="report_work_accepted"):
 
 
 class AnswerWork(Command, frozen=True, kw_only=True, tag="answer_work"):
-    """The answer of asynchronous work; it names the task, not the hand-out. ``attempt`` 0: the latest."""
+    """Answer asynchronous work. Names the task, not the delivery. ``attempt`` 0 means the latest."""
 
     task: EntryId
     output: Raw = NULL
@@ -296,7 +298,7 @@ class AnswerWork(Command, frozen=True, kw_only=True, tag="answer_work"):
 
 
 class RecallWork(Command, frozen=True, kw_only=True, tag="recall_work"):
-    """Answer a task with a committed success of an earlier run: ``run_id``, which ended it ``at`` that time."""
+    """Answer a task with a committed result from an earlier run, ``run_id``, which recorded it ``at`` that time."""
 
     task: EntryId
     attempt: int
@@ -353,7 +355,7 @@ _decoder: msgspec.json.Decoder[Mailed] = msgspec.json.Decoder(Mailed)
 
 
 def decode(body: bytes) -> Mailed:
-    """A command out of an inbox. Raises Corrupt: it is none, or of a kind that this version does not know."""
+    """Decode a command from an inbox. Raises Corrupt if it is not a command, or of a kind unknown to this version."""
     try:
         return _decoder.decode(body)
     except msgspec.MsgspecError as error:

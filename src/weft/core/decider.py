@@ -1,10 +1,14 @@
-"""The shape of every style: a few pure functions over a state, held together by a machine.
+"""The interface of a run's decider: a state, and a few pure functions over it.
 
-A machine owns the state of one run and lends it to nobody. ``decide`` answers a command with the events it would cause
-and changes nothing; ``evolve`` takes an event in and is the only place where the state changes; ``follow`` gives what
-the state by itself demands next (an undo, the end) and is asked until it gives nothing; ``effects`` says what a
-committed event asks of the world, ``mail`` what it tells other runs in the same commit, and ``outstanding`` gives the
-effects of all that is open, which is all that recovery needs.
+A machine owns the state of one run.
+
+- ``decide`` returns the events that a command causes. It changes nothing.
+- ``evolve`` applies an event. Only ``evolve`` changes the state.
+- ``follow`` returns the events that the state itself requires next, such as an undo or the end of the run. It is called
+  until it returns nothing.
+- ``effects`` returns the work that a committed event requires.
+- ``mail`` returns the commands to other runs that go into the same commit.
+- ``outstanding`` returns the effects of everything that is open. Recovery needs nothing else.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from weft.core.run.style import RunStyle
 
 
 class Machine(Protocol):
-    """One run's decider."""
+    """The decider of one run."""
 
     @property
     def state(self) -> State: ...
@@ -30,48 +34,48 @@ class Machine(Protocol):
     def style(self) -> RunStyle: ...
 
     def decide(self, command: AnyCommand, env: Env) -> Sequence[AnyEvent]:
-        """What the command causes.
+        """Return the events that a command causes.
 
-        Nothing, if it is late or known. Raises Refused or BadValue: rejected, nothing happened.
+        A late or repeated command causes none. Raises Refused or BadValue if the command is rejected.
         """
         ...
 
     def rests(self) -> bool:
-        """Whether ``follow`` gives nothing now, whatever its environment."""
+        """Return whether ``follow`` has no events now, whatever the environment."""
         ...
 
     def follow(self, env: Env) -> Sequence[AnyEvent]:
-        """What must happen next by itself. Raises MissingInputs."""
+        """Return the events that must happen next without a command. Raises MissingInputs."""
         ...
 
     def evolve(self, event: AnyEvent, *, at: int) -> None:
-        """Take in the next event. Total: never raises on an event that ``decide`` can give in this state."""
+        """Apply the next event. Never raises for an event that ``decide`` can return in this state."""
         ...
 
     def effects(self, event: AnyEvent) -> Sequence[AnyEffect]:
-        """What an event that was just taken in asks of the world."""
+        """Return the effects of the event that was just applied."""
         ...
 
     def mail(self, event: AnyEvent) -> Sequence[OutgoingMail]:
-        """What an event that was just taken in tells other runs."""
+        """Return the mail to other runs that the event just applied causes."""
         ...
 
     def outstanding(self) -> Sequence[AnyEffect]:
-        """The effects of everything that is open."""
+        """Return the effects of everything that is open."""
         ...
 
     def perform(self, number: int) -> PerformTask:
-        """The hand-out of an open task."""
+        """Return the effect that dispatches an open task."""
         ...
 
     def due_of(self, number: int) -> int:
-        """The time that something open waits for (0: none); number 0 is the run's own deadline."""
+        """Return when an open entry is due (0: never). Entry 0 is the run's own deadline."""
         ...
 
     def location(self, number: int) -> str:
-        """Where something open stands, for people."""
+        """Return the readable location of an open entry."""
         ...
 
     def snapshot(self) -> bytes:
-        """The state as JSON."""
+        """Return the state as JSON."""
         ...

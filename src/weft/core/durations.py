@@ -1,7 +1,7 @@
-"""Lengths of time: what people write, as whole milliseconds. Pure.
+"""Durations: parsed into whole milliseconds and formatted for people. Pure.
 
-Accepted are "250ms", "30s", "1h30m", "2d", "1w" (each unit once, biggest first), ISO 8601 without years and months
-(their length varies), numbers as seconds, and `timedelta`. Everything else is `BadDuration`, never a guess.
+Accepts "250ms", "30s", "1h30m", "2d", "1w" (each unit once, biggest first), ISO 8601 without years and months (their
+length varies), numbers as seconds, and `timedelta`. Anything else raises `BadDuration`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import timedelta
 from weft.core.values import shown
 from weft.errors import BadDuration
 
-DURATION_MS_MAX = 1000 * 365_25 * 864_000  # a thousand years of 365.25 days: beyond it is a mistake, not a plan
+DURATION_MS_MAX = 1000 * 365_25 * 864_000  # a thousand years of 365.25 days; anything longer is a mistake
 
 _N = r"([0-9]{1,15}(?:\.[0-9]{1,9})?)"
 _SHORT = re.compile(rf"(?:{_N}w)?(?:{_N}d)?(?:{_N}h)?(?:{_N}m(?!s))?(?:{_N}s)?(?:{_N}ms)?")
@@ -24,12 +24,12 @@ _HINT = 'Write "1h", "30s", "2d", "1h30m", timedelta(hours=1) or seconds as a nu
 
 
 def duration_ms(value: str | float | timedelta) -> int:
-    """The duration in milliseconds, rounded to the nearest.
+    """Convert a duration to milliseconds, rounded to the nearest.
 
     Raises:
         BadDuration: not a duration, negative, or longer than a thousand years.
     """
-    given: object = value  # callers may pass anything; hints do not hold at run time
+    given: object = value  # callers may pass anything; type hints are not checked at run time
     if isinstance(given, str):
         exact = _parse(given)
     elif isinstance(given, timedelta):
@@ -46,7 +46,7 @@ def duration_ms(value: str | float | timedelta) -> int:
 
 
 def format_ms(duration: int) -> str:
-    """The duration for people ("1h30m", "1.5s", "250ms"); `duration_ms` reads it back."""
+    """Format a duration for people ("1h30m", "1.5s", "250ms"). `duration_ms` parses the result."""
     if duration < 0:
         return f"-{format_ms(-duration)}"
     if duration < 1000:
@@ -69,7 +69,7 @@ def _parse(text: str) -> float:
 
 def _from_seconds(seconds: float) -> float:
     if isinstance(seconds, int) and abs(seconds) > DURATION_MS_MAX:
-        return math.inf if seconds > 0 else -math.inf  # it may be beyond every float
+        return math.inf if seconds > 0 else -math.inf  # it may be too large for a float
     if not math.isfinite(seconds):
         raise _bad(seconds)
     return seconds * 1000.0

@@ -1,4 +1,7 @@
-"""What a committed event asks of the world. Derived, never stored: what was lost with a process is derived again."""
+"""The effects of a committed event: work that the runtime must do.
+
+Effects are never stored. After a crash they are derived from the state again.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from weft.core.ids import EntryId
 
 
 class PerformTask(msgspec.Struct, frozen=True):
-    """Hand out a task, not before ``due``. (task, attempt, delivery) must come back with its report."""
+    """Dispatch a task, not before ``due``. Its report must repeat (task, attempt, delivery)."""
 
     task: EntryId
     attempt: int
@@ -24,12 +27,14 @@ class PerformTask(msgspec.Struct, frozen=True):
     due: int = 0
     inline: bool = False
     takes: list[str] | None = None
-    """Set for an undo: ``input`` is then {input, result} of the task it takes back, and these names are picked from it.
-    """
+    """Set for an undo. ``input`` is then {input, result} of the undone task, and the undo gets these names from it."""
 
 
 class ArmTimer(msgspec.Struct, frozen=True):
-    """Send ``FireTimer`` at ``due``. ``mailed``: what it ends may be ended by mail too, which must be read first."""
+    """Send ``FireTimer`` at ``due``.
+
+    If ``mailed``, incoming mail may also end what this timer ends, so read the mail before the timer fires.
+    """
 
     entry: EntryId
     due: int
@@ -37,26 +42,28 @@ class ArmTimer(msgspec.Struct, frozen=True):
 
 
 class StopTask(msgspec.Struct, frozen=True):
-    """Nobody waits for this task any more; its answer, if one comes, decides nothing."""
+    """Stop a task whose result is no longer needed. A late result has no effect."""
 
     task: EntryId
 
 
 class DisarmTimer(msgspec.Struct, frozen=True):
+    """Cancel the timer of an entry."""
+
     entry: EntryId
 
 
 class EndRun(msgspec.Struct, frozen=True):
-    """The run is over: stop what it still has under way, tell who waits for it."""
+    """The run is over: stop its remaining work and notify everyone who waits for its result."""
 
 
 AnyEffect = PerformTask | ArmTimer | StopTask | DisarmTimer | EndRun
 
 
 class OutgoingMail(msgspec.Struct, frozen=True):
-    """A command to another run, posted in the commit of the event that causes it."""
+    """A command to another run, sent in the same commit as the event that causes it."""
 
     to: str
     command: Mailed
     create: bool = False
-    """The run is made by it: its first piece of mail."""
+    """Whether this command creates the run."""

@@ -1,12 +1,12 @@
-"""What happened to a run: immutable facts, one JSON object each in its log.
+"""The events of a run. Each is immutable and stored in the log as one JSON object.
 
-Every event names what it changes by the number of the entry (the sequence number of the event that made it), so that a
-location is written once. Times are milliseconds since 1970. ``Raw`` fields are JSON as the user's values were encoded
-when they came in; large ones are references to blobs. A released event never changes; a new need is a new event or a
-new field with a default.
+An event refers to an entry by number: the sequence number of the event that created the entry. So a location is written
+only once. Times are milliseconds since 1970. ``Raw`` fields hold the user's values as JSON, encoded on arrival; large
+values are references to blobs. A released event never changes: extend the format with a new event, or with a new field
+that has a default.
 """
 
-# ruff: noqa: PLC0414 - the parts belong to the words of events, and are asked for here
+# ruff: noqa: PLC0414 - this module re-exports all events and their parts; import them from here
 
 from __future__ import annotations
 
@@ -55,15 +55,18 @@ from weft.core.task_events import UndoScheduled as UndoScheduled
 from weft.errors import Failure, unreadable
 
 FORMAT = 1
-"""The newest event format this code writes and reads; the run row names the highest one in its log."""
+"""The newest event format that this code reads and writes. The row of a run stores the highest one in its log."""
 
 
 # --- the life of a run -------------------------------------------------------------------------------------------
 
 
 class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
-    """``line``: the first uid of a line of forks. Ids of tokens, frames and work items derive from it, so that the log
-    folds under another uid; keys, child uids and references to blobs derive from the run's own.
+    """The first event of a run.
+
+    ``line`` is the uid of the first run in a line of forks. Ids of tokens, frames and work items derive from it, so a
+    fork with another uid can replay the same log. Keys, child uids and references to blobs derive from the run's own
+    uid.
     """
 
     run_id: str
@@ -77,17 +80,17 @@ class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
     attributes: dict[str, Any] = {}
     scheduled_at: int = 0
     defaults: Raw = ABSENT
-    """The values, at the start, of the parameters that the input leaves out."""
+    """The default values, at the start, of parameters missing from the input."""
     queue: str = ""
-    """The queue of its steps that name none."""
+    """The queue for steps that do not name one."""
     root: str = ""
-    """The uid of the run at the root of its tree, if that is another one."""
+    """The uid of the run at the root of the tree, if that is another run."""
     trace: str = ""
-    """The W3C traceparent of whoever started it."""
+    """The W3C traceparent of the caller that started the run."""
 
 
 class RunCompleted(LogEvent, frozen=True, kw_only=True, tag="run_completed"):
-    """``not_undone``: work of dropped branches whose undo failed."""
+    """``not_undone`` lists work of dropped branches whose undo failed."""
 
     output: Raw = NULL
     not_undone: list[str] = []
@@ -97,30 +100,30 @@ class RunFailedEvent(LogEvent, frozen=True, kw_only=True, tag="run_failed"):
     failure: Failure
     not_undone: list[str] = []
     never_begun: bool = False
-    """Its start was refused: no code of it ever ran."""
+    """The start was refused, so none of the code ran."""
 
 
 class RunCancelledEvent(LogEvent, frozen=True, kw_only=True, tag="run_cancelled"):
     reason: str = ""
     not_undone: list[str] = []
     never_begun: bool = False
-    """No code of it ever ran."""
+    """None of the code ran."""
 
 
 class CancelRequested(LogEvent, frozen=True, kw_only=True, tag="cancel_requested"):
-    """The code is told at this place in the order of facts."""
+    """A cancel was requested. The code sees it at this point in the order of facts."""
 
     reason: str = ""
 
 
 class RunTimedOut(LogEvent, frozen=True, kw_only=True, tag="run_timed_out"):
-    """The run's own deadline passed; the code is told like at a cancel, and the run will fail."""
+    """The run's own deadline passed. The code is interrupted as by a cancel, and the run will fail."""
 
 
 class RunEnding(LogEvent, frozen=True, kw_only=True, tag="run_ending"):
-    """The code is over, and what it left (undos, children to stop) must end before the run does.
+    """The code has ended. Pending undos and children that were told to stop must end before the run does.
 
-    ``output``: it returned this, and the run completes when all that was dropped has been undone.
+    If ``output`` is set, the code returned it, and the run completes once all dropped work has been undone.
     """
 
     failure: Failure | None = None
@@ -132,11 +135,11 @@ class RunPaused(LogEvent, frozen=True, kw_only=True, tag="run_paused"):
 
 
 class RunResumed(LogEvent, frozen=True, kw_only=True, tag="run_resumed"):
-    """A paused or held run goes on."""
+    """A paused or held run continues."""
 
 
 class RunHeld(LogEvent, frozen=True, kw_only=True, tag="run_held"):
-    """The run stops for a person: nothing is undone, nothing is lost."""
+    """The run stopped until a person helps. Nothing was undone and nothing is lost."""
 
     code: str
     message: str
@@ -144,8 +147,10 @@ class RunHeld(LogEvent, frozen=True, kw_only=True, tag="run_held"):
 
 
 class RunRetried(LogEvent, frozen=True, kw_only=True, tag="run_retried"):
-    """A failed run is tried again: entries of code that are ``dropped`` and performed anew, ``tokens`` of a graph
-    that work again, or ``steps`` of a goal run that are open again.
+    """A failed run is retried.
+
+    In a code run the ``dropped`` entries are performed again, in a graph run the ``tokens`` continue, and in a goal run
+    the ``steps`` are open again.
     """
 
     dropped: list[int] = []
@@ -165,7 +170,7 @@ class AttributesSet(LogEvent, frozen=True, kw_only=True, tag="attributes_set"):
 class TimerSet(LogEvent, frozen=True, kw_only=True, tag="timer_set"):
     due: int
     join: str = ""
-    """The join whose deadline it is."""
+    """The join that has this deadline."""
     at: Path = []
     node: str = ""
     token: str = ""
@@ -177,7 +182,7 @@ class TimerFired(LogEvent, frozen=True, kw_only=True, tag="timer_fired"):
 
 
 class MessageReceived(LogEvent, frozen=True, kw_only=True, tag="message_received"):
-    """The log has it; it is the run's from here on, whether or not the code waits for it yet."""
+    """A message is recorded. It belongs to the run from now on, even if the code does not wait for it yet."""
 
     id: str
     name: str
@@ -196,7 +201,7 @@ class MessageAwaited(LogEvent, frozen=True, kw_only=True, tag="message_awaited")
     due: int = 0
     add: list[str] = []
     answer: bool = False
-    """Whoever waits will answer what it takes."""
+    """Whether the code or node that waits will answer the messages it takes."""
 
 
 class MessagesTaken(LogEvent, frozen=True, kw_only=True, tag="messages_taken"):
@@ -205,7 +210,7 @@ class MessagesTaken(LogEvent, frozen=True, kw_only=True, tag="messages_taken"):
 
 
 class MessageRefused(LogEvent, frozen=True, kw_only=True, tag="message_refused"):
-    """It did not fit the type awaited; the wait goes on."""
+    """A message did not match the expected type. The wait continues."""
 
     wait: EntryId
     id: str
@@ -214,7 +219,7 @@ class MessageRefused(LogEvent, frozen=True, kw_only=True, tag="message_refused")
 
 
 class MessageAnswered(LogEvent, frozen=True, kw_only=True, tag="message_answered"):
-    """The answer to a message whose sender waits for one. ``error``: why it was refused instead."""
+    """The answer to a message whose sender waits for one. If ``error`` is set, the message was refused."""
 
     message: str
     output: Raw = NULL
@@ -222,11 +227,11 @@ class MessageAnswered(LogEvent, frozen=True, kw_only=True, tag="message_answered
     at: Path = []
     add: list[str] = []
     repeated: bool = False
-    """Nobody waits for it: the message was answered before, or was sent without asking for an answer."""
+    """Nobody waits for this answer: the message was answered before, or needed no answer."""
 
 
 class WaitTimedOut(LogEvent, frozen=True, kw_only=True, tag="wait_timed_out"):
-    """A wait for a message, a person or a child passed its time. ``child``: the run that is told to stop."""
+    """A wait for a message, a person or a child timed out. ``child`` is the run to be stopped."""
 
     wait: EntryId
     child: str = ""
@@ -245,38 +250,38 @@ class AskOpened(LogEvent, frozen=True, kw_only=True, tag="ask_opened"):
     due: int = 0
     on_timeout: str = "fail"
     escalate: list[str] = []
-    """Who is asked when the time is over, where ``on_timeout`` says so."""
+    """Who is asked after ``due``, if ``on_timeout`` is "escalate"."""
     add: list[str] = []
     four_eyes: bool = False
-    """Whoever started the run may not decide."""
+    """Whether the person who started the run is excluded from answering."""
     remind_ms: int = 0
-    """How often people are reminded; 0: never."""
+    """The interval between reminders. 0: no reminders."""
     input: Raw = NULL
-    """What the answer will be merged into, where the node says so."""
+    """The value that the answer is merged into, if the node says so."""
 
 
 class AskEscalated(LogEvent, frozen=True, kw_only=True, tag="ask_escalated"):
-    """Nobody answered in time: others are asked too, without a limit."""
+    """Nobody answered in time. The people in ``of`` are asked too, without a time limit."""
 
     ask: EntryId
     of: list[str]
 
 
 class AskReminded(LogEvent, frozen=True, kw_only=True, tag="ask_reminded"):
-    """It is still open, and it is time to say so again."""
+    """A reminder is due for a question that is still open."""
 
     ask: EntryId
 
 
 class AskTold(LogEvent, frozen=True, kw_only=True, tag="ask_told"):
-    """People outside were told of a question: what exactly is in ``notice``."""
+    """People were notified of a question. ``notice`` is the kind of notification."""
 
     ask: EntryId
     notice: str
 
 
 class AskAnswered(LogEvent, frozen=True, kw_only=True, tag="ask_answered"):
-    """One person's answer. ``decided``: with it the question is settled."""
+    """The answer of one person. ``decided``: this answer settles the question."""
 
     ask: EntryId
     approved: bool
@@ -285,9 +290,9 @@ class AskAnswered(LogEvent, frozen=True, kw_only=True, tag="ask_answered"):
     form: Raw = NULL
     decided: bool = True
     of: list[str] = []
-    """Those among the people asked for whom this one answered."""
+    """The names and groups in the question that this person answered for."""
     digest: str = ""
-    """Of what was shown to whoever answered, if that is known."""
+    """The digest of the question as it was shown to this person, if known."""
 
 
 # --- other runs --------------------------------------------------------------------------------------------------
@@ -309,10 +314,10 @@ class ChildStarted(LogEvent, frozen=True, kw_only=True, tag="child_started"):
     timeout_ms: int = 0
     awaited: bool = True
     plan: Raw = ABSENT
-    """Of a goal run: the plan that it follows."""
+    """The plan of the child, if it is a goal run."""
     add: list[str] = []
     refused: Failure | None = None
-    """Why no run was made for it. Known to code only: a node or a step fails by an event of its own."""
+    """Why no run was created. Only in code runs: a node or goal step fails with its own event instead."""
 
 
 class ChildEnded(LogEvent, frozen=True, kw_only=True, tag="child_ended"):
@@ -322,11 +327,11 @@ class ChildEnded(LogEvent, frozen=True, kw_only=True, tag="child_ended"):
     failure: Failure | None = None
 
 
-# --- what code alone records -------------------------------------------------------------------------------------
+# --- events of code runs only ------------------------------------------------------------------------------------
 
 
 class ValueRecorded(LogEvent, frozen=True, kw_only=True, tag="value_recorded"):
-    """A value that the code may not compute twice: a time, a random number, an id, a version, how many a map has."""
+    """A value that replay must not recompute: a time, a random number, an id, a version, the size of a map."""
 
     at: Path
     of: Literal["now", "random", "uuid", "version", "map"]
@@ -335,7 +340,7 @@ class ValueRecorded(LogEvent, frozen=True, kw_only=True, tag="value_recorded"):
 
 
 class RaceDecided(LogEvent, frozen=True, kw_only=True, tag="race_decided"):
-    """The losers are cancelled and what they had recorded leaves the state."""
+    """A race has a winner. The losers are cancelled, and their entries are removed from the state."""
 
     at: Path
     winner: str
@@ -344,7 +349,7 @@ class RaceDecided(LogEvent, frozen=True, kw_only=True, tag="race_decided"):
 
 
 class LoopTurned(LogEvent, frozen=True, kw_only=True, tag="loop_turned"):
-    """Round ``round`` begins with ``state``; older rounds than ``keep`` leave the state."""
+    """Round ``round`` begins with ``state``. The state keeps the previous ``keep`` rounds."""
 
     at: Path
     round: int
@@ -361,7 +366,10 @@ class LoopFinished(LogEvent, frozen=True, kw_only=True, tag="loop_finished"):
 
 
 class EntryCancelled(LogEvent, frozen=True, kw_only=True, tag="entry_cancelled"):
-    """The code no longer waits for it: a loser, a cancelled asyncio task. ``child``: the run that is told to stop."""
+    """The code no longer waits for an entry: it lost a race, or its asyncio task was cancelled.
+
+    ``child`` is the run to be stopped.
+    """
 
     entry: EntryId
     child: str = ""
@@ -430,7 +438,7 @@ encode = _encoder.encode
 
 
 def decode(body: bytes) -> AnyEvent:
-    """An event out of a log. Raises Corrupt: it is none, or of a kind that this version does not know."""
+    """Decode an event from a log. Raises Corrupt if it is not an event, or of a kind unknown to this version."""
     try:
         return _decoder.decode(body)
     except msgspec.MsgspecError as error:

@@ -1,7 +1,7 @@
-"""What is wrong with a document: all of it at once, each with a code, a place and a suggestion. Pure.
+"""Errors and warnings in a document, all collected in one pass. Each has a code, a place and a suggestion. Pure.
 
 The compiler reports a `Problem` at a place in the source (`At`). `weft.documents.source` turns it into a `Finding` with
-a readable path and a line. `refusal` makes the error that carries them.
+a readable path and a line. `refusal` makes the error that carries the findings.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import msgspec
 from weft.errors import BadGraph, WeftError
 
 At = tuple[str | int, ...]
-"""A place in the document as its author wrote it: keys and indexes from the top."""
+"""A place in the document: the keys and indexes that lead to it from the top."""
 
 Severity = Literal["error", "warning"]
 
 PROBLEMS_MAX = 100
-"""Errors reported for one document. More would not help: a thousand errors are usually one mistake, repeated."""
+"""The most errors reported for one document. A thousand errors are usually one mistake, repeated."""
 
 NEAR_MAX = 200
-"""Names compared with a misspelt one."""
+"""The most names to compare with a misspelt one."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One error or warning about a document. `str()` is the line that people read."""
+    """One error or warning about a document. `str()` returns the line to print."""
 
     code: str
     message: str
@@ -46,7 +46,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A finding whose path and line are not looked up yet."""
+    """A finding whose path and line have not been looked up yet."""
 
     code: str
     at: At
@@ -56,7 +56,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """Collects problems, so that one mistake does not hide the next. ``area`` is the first part of their codes."""
+    """A collection of problems, so that one mistake does not hide the next. ``area`` begins their codes."""
 
     def __init__(self, area: str = "graph") -> None:
         self._area = area
@@ -88,22 +88,22 @@ class Problems:
 
     @property
     def full(self) -> bool:
-        """Whether the limit of errors is reached, so that looking for more is pointless."""
+        """Whether the limit of errors is reached, so that the search can stop."""
         return self._errors >= PROBLEMS_MAX
 
 
 def did_you_mean(name: str, known: Iterable[str], *, quote: str = '"') -> str:
-    """Suggest the closest known name. Returns an empty text if none is close."""
+    """Suggest the closest known name. Returns an empty string if none is close."""
     return question(closest(name, known), quote=quote)
 
 
 def question(name: str, *, quote: str = '"') -> str:
-    """Phrase a suggested name as a question. Returns an empty text for an empty name."""
+    """Phrase a suggested name as a question. Returns an empty string for an empty name."""
     return f"Did you mean {quote}{name}{quote}?" if name else ""
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that was probably meant, or an empty text. Ignores case."""
+    """Return the known name that was probably meant, or an empty string. Ignores case."""
     wanted = name[:100].lower()
     near = {word.lower(): word for word in known if abs(len(word) - len(name)) <= 3}
     if len(near) > NEAR_MAX:

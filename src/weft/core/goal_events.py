@@ -1,8 +1,7 @@
-"""What goal runs record. The words are part of ``weft.core.events`` and asked for there.
+"""Events of goal runs. Import them from ``weft.core.events``.
 
-The dispatch of a work item is a task_scheduled, child_started or ask_opened with its step (``node``) and its number
-(``item``). Its outcome is told by the
-events of tasks, children and questions.
+A work item is dispatched by a task_scheduled, child_started or ask_opened event with its step (``node``) and its number
+(``item``). Its outcome is recorded by the events of tasks, children and questions.
 """
 
 from __future__ import annotations
@@ -17,14 +16,16 @@ from weft.errors import Failure
 
 
 class GoalPlanned(LogEvent, frozen=True, kw_only=True, tag="goal_planned"):
-    """The plan that the run follows, with its definitions."""
+    """The plan of the run, with the definitions of its steps."""
 
     plan: Raw
 
 
 class FactsGiven(LogEvent, frozen=True, kw_only=True, tag="facts_given"):
-    """What had to be looked into before the run could begin: the given values one by one, where they lay in a blob, and
-    whose matches they pass (``matched``) or break (``broken``), by fact and then by the step that reads it.
+    """The given values as checked before the run begins.
+
+    ``values`` has each value that was part of a blob. ``matched`` lists, by fact, the steps whose match the value
+    passes. ``broken`` has, by fact and step, why a match failed.
     """
 
     values: dict[str, Raw] = {}
@@ -33,17 +34,17 @@ class FactsGiven(LogEvent, frozen=True, kw_only=True, tag="facts_given"):
 
 
 class FactRef(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A value of a fact, by its place among the values of that fact; a list of places: an array of values."""
+    """A reference to a value of a fact, by its index among the values. A list of indexes means an array of values."""
 
     fact: str
     at: int | list[int] = 0
 
 
 class StepStarted(LogEvent, frozen=True, kw_only=True, tag="step_started"):
-    """Its inputs are bound, for good: the values in ``inputs``, and by name those of ``facts`` that the log has.
+    """A step started with fixed inputs: values in ``inputs``, and references to recorded values in ``facts``.
 
-    ``fan_out``: it has one work item per element, however many these are. ``task``: its only item, where that begins at
-    once; it is given the inputs, and its number is the record's.
+    ``fan_out``: the step has one work item per element. ``task``: the step's only item, if it begins at once. That task
+    gets the inputs of the step and has the number of this record.
     """
 
     step: str
@@ -55,27 +56,27 @@ class StepStarted(LogEvent, frozen=True, kw_only=True, tag="step_started"):
 
 
 class WorkSkipped(LogEvent, frozen=True, kw_only=True, tag="work_skipped"):
-    """The predicate refuses one item of a fan-out."""
+    """The predicate rejected one item of a fan-out."""
 
     step: str
     item: int
 
 
 class WorkResumed(LogEvent, frozen=True, kw_only=True, tag="work_resumed"):
-    """An item whose retry is due is handed out again."""
+    """An item whose retry is due is dispatched again."""
 
     task: EntryId
 
 
 class WorkAccepted(LogEvent, frozen=True, kw_only=True, tag="work_accepted"):
-    """Asynchronous work: the far side has it and answers later, until ``due``."""
+    """An external service accepted asynchronous work and must answer before ``due``."""
 
     task: EntryId
     due: int
 
 
 class WorkRecalled(LogEvent, frozen=True, kw_only=True, tag="work_recalled"):
-    """The success that follows is one of an earlier run, for the same definition and inputs."""
+    """The result that follows comes from an earlier run with the same definition and inputs."""
 
     task: EntryId
     run_id: str
@@ -83,11 +84,11 @@ class WorkRecalled(LogEvent, frozen=True, kw_only=True, tag="work_recalled"):
 
 
 class StepCompleted(LogEvent, frozen=True, kw_only=True, tag="step_completed"):
-    """What a step gives: the values in ``outputs``, and those that ``takes`` finds in the result at number ``of``.
+    """A step completed. It sets the values in ``outputs``, and those that ``takes`` selects from the result in ``of``.
 
-    ``takes``: by fact the part of the result, "" for the whole. Every value is set as a fact, but for ``unread``, which
-    had a value before and is not read again. By fact, ``matched``: steps whose match it passes; ``broken``: steps whose
-    match failed, with the reason.
+    ``takes`` maps a fact to a key of that result, or to "" for the whole result. Every value becomes a fact, except for
+    ``unread`` facts, which already had a value and are not read again. By fact, ``matched`` lists the steps whose match
+    the value passes, and ``broken`` has the steps whose match failed, with the reason.
     """
 
     step: str
@@ -100,7 +101,7 @@ class StepCompleted(LogEvent, frozen=True, kw_only=True, tag="step_completed"):
 
 
 class AttributeSet(LogEvent, frozen=True, kw_only=True, tag="attribute_set"):
-    """A fact has a value, or one more. Only in views: the log has it in step_completed."""
+    """A fact has a new value. Only views have this event; the log has step_completed instead."""
 
     name: str
     value: Raw = ABSENT
@@ -110,7 +111,7 @@ class AttributeSet(LogEvent, frozen=True, kw_only=True, tag="attribute_set"):
 
 
 class StepFailedEvent(LogEvent, frozen=True, kw_only=True, tag="step_failed"):
-    """``unsatisfied``: the needs that can no longer be met. What it had under way is dropped, or drains."""
+    """A step failed. Its open work is dropped or drained. ``unsatisfied`` lists the needs that can no longer be met."""
 
     step: str
     failure: Failure
@@ -124,7 +125,7 @@ class StepSkipped(LogEvent, frozen=True, kw_only=True, tag="step_skipped"):
 
 
 class DeadlineSet(LogEvent, frozen=True, kw_only=True, tag="deadline_set"):
-    """Until then a step that could start waits for an optional fact."""
+    """A step that could start now waits for an optional fact until ``due``."""
 
     step: str
     name: str
@@ -132,7 +133,10 @@ class DeadlineSet(LogEvent, frozen=True, kw_only=True, tag="deadline_set"):
 
 
 class DeadlinePassed(LogEvent, frozen=True, kw_only=True, tag="deadline_passed"):
-    """The optional fact is decided without further values. ``timer``: the number of its deadline_set."""
+    """The deadline for an optional fact passed. The step does not wait for more values of it.
+
+    ``timer`` is the number of the deadline_set event.
+    """
 
     timer: EntryId
     step: str

@@ -1,4 +1,4 @@
-"""What graph runs record. The words are part of ``weft.core.events`` and asked for there."""
+"""Events of graph runs. Import them from ``weft.core.events``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from weft.errors import Failure
 
 
 class NodeRouted(LogEvent, frozen=True, kw_only=True, tag="node_routed"):
-    """A token leaves its node by these edges (none: it ends), with what it writes. Token "" is the start of the run.
+    """A token leaves its node along the ``taken`` edges, or ends if there are none. Token "" is the start of the run.
 
-    ``output`` is given where the node did no work of its own, or adds to what its work gave. ``arrival``: what a fan-in
-    reads of the output, where that lies in a blob. ``skips``: the edges not taken are told. ``caught``: it is a failure
-    that goes this way. ``verdicts``: what conditions said; an edge without one has none.
+    ``writes``: the values that the token writes. ``output``: set if the node did no work, or changed the result of its
+    work. ``arrival``: the part of the output that a fan-in reads, if the output is in a blob. ``skips``: whether the
+    edges that were not taken are marked as skipped. ``caught``: the token carries a failure. ``verdicts``: the results
+    of the conditions, for edges that have one.
 
-    ``task``: the work that the token begins behind its edge, where that follows at once. The record's number is the
-    task's number.
+    ``task``: the work of the next node, if it begins at once. That task has the number of this record.
     """
 
     node: str = ""
@@ -33,7 +33,7 @@ class NodeRouted(LogEvent, frozen=True, kw_only=True, tag="node_routed"):
 
 
 class NodeFailed(LogEvent, frozen=True, kw_only=True, tag="node_failed"):
-    """A node fails for a reason of its own, such as no edge that matches, and may have saved something before."""
+    """A node failed for its own reason, for example because no edge matched. It may have written values before."""
 
     node: str = ""
     token: str
@@ -43,10 +43,10 @@ class NodeFailed(LogEvent, frozen=True, kw_only=True, tag="node_failed"):
 
 
 class FailureRaised(LogEvent, frozen=True, kw_only=True, tag="failure_raised"):
-    """No edge of its node takes a failure: a dead letter. It goes along the path, inside out.
+    """No edge of the node catches a failure, so it becomes a dead letter and is raised through the enclosing frames.
 
-    ``taker``: the frame that goes on without the branch, or whose fan-in has an edge for it; "": nobody, the run fails.
-    ``raised``: the failure that the taker or the run sees, if that is another one.
+    ``taker``: the frame that continues without the branch, or whose fan-in has an edge for the failure. If empty, the
+    run fails. ``raised``: the failure that the taker or the run gets, if it is another one.
     """
 
     node: str = ""
@@ -57,6 +57,6 @@ class FailureRaised(LogEvent, frozen=True, kw_only=True, tag="failure_raised"):
 
 
 class LetterDiscarded(LogEvent, frozen=True, kw_only=True, tag="letter_discarded"):
-    """Somebody has looked at a dead letter and wants no more of it."""
+    """A person discarded a dead letter."""
 
     token: str

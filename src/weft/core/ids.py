@@ -1,4 +1,4 @@
-"""Names of things, as types, so that one cannot be passed for another."""
+"""Types for ids, so that one kind cannot be passed as another, and functions that derive ids."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from hashlib import blake2b
 from typing import NewType
 
 RunId = NewType("RunId", str)
-"""What people call a run. Chosen by them, or made; free again once the run was deleted."""
+"""The public name of a run, chosen by the caller or generated. Can be reused after the run is deleted."""
 
 RunUid = NewType("RunUid", str)
-"""One incarnation of a run: made at start, never re-used. Keys and child uids derive from it."""
+"""The unique id of one run, created at its start and never reused. Keys and child uids derive from it."""
 
 HostId = NewType("HostId", str)
 EntryId = NewType("EntryId", int)
-"""The sequence number of the event that made the entry: unique in its run, ordered by creation."""
+"""The sequence number of the event that created the entry: unique in its run, ordered by creation."""
 
 Seq = NewType("Seq", int)
 Epoch = NewType("Epoch", int)
 Millis = NewType("Millis", int)
-"""Milliseconds since 1970, or a span of them where the name ends in ``_ms``."""
+"""Milliseconds since 1970, or a duration if the name ends in ``_ms``."""
 
 
 def derive(*causes: object) -> str:
-    """An id that follows from its causes."""
+    """Derive an id from its causes. Equal causes give equal ids."""
     return blake2b("\x1f".join(map(str, causes)).encode(), digest_size=9).hexdigest()
 
 
 def child_uid(uid: str, seq: int) -> str:
-    """The uid of the child that event ``seq`` of a run starts."""
+    """Return the uid of the child that event ``seq`` of a run starts."""
     return blake2b(f"{uid}/{seq}".encode(), digest_size=16).hexdigest()
 
 
@@ -35,28 +35,28 @@ GOAL = "goal"
 """The workflow of a goal run that was started without one."""
 
 TENANT_MARK = "@"
-"""Ids of a tenant's runs begin with it: ``@acme/order-7``."""
+"""The first character of the ids of a tenant's runs: ``@acme/order-7``."""
 
 
 def tenant_prefix(run_id: str) -> str:
-    """What all ids of the same tenant begin with; empty for a run that belongs to none."""
+    """Return the prefix of all ids of the run's tenant, or an empty string if the run has no tenant."""
     name, slash, _ = run_id.partition("/")
     return f"{name}/" if slash and len(name) > 1 and name.startswith(TENANT_MARK) else ""
 
 
 RESERVED_KEYS = "weft/"
-"""What the keys of users may not begin with."""
+"""A prefix that keys of users must not have."""
 
 
 def request_key(message: str) -> str:
-    """The key of a message whose sender waits for an answer."""
+    """Return the key of a message whose sender waits for an answer."""
     return f"{RESERVED_KEYS}request/{message}"
 
 
 def answer_key(message: str) -> str:
-    """The key under which the answer to a message is found."""
+    """Return the key of the answer to a message."""
     return f"{RESERVED_KEYS}answer/{message}"
 
 
 CANCEL = EntryId(0)
-"""Stands in the list of facts where a request to end the code (cancel, run deadline) takes effect."""
+"""Marks the place in the list of facts where a cancel or the run's deadline takes effect."""

@@ -1,7 +1,8 @@
-"""What in a value cannot be stored, and where it is. Pure; `values` asks.
+"""Find the parts of a value that cannot be stored. Used by `values`. Pure.
 
-`is_plain` is the quick look that nearly every value passes; the rest finds the offending part and names it. Both see
-a value as the encoder does: dicts, lists, tuples, dataclasses, Structs and pydantic models have parts, others none.
+`is_plain` is a quick check that nearly every value passes. The rest finds the offending part and describes it. Both see
+a value as the encoder does: dicts, lists, tuples, dataclasses, Structs and pydantic models have parts; other values
+have none.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ import msgspec
 
 _SCALARS = frozenset({str, int, bool, float, type(None)})
 _NEVER_NAN = _SCALARS - {float}
-_STORABLE = "Steps take and return builtins, dataclasses, pydantic or msgspec types. Use its id instead."
+_STORABLE = "Steps take and return builtins, dataclasses, pydantic or msgspec types. Pass an id instead."
 
 
 class Offence(NamedTuple):
-    """One part that must not be stored: its path (`.receipt.session`), what it is, what to do."""
+    """A part of a value that cannot be stored: its path (`.receipt.session`), a description, and a hint."""
 
     path: str
     kind: str
@@ -30,14 +31,14 @@ class Offence(NamedTuple):
 
 
 def to_json(value: object) -> object:
-    """What msgspec cannot encode itself: pydantic models, and subclasses of str, int and float."""
+    """Convert what msgspec cannot encode itself: pydantic models, and subclasses of str, int and float."""
     dump = getattr(type(value), "model_dump", None)
     if dump is not None:
-        # By field name and without computed fields: what the codec of that model reads back.
+        # By field name and without computed fields, so that the codec of the model can read it back.
         return dump(value, mode="json", by_alias=False, round_trip=True, warnings="none")
     if isinstance(value, str):
         return str.__str__(value)
-    if isinstance(value, int) and not isinstance(value, bool):  # True comes here as a dict key, and is none
+    if isinstance(value, int) and not isinstance(value, bool):  # True gets here as a dict key, and cannot be one
         return int.__int__(value)
     if isinstance(value, float):
         return float.__float__(value)
@@ -48,9 +49,10 @@ encode_json = msgspec.json.Encoder(enc_hook=to_json).encode
 
 
 def is_plain(value: object, nulls: bool, depth_max: int) -> bool:  # noqa: FBT001  # every microsecond counts here
-    """Whether a quick look proves an encoded value good. `False` proves nothing; it asks for the slow look.
+    """Check quickly that an encoded value can be stored. `False` means not proven: the slow check has to decide.
 
-    The encoder writes NaN as null, so floats matter only if there are `nulls`. Level by level: rounds are depth.
+    The encoder writes NaN as null, so floats matter only if there are `nulls`. The check goes level by level to limit
+    the depth.
     """
     scalars = _NEVER_NAN if nulls else _SCALARS
     if type(value) in scalars:
@@ -72,7 +74,7 @@ def is_plain(value: object, nulls: bool, depth_max: int) -> bool:  # noqa: FBT00
                 return False
             for part in parts:
                 if type(part) not in scalars:
-                    below.append(part)  # noqa: PERF401  # slower for the few parts that most values have
+                    below.append(part)  # noqa: PERF401  # a comprehension is slower for the few parts that most values have
         if not below:
             return True
         level = below
@@ -80,10 +82,10 @@ def is_plain(value: object, nulls: bool, depth_max: int) -> bool:  # noqa: FBT00
 
 
 def is_too_deep(value: object, depth_max: int) -> bool:
-    """Whether containers are nested deeper than that; a value that contains itself is."""
+    """Return whether containers are nested deeper than `depth_max`. True for a value that contains itself."""
     level = [value] if _is_container(value) else []
     for _ in range(depth_max):
-        # By identity: a value that holds itself twice would double with every level.
+        # By identity: a value that contains itself twice would double at every level.
         below = {id(part): part for item in level for _, part in parts(item) if _is_container(part)}
         if not below:
             return False
@@ -92,7 +94,7 @@ def is_too_deep(value: object, depth_max: int) -> bool:
 
 
 def offences(value: object, path: str = "") -> Iterator[Offence]:
-    """Every part of an encodable value that would not come back. The value must not be too deep."""
+    """Yield every part of an encodable value that could not be read back unchanged. The value must not be too deep."""
     match value:
         case float() if not math.isfinite(value):
             yield Offence(path, f"the number {float(value)}", "JSON has no nan and no infinity; use None.")
@@ -112,7 +114,7 @@ def offences(value: object, path: str = "") -> Iterator[Offence]:
 
 
 def unencodable(value: object, error: Exception) -> Offence:
-    """The innermost part of `value` that the encoder refused with `error`."""
+    """Describe the innermost part of `value` that the encoder refused with `error`."""
     path = ""
     while True:
         for piece, part in parts(value):
@@ -144,7 +146,7 @@ def _key_offences(value: Mapping[Any, object], path: str) -> Iterator[Offence]:
 
 
 def parts(value: object) -> Iterator[tuple[str, object]]:
-    """What a value is made of, each with its piece of the path; nothing for a leaf."""
+    """Yield the parts of a value, each with its piece of the path. A leaf has none."""
     if isinstance(value, Mapping):
         for key, part in value.items():
             yield f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{_repr(key)}]", part
@@ -177,7 +179,10 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _opener(kind: type) -> Callable[[Any], Iterable[object] | None]:
-    """How `is_plain` looks into instances of a class: their parts, nothing for a leaf, None if it cannot tell."""
+    """Return the function with which `is_plain` gets the parts of an instance.
+
+    A leaf has no parts. None means that only the slow check can tell.
+    """
     if issubclass(kind, list | tuple):
         return lambda item: item
     if hasattr(kind, "model_dump"):
@@ -191,12 +196,12 @@ def _opener(kind: type) -> Callable[[Any], Iterable[object] | None]:
 
 
 def _field_opener(names: tuple[str, ...]) -> Callable[[Any], Iterable[object] | None]:
-    get = attrgetter(*names, names[0])  # with two names or more it gives a tuple
+    get = attrgetter(*names, names[0])  # the repeated name makes attrgetter return a tuple
 
     def look(item: object) -> Iterable[object] | None:
         try:
             return get(item)
-        except AttributeError:  # never set, so it was not encoded either; the slow look steps over it
+        except AttributeError:  # never set, so not encoded either; the slow check skips it
             return None
 
     return look
@@ -205,7 +210,7 @@ def _field_opener(names: tuple[str, ...]) -> Callable[[Any], Iterable[object] | 
 def _works(attempt: Callable[..., object], *args: object) -> bool:
     try:
         attempt(*args)
-    except Exception:  # noqa: BLE001  # only the question whether it works
+    except Exception:  # noqa: BLE001  # the only question is whether it works
         return False
     return True
 
@@ -213,7 +218,7 @@ def _works(attempt: Callable[..., object], *args: object) -> bool:
 def _repr(key: object) -> str:
     try:
         return f"{key!r:.60}"
-    except Exception:  # noqa: BLE001  # an integer of 5000 digits has no repr; its kind must do
+    except Exception:  # noqa: BLE001  # an integer of 5000 digits has no repr; show its type
         return f"<{type(key).__name__}>"
 
 

@@ -1,4 +1,4 @@
-"""The pieces that events are made of: policies, plans of undo, who started whom, and the choices of a token."""
+"""Types used inside events: policies, undo plans, parents, and the routing of tokens."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from msgspec import Raw
 
 NULL = Raw(b"null")
 ABSENT = Raw(b"")
-"""Stands where a value may be and is not; an optional `Raw` could be written and never read."""
+"""Marks a missing value. (msgspec can write an optional `Raw`, but not read it.)"""
 
 Style = Literal["code", "graph", "goal"]
 Effect = Literal["pure", "idempotent", "irreversible"]
 Path = list[int | str]
-"""A location, compactly: indexes into the run's name registry, each followed by minus its repeat number if it has one.
+"""A compact location: indexes into the run's name registry, each followed by its negated repeat number, if any.
 
-A name stands for itself where the registry is full."""
+Names that no longer fit into the registry are written out."""
 
 
 class LogEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
-    """The base of all events; ``kind`` names them in JSON."""
+    """The base class of all events. ``kind`` is the type of the event in JSON."""
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
-    """How a task is tried: recorded with it, so that a decision needs nothing but the log."""
+    """The attempts, delays and limits of a task. Recorded with the task, so that decisions need only the log."""
 
     attempts_max: int = 4
     backoff: Literal["fixed", "linear", "exponential"] = "exponential"
@@ -34,50 +34,50 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
     effect: Effect = "idempotent"
     queue: str = "default"
     deadline_ms: int = 0
-    """For all attempts together, from the time it was scheduled."""
+    """A limit for all attempts together, counted from when the task was scheduled."""
 
 
 DEFAULT_POLICY = Policy()
-"""One object, so that an event that has it leaves it out."""
+"""A shared object: an event with this policy omits it from its JSON."""
 
 
 class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The step that takes a completed task back, and which of the recorded values it is given.
+    """The step that undoes a completed task, and the names of the recorded values that it gets.
 
-    ``takes`` None: what it is given is worked out when it is undone.
+    If ``takes`` is None, the arguments are determined when the undo is scheduled.
     """
 
     step: str
     takes: list[str] | None
     policy: Policy = DEFAULT_POLICY
     defaults: Raw = ABSENT
-    """The defaults of the undone step's parameters: what a call left out is given to its undo too."""
+    """The defaults of the undone step's parameters. The undo gets those that the call left out."""
 
 
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who started a child run, and which entry there waits for its end (0: nobody does)."""
+    """The parent of a run, and the entry in the parent that waits for the child to end (0: none)."""
 
     uid: str
     entry: int = 0
     run_id: str = ""
     facts: bool = False
-    """Of a goal run the parent wants the facts by name, and nothing else."""
+    """Whether the parent wants only the facts, by name, as the output of a goal run."""
     depth: int = 2
-    """How many runs there are from the root down to the child, both included."""
+    """The number of runs from the root to the child, including both."""
 
 
-# --- of graphs ---------------------------------------------------------------------------------------------------
+# --- graphs ------------------------------------------------------------------------------------------------------
 
 
 class Taken(msgspec.Struct, frozen=True, array_like=True):
-    """An edge that fires; ``items``: one per branch, where it opens a branch per item."""
+    """An edge that is taken. If the edge opens a branch per item, ``items`` has the items."""
 
     edge: str
     items: list[Raw] | None = None
 
 
 class Write(msgspec.Struct, frozen=True, array_like=True):
-    """A value for the state, or for the innermost branch's output (``here``)."""
+    """A value to write into the state, or into the output of the innermost branch (``here``)."""
 
     scope: str
     path: list[str]
@@ -85,7 +85,7 @@ class Write(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EdgeVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one edge's condition said, and the values it saw."""
+    """The result of an edge's condition, and the values that the condition read."""
 
     edge: str
     taken: bool

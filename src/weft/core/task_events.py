@@ -1,4 +1,4 @@
-"""What is recorded of tasks, in every style. The words are part of ``weft.core.events`` and asked for there."""
+"""Events of tasks, in every style. Import them from ``weft.core.events``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from weft.errors import Failure
 
 
 class TaskScheduled(LogEvent, frozen=True, kw_only=True, tag="task_scheduled"):
-    """Work for outside: of an entry of code (``at``), of a token of a graph at a node, or of an item of a goal's step
-    (``node``). Without ``input`` it is given what its record says: what the token before brings, or the bound inputs of
-    its step.
+    """A task was scheduled: for code (``at``), for a token at a graph node, or for an item of a goal step (``node``).
+
+    Without ``input``, the task gets its input from the record that contains it or comes before it: the output that the
+    token carries, or the inputs of the goal step.
     """
 
     step: str
@@ -34,11 +35,11 @@ class TaskSucceeded(LogEvent, frozen=True, kw_only=True, tag="task_succeeded"):
     task: EntryId
     output: Raw = NULL
     attempt: int = 1
-    earlier: int = 0  # the delivery that succeeded, if it had been given up for a later one
+    earlier: int = 0  # the delivery that succeeded, if a later one had replaced it
 
 
 class TaskFailed(LogEvent, frozen=True, kw_only=True, tag="task_failed"):
-    """An attempt failed. ``retry_at`` 0: for good."""
+    """An attempt failed. If ``retry_at`` is 0, the task has failed for good."""
 
     task: EntryId
     failure: Failure
@@ -47,7 +48,7 @@ class TaskFailed(LogEvent, frozen=True, kw_only=True, tag="task_failed"):
 
 
 class TaskLost(LogEvent, frozen=True, kw_only=True, tag="task_lost"):
-    """Whoever performed it is gone without an answer; it is handed out again under this delivery number."""
+    """The worker disappeared without a result. The task is dispatched again with this delivery number."""
 
     task: EntryId
     delivery: int
@@ -55,7 +56,7 @@ class TaskLost(LogEvent, frozen=True, kw_only=True, tag="task_lost"):
 
 
 class UndoScheduled(LogEvent, frozen=True, kw_only=True, tag="undo_scheduled"):
-    """The newest completed task that is not undone yet is taken back. Its own number is the undo's task number."""
+    """The undo of a completed task begins, newest task first. This event's number is the number of the undo task."""
 
     of: EntryId
     step: str

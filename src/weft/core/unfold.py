@@ -1,9 +1,9 @@
-"""Stored records as the events of the seeds, for views. Pure.
+"""Split stored records into the events that views show. Pure.
 
-A record is *the* event: it has the number, it is folded, and a fork or a resume names it. Some records say several
-things that happen together; people read them one by one, under the number of the record with a number of the part,
-which nothing takes as input. A value stands in the log once: where a record names the number of another that has it,
-``result_of`` finds it; a value that is not found is left out.
+The record is the real event: it has the sequence number, it changes the state, and forks and retries refer to it. Some
+records combine several things that happen together. Views show these one by one, numbered by record and part; no
+command accepts the number of a part. The log stores a value once. If a record refers to a value in another record,
+``result_of`` looks it up. A value that is not found is left out.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from weft.core import events as e
 from weft.core.values import seal, unseal
 
 ViewEvent = e.AnyEvent | e.AttributeSet
-"""An event as views have it."""
+"""An event as views show it."""
 ResultOf = Callable[[int], Raw | None]
-"""Finds the result that the record of this number has."""
+"""Finds the result in the record with this number."""
 
 _parts: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 _replace = msgspec.structs.replace
 
 
 def unfold(record: e.AnyEvent, result_of: ResultOf = lambda _: None) -> Sequence[ViewEvent]:
-    """The events that a record stands for, in order."""
+    """Return the events that a record combines, in order."""
     if isinstance(record, e.NodeRouted | e.StepStarted):
         return (record,) if record.task is None else (_replace(record, task=None), record.task)
     return _completed(record, result_of) if isinstance(record, e.StepCompleted) else (record,)
@@ -50,7 +50,7 @@ def _completed(record: e.StepCompleted, result_of: ResultOf) -> Sequence[ViewEve
 
 
 def given_outputs(record: e.StepCompleted, result: Raw) -> dict[str, Raw]:
-    """What a step gives, by fact, out of the result that its record names."""
+    """Return the outputs of a step, by fact, read from the result that its record refers to."""
     if not record.takes:
         return record.outputs
     stored = bytes(result)

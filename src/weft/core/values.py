@@ -1,11 +1,11 @@
-"""Values as the engine stores them: compact JSON, checked once, when they come in. Pure.
+"""Values as the engine stores them: compact JSON, checked once, on arrival. Pure.
 
-What no store or no replay could give back is refused here, whatever the store: NaN and infinity, NUL characters, lone
-surrogates, sets (their order differs between processes), dict keys that would collide, values too deep or too big.
-Everything past this module may trust that the bytes are JSON that comes back as it went in.
+Values that a store or a replay could not return unchanged are refused, whichever store is used: NaN and infinity, NUL
+characters, lone surrogates, sets (their order differs between processes), dict keys that would collide, and values that
+are too deep or too big. The rest of the engine relies on this check.
 
-A value above `INLINE_BYTES_MAX` lives in a blob and the log holds a reference to it; `seal` and `unseal` keep a user's
-own JSON from being taken for one.
+A value above `INLINE_BYTES_MAX` is stored in a blob, and the log has a reference to it. `seal` and `unseal` keep a
+user's own JSON from being mistaken for a reference.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INLINE_BYTES_MAX: Final = 32 * 1024
 DEPTH_MAX: Final = 100
 
 MARKED = b'{"$weft":'
-"""What a reference and a sealed value begin with; anything else is JSON as its author gave it."""
+"""The beginning of a reference or a sealed value. Anything else is the user's own JSON."""
 _LITERAL = b'{"$weft":"lit","v":'
 _BLOB = b'{"$weft":"blob",'
 _AT = "cas://sha256:"
@@ -33,27 +33,27 @@ _BACKSLASH = 0x5C
 
 
 def encode(value: object, *, what: str = "got") -> bytes:
-    """The value as compact JSON, keys in the order given.
+    """Encode a value as compact JSON, with keys in the given order.
 
-    `what` begins the message of a refusal: "charge returned".
+    `what` begins the error message: "charge returned".
 
     Raises:
-        BadValue: something in it is not JSON; the message names the field and its type. Or it looks like a reference to
-            a secret and is none.
-        LimitExceeded: bigger than `VALUE_BYTES_MAX`, or nested deeper than `DEPTH_MAX`.
+        BadValue: a part of the value is not JSON; the message names the field and its type. Or an object looks like a
+            reference to a secret and is not one.
+        LimitExceeded: the value is bigger than `VALUE_BYTES_MAX`, or nested deeper than `DEPTH_MAX`.
     """
     raw = encode_known(value, what=what)
     if MARK in raw and is_forged(value, raw):
         raise BadValue(
-            f'{what} an object with the key "{KEY}", which stands for a secret.',
-            hint="Use weft.Secret(...) in code; another key in data.",
+            f'{what} an object with the key "{KEY}", which is reserved for secrets.',
+            hint="Use weft.Secret(...) in code, or another key in data.",
             code="value.secret",
         )
     return raw
 
 
 def encode_known(value: object, *, what: str = "got") -> bytes:
-    """`encode` for what is made of recorded values and documents: references in it were let in before."""
+    """Encode a value made from recorded values and documents, whose references to secrets were checked before."""
     try:
         raw = encode_json(value)
     except Exception as error:
@@ -66,7 +66,7 @@ def encode_known(value: object, *, what: str = "got") -> bytes:
 
 
 def guard(value: object, raw: bytes, *, what: str = "got") -> None:
-    """Refuse, as `encode` does, a value that became `raw` but would not come back."""
+    """Refuse a value that was encoded as `raw` but could not be read back unchanged."""
     if len(raw) > VALUE_BYTES_MAX:
         raise LimitExceeded(
             f"{what} a value of {len(raw):,} bytes; the limit is {VALUE_BYTES_MAX:,}.",
@@ -76,23 +76,23 @@ def guard(value: object, raw: bytes, *, what: str = "got") -> None:
     if not escapes and is_plain(value, raw.find(b"null") >= 0, DEPTH_MAX):
         return
     _check_depth(value, what)
-    # A model's own serializer may have written what its fields do not show, so a NUL is looked for in the JSON too.
+    # A model's own serializer may write text that is not in its fields, so look for NUL in the JSON too.
     for found in chain(offences(value), offences(decode(raw)) if escapes else ()):
         raise _refusal(found, what)
 
 
 def decode(raw: bytes) -> Any:
-    """The value as JSON builtins."""
+    """Decode JSON into Python builtins."""
     return msgspec.json.decode(raw)
 
 
 def digest(raw: bytes) -> str:
-    """A short name for an input: equal bytes have equal digests."""
+    """Return a short digest of an input."""
     return hashlib.blake2b(raw, digest_size=12).hexdigest()
 
 
 def shown(value: object, *, chars_max: int = 60) -> str:
-    """The value for a message: as JSON where it is, never long, never raising."""
+    """Return a short text of a value for a message: JSON if possible. Never raises."""
     try:
         text = encode_json(value).decode()
     except Exception:  # noqa: BLE001  # a message about a broken value must not fail on that value
@@ -101,7 +101,7 @@ def shown(value: object, *, chars_max: int = 60) -> str:
 
 
 class Ref(msgspec.Struct, frozen=True):
-    """Where a value too big for the log lies: the SHA-256 of its bytes, and how many they are."""
+    """A reference to a value too big for the log: the SHA-256 of its bytes, and their number."""
 
     digest: str
     size: int
@@ -113,20 +113,20 @@ class _StoredRef(msgspec.Struct):
 
 
 def ref_for(digest: str, size: int) -> bytes:
-    """The reference that stands in the log for a blob."""
+    """Return the reference to a blob, as the log stores it."""
     return b'{"$weft":"blob","at":"cas://sha256:%b","size":%d}' % (digest.encode(), size)
 
 
 def is_ref(raw: bytes) -> bool:
-    """Whether sealed bytes are a reference to a blob."""
+    """Return whether sealed bytes are a reference to a blob."""
     return raw.startswith(_BLOB)
 
 
 def parse_ref(raw: bytes) -> Ref:
-    """Read what `ref_for` wrote.
+    """Parse a reference written by `ref_for`.
 
     Raises:
-        Corrupt: the bytes are no reference.
+        Corrupt: the bytes are not a reference.
     """
     try:
         stored = msgspec.json.decode(raw, type=_StoredRef)
@@ -138,24 +138,24 @@ def parse_ref(raw: bytes) -> Ref:
 
 
 def seal(raw: bytes) -> bytes:
-    """Make a user's JSON safe to store beside references; `unseal` undoes it."""
+    """Make a user's JSON safe to store next to references. `unseal` reverses this."""
     return b"%b%b}" % (_LITERAL, raw) if raw.startswith(MARKED) else raw
 
 
 def unseal(raw: bytes) -> bytes:
-    """Give back what `seal` was given."""
+    """Return the JSON that was passed to `seal`."""
     return raw[len(_LITERAL) : -1] if raw.startswith(_LITERAL) else raw
 
 
 def plain(raw: bytes) -> bytes | None:
-    """Return the JSON of sealed bytes; None: they are a reference to a blob."""
+    """Return the JSON of sealed bytes, or None if they are a reference to a blob."""
     if not raw.startswith(MARKED):
         return raw
     return None if raw.startswith(_BLOB) else unseal(raw)
 
 
 def small(raw: bytes) -> bytes | None:
-    """Seal JSON for the log; None: it is too large to stand there."""
+    """Seal JSON for the log. Returns None if it is too large to be stored there."""
     sealed = b"%b%b}" % (_LITERAL, raw) if raw.startswith(MARKED) else raw
     return sealed if len(sealed) <= INLINE_BYTES_MAX else None
 
@@ -164,7 +164,7 @@ def _check_depth(value: object, what: str) -> None:
     if is_too_deep(value, DEPTH_MAX):
         raise LimitExceeded(
             f"{what} a value nested deeper than {DEPTH_MAX} levels.",
-            hint="Does it contain itself? Pass it in pieces.",
+            hint="Check whether it contains itself, or pass it in pieces.",
         )
 
 

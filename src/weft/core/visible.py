@@ -1,31 +1,31 @@
-"""Text of users for people's terminals: what would move the cursor or hide something is shown instead. Pure."""
+"""Make users' text safe to print: characters that move the cursor or hide text are spelled out. Pure."""
 
 from __future__ import annotations
 
 import re
 
 _UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, but for line breaks and tabs
-    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # what turns the direction of writing
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters, except line breaks and tabs
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # characters that change the writing direction
     r"\u2028\u2029\ufff9-\ufffb]"
 )
 _BREAKS = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\x1b": r"\e"}
 
 
 def visible(text: str) -> str:
-    """The text with control characters spelled out; line breaks and tabs stay."""
+    """Spell out control characters. Line breaks and tabs stay."""
     return _UNSEEN.sub(_spelled, text) if not text.isprintable() else text
 
 
 def visible_line(text: str) -> str:
-    """The text as one line: line breaks and tabs are spelled out too."""
+    """Spell out control characters, line breaks and tabs, so that the text is one line."""
     if text.isprintable():
         return text
     return visible(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def visible_json(text: str) -> str:
-    """The same JSON with what `visible` spells out escaped, which JSON itself does only for some of it."""
+    """Escape in JSON the characters that `visible` spells out. JSON itself escapes only some of them."""
     return text if text.isprintable() else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
