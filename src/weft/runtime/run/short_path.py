@@ -33,7 +33,9 @@ def take_plain(run: PlainRun, posted: PendingCommand) -> bool:
     """Record the success of a task and let the code go on. False: it is not plain, and nothing was recorded."""
     command, driver = posted.command, run.driver
     assert isinstance(command, c.ReportTaskSucceeded)
-    if driver is None or posted.mail_id or run.pending or run.machine.state.status != "running":
+    if driver is None or run.pending or run.machine.state.status != "running":
+        return False
+    if posted.mail_id or posted.key is not None:
         return False
     draft = run.open_draft()  # it begins behind the last event, so before the next one is taken in
     event = plain.take_success(run.machine, command, run.now_ms)
