@@ -17,8 +17,10 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.events import ABSENT, Policy, UndoPlan
 from weft.errors import UsageError
-from weft.runtime.run.driver import current_scope
+from weft.runtime.run.driver import CodeScope
+from weft.runtime.run.scopes import CURRENT
 from weft.steps.failures import rebuild
+from weft.steps.misfits import Misfit
 from weft.steps.python import PythonStep
 from weft.steps.signature import NOTHING, Signature
 
@@ -147,7 +149,7 @@ class Step(Generic[P, R]):
 
 async def _perform(step: Step[Any, R], given: bytes) -> R:
     """Perform a step when its call is awaited."""
-    scope = current_scope()
+    scope: CodeScope | None = CURRENT.get(None)
     if scope is None:
         return await _call_function(step, given)
     driver = scope.driver
@@ -170,7 +172,11 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
         await driver.outcome(entry)
     if entry.failure is None:
         raw = values.plain(bytes(entry.output))
-        result: R = driver.read(step.signature.result, await driver.value(entry.output) if raw is None else raw, entry)
+        try:
+            result: R = step.signature.result.read(await driver.value(entry.output) if raw is None else raw)
+        except Misfit as misfit:
+            driver.refuse_type(entry, misfit)
+            raise
         return result
     raise rebuild(entry.failure, step.raises, run_id=driver.machine.state.run_id)
 

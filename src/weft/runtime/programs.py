@@ -254,9 +254,12 @@ def graph_program(program: AnyProgram | None) -> GraphProgram | None:
     return program if isinstance(program, GraphProgram) else None
 
 
-def new_driver(machine: Machine, program: AnyProgram | None, outside: Outside) -> CodeDriver | None:
-    """Make what runs the code of a run; None if it has none, or it is not here."""
-    if not isinstance(machine, CodeMachine) or program is None or isinstance(program, (GraphProgram, GoalProgram)):
+def new_driver(machine: Machine, find: Programs, outside: Outside) -> CodeDriver | None:
+    """Make what runs the code of a run; None if it has none, or ``find`` does not find its program."""
+    if not isinstance(machine, CodeMachine):
+        return None
+    program = find(machine.state.workflow, machine.state.version)
+    if program is None or isinstance(program, (GraphProgram, GoalProgram)):
         return None
     return CodeDriver(machine, program, outside)
 

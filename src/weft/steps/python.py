@@ -22,7 +22,7 @@ from weft.steps.signature import Signature
 class PythonStep:
     """A Python function with its type hints."""
 
-    __slots__ = ("_asynchronous", "_raises", "_result", "_signature", "fn", "name", "run_in")
+    __slots__ = ("_asynchronous", "_raises", "_result", "_returned", "_signature", "fn", "name", "run_in")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class PythonStep:
         self.run_in = run_in
         self._signature = signature
         self._result: Codec[Any] = signature.result
+        self._returned = f"{name} returned"
         self._raises = tuple(raises)
         self._asynchronous = inspect.iscoroutinefunction(fn)
         if run_in == "process":
@@ -61,7 +62,7 @@ class PythonStep:
             value = await self.fn(**arguments)
         else:
             value = await call_in_thread(executor, partial(self.fn, **arguments))
-        return self._result.encode(value, what=f"{self.name} returned")
+        return self._result.encode(value, what=self._returned)
 
     async def _elsewhere(self, given: bytes, executor: Executor) -> bytes:
         task = CURRENT_TASK.get()
@@ -76,7 +77,7 @@ class PythonStep:
     def perform_now(self, given: bytes) -> bytes:
         """Perform the step on this thread."""
         arguments = self._signature.unpack(given, what=self.name)
-        return self._result.encode(self.fn(**arguments), what=f"{self.name} returned")
+        return self._result.encode(self.fn(**arguments), what=self._returned)
 
     def is_final(self, error: BaseException) -> bool:
         if isinstance(error, PerformedElsewhere):

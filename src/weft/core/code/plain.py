@@ -36,8 +36,10 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
         return None
     if task.attempt != report.attempt or task.delivery != report.delivery:
         return None
-    if task.undo is not None or task.undo_of or task.policy.deadline_ms or _is_unwinding(machine):
+    if task.undo is not None or task.undo_of or task.policy.deadline_ms:
         return None
+    if state.reversals or state.gone or state.gone_children:
+        return None  # the tables look after what was dropped, or went with the last event
     state.seq += 1
     state.at = at
     del state.tasks[number]
@@ -55,7 +57,7 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
     policy = ask.policy
     if base is None or name is None or ask.inline or ask.early or policy.deadline_ms or state.queue:
         return None
-    if state.renewed or _is_unwinding(machine):
+    if state.renewed or state.reversals or state.gone or state.gone_children:
         return None
     n = ask.n
     key = key_of(ask.scope, ask.name, n)
@@ -78,9 +80,3 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
         entry,
         PerformTask(EntryId(number), 1, 1, ask.step, ask.input, f"{state.uid}/{key}", key, policy),
     )
-
-
-def _is_unwinding(machine: CodeMachine) -> bool:
-    """Whether something was dropped, or went with the last event: the tables look after that."""
-    state = machine.state
-    return bool(state.reversals or state.gone or state.gone_children)

@@ -162,7 +162,7 @@ class Actor:
             mailbox = self.mailbox
             while mailbox and self.ready:
                 posted = mailbox.popleft()
-                is_success = type(posted.command) is c.ReportTaskSucceeded
+                is_success = type(posted.command) is c.ReportTaskSucceeded and self.driver is not None
                 if not (is_success and self.ports.short_path and take_plain(self, posted)):
                     self._take(posted)
             self.end_turn()
@@ -188,7 +188,7 @@ class Actor:
     def _take(self, posted: PendingCommand) -> None:
         if self._decide(posted):
             self.move()
-        if self.drafts:
+        if self.drafts and not self.drafts[-1].events:
             self._answer_if_idle(self.drafts[-1])
 
     def accept_mail(self) -> None:
@@ -302,7 +302,8 @@ class Actor:
                 self._move_later()
             if driver.missing_blobs:
                 self.ports.fetching.fetch_blobs(self, driver.missing_blobs)
-        self._follow()
+        if self.fetched or not self.machine.rests():
+            self._follow()
 
     def _follow(self) -> None:
         try:
@@ -336,8 +337,7 @@ class Actor:
         self.proceed()
 
     def _start_code(self) -> None:
-        state = self.machine.state
-        driver = new_driver(self.machine, self.ports.program(state.workflow, state.version), self)
+        driver = new_driver(self.machine, self.ports.program, self)
         if driver is not None:
             driver.loop.monotonic = self.ports.clock.monotonic
             self.driver = driver
@@ -415,7 +415,7 @@ class Actor:
                     draft.effects.append(effect)
             for letter in machine.mail(event):
                 enclose(self, draft, letter)
-            if isinstance(event, INDEXED):
+            if type(event) in INDEXED:
                 index_event(machine, draft, event)
         if asking is not bool(state.asks):
             draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
@@ -469,7 +469,7 @@ class Actor:
         try:
             while self.drafts and self.in_flight is None and self.ready:
                 draft = self.drafts.popleft()
-                if draft.is_empty():
+                if not draft.events and draft.is_empty():
                     self.answer(draft)
                     continue
                 tail_bytes = self.tail_bytes + draft.size_bytes

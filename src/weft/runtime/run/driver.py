@@ -346,18 +346,19 @@ class CodeDriver:
 
         On replay a call is nearly always the next fact. That is seen without an index; everything else is looked up.
         """
-        facts, state = self._facts, self.machine.state
-        if self._cursor < len(facts) and facts is state.facts and not self.loop.ready:
-            entry = state.entries.get(facts[self._cursor])
+        facts, state, cursor = self._facts, self.machine.state, self._cursor
+        if cursor < len(facts) and facts is state.facts and not self.loop.ready:
+            entry = state.entries.get(facts[cursor])
             if entry is not None and entry.digest == digest and self._is_next(scope, name, entry):
-                self._cursor += 1
+                self._cursor = cursor + 1
                 return 0, entry
         return self.find(scope, name, "step", digest, given)
 
     def _is_next(self, scope: CodeScope, name: str, entry: Entry) -> bool:
         """Whether a step that the code asks for is this entry, whose fact is next; then the code has come to it."""
-        n = scope.counts.get(name, 0) + 1
-        if entry.key != key_of(scope.prefix, name, n) or entry.kind != "step" or entry.id in self._visited:
+        n, number = scope.counts.get(name, 0) + 1, entry.id
+        key = f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name  # key_of: a call for every step
+        if entry.key != key or entry.kind != "step" or number in self._visited:
             return False
         if self.evicted or self._stop is not None or scope.kinds.get(name, "step") != "step":
             return False
@@ -366,9 +367,8 @@ class CodeDriver:
         scope.counts[name] = n
         scope.kinds[name] = "step"
         self._has_replayed = self.loop.has_asked = True
-        self._visited.add(entry.id)
-        if self._unreached.entries:
-            self._unreached.forget(entry.id)
+        self._visited.add(number)
+        self._unreached.entries.pop(number, None)
         return True
 
     def _missed(self, missed: Missed, asked: str, kind: str) -> None:
@@ -387,7 +387,7 @@ class CodeDriver:
             raise Evicted
         self.loop.has_asked = True
         n = scope.count(name, kind)
-        entry = self.machine.lookup(key_of(scope.prefix, name, n))
+        entry = self.machine.style.index.find(key_of(scope.prefix, name, n))
         if entry is None:
             return n, None
         if entry.kind != kind:
@@ -449,7 +449,7 @@ class CodeDriver:
 
     def schedule(self, ask: c.ScheduleTask) -> Entry:
         """Record a new step."""
-        entry = self.outside.try_schedule(ask) if ask.name in self.machine.index.name_ids else None
+        entry = self.outside.try_schedule(ask) if ask.name in self.machine.style.index.name_ids else None
         if entry is None:
             return self.ask(ask)
         self._visited.add(entry.id)
@@ -515,8 +515,12 @@ class CodeDriver:
         try:
             return codec.read(raw)
         except Misfit as misfit:
-            self.diverge(entry.key, f"a value of another type ({misfit.clause()})", "the type it has now")
+            self.refuse_type(entry, misfit)
             raise
+
+    def refuse_type(self, entry: Entry, misfit: Misfit) -> None:
+        """Stop for a person: a recorded value is of another type than the code has now."""
+        self.diverge(entry.key, f"a value of another type ({misfit.clause()})", "the type it has now")
 
     def peek(self, raw: Raw) -> bytes | None:
         """The JSON of a recorded value, if it is in memory; otherwise it will be fetched."""

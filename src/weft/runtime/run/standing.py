@@ -20,7 +20,7 @@ DEAD_LETTERS = "weft.dead_letters"
 ASKING = "weft.asking"
 """The attribute of runs that have open questions."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
-INDEXED = (*_MARKING, e.MessageAnswered)
+INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered))
 """Events that are found without reading the log: by an attribute of the run, or by a key."""
 WAITS_MAX = 100
 """With more open waits, looking for the earliest would cost every append too much."""

@@ -59,8 +59,12 @@ class Unreached:
     """What was recorded before this replay began and was not reached yet."""
 
     def __init__(self, state: CodeState) -> None:
-        recorded = state.entries
-        self.entries = {number: entry for number, entry in recorded.items() if _counts(entry)} if recorded else {}
+        # Missing what is cancelled says nothing: it was given up. "!" marks places of the engine itself.
+        self.entries = {
+            number: entry
+            for number, entry in state.entries.items()
+            if entry.status != "cancelled" and "!" not in entry.key
+        }
 
     def forget(self, number: int) -> None:
         """An entry was reached, or is reported already."""
@@ -116,11 +120,6 @@ def _operation(place: str, rest: str, state: CodeState) -> str:
         if entry.key == place:
             return entry.kind
     return "map" if rest.startswith("~") else "join"
-
-
-def _counts(entry: Entry) -> bool:
-    """Whether missing it says anything. What is cancelled was given up; ``!`` marks places of the engine itself."""
-    return entry.status != "cancelled" and "!" not in entry.key
 
 
 def _name(place: str) -> str:
