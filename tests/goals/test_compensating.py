@@ -108,7 +108,7 @@ def test_a_node_that_names_such_a_step_is_taken_back_too() -> None:
         ({"http": {"url": "https://a.example", "compensate": "https://a.example/{nobody}"}}, "nobody"),
         ({"http": {"url": "https://a.example", "compensate": "a.example"}}, "address"),
         ({"undo": "refund"}, "both say how to undo it"),
-        ({"cache": True}, "cannot be undone"),
+        ({"cache": True}, "a step with an undo cannot be cached"),
         ({"needs": {"order_id": "string", "x": {"name": "result"}}}, "gets the result"),
     ],
     ids=["place", "address", "twice", "cached", "name"],

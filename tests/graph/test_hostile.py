@@ -125,5 +125,5 @@ def test_a_hopeless_document_is_refused_in_time(name: str) -> None:
 def test_how_deep_is_too_deep_is_said() -> None:
     load_graph({"nodes": fan_outs_in_fan_outs(100)})
 
-    with pytest.raises(BadGraph, match="more than 100 loops and fan-outs lie inside each other"):
+    with pytest.raises(BadGraph, match="more than 100 loops and fan-outs are nested"):
         load_graph({"nodes": fan_outs_in_fan_outs(101)})

@@ -181,7 +181,7 @@ def test_an_answer_without_a_message_fails_its_node() -> None:
     }
     app, graph = app_with({"weft": "graph/1", "name": "odd", "nodes": nodes})
 
-    with pytest.raises(weft.RunFailed, match="taken no message"):
+    with pytest.raises(weft.RunFailed, match="received no message"):
         World(app).run(graph, {})
 
 
@@ -208,7 +208,7 @@ def test_an_answer_in_a_branch_beside_its_receive_is_refused() -> None:
 
     assert finding.code == "graph.answer_without_message"
     assert finding.path == "nodes.say.answer.to"
-    assert "no way leads from r to it" in finding.message
+    assert "no path leads from r to it" in finding.message
 
 
 def test_an_answer_behind_the_join_of_its_receive_is_sound() -> None:
@@ -228,4 +228,4 @@ def test_an_answer_that_only_some_ways_to_it_can_give_is_warned_of() -> None:
     (finding,) = graph.check()
 
     assert (finding.code, finding.severity) == ("graph.answer_without_message", "warning")
-    assert "fails on the ways that do not pass r" in finding.message
+    assert "fails on paths that do not pass through r" in finding.message

@@ -276,7 +276,7 @@ def test_a_branch_that_a_join_went_on_without_is_not_repeated() -> None:
     for node in ("a", "b", "c", "d", "j", "end"):
         play.reply_at(node)
     gone, _ = play.state.letters
-    with pytest.raises(Refused, match="went on without it"):
+    with pytest.raises(Refused, match="continued without it"):
         play.tell(c.RequeueLetter(gone))
 
     play.tell(c.RetryRun())

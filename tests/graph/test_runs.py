@@ -286,7 +286,7 @@ def test_the_letter_of_a_branch_whose_join_went_on_cannot_be_requeued() -> None:
     world.advance("5m")
     ((_, token, _),) = letters(world)
 
-    with pytest.raises(weft.Refused, match="went on without it"):
+    with pytest.raises(weft.Refused, match="continued without it"):
         reopen(world, "r-1", c.RequeueLetter, token)
     assert run.result() == {"got": [5]}
 

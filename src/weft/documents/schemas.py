@@ -80,7 +80,7 @@ def _from_word(word: str, at: At, problems: Problems) -> dict[str, Any]:
 
 
 def _checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, Any] | None:
-    """Return the schema, or None after reporting that it is none."""
+    """Return the schema, or None after reporting that it is not valid."""
     try:
         compile_schema(schema)
     except BadExpression as error:

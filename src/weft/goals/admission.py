@@ -42,12 +42,12 @@ def admit(
         events = _admitted(trial, loaded, languages, decide)
         if not trial.has_cycle():
             return events
-    # Something is wrong. Only now look for the steps that close cycles: that takes long.
+    # Something is wrong. Only now search for the steps that close cycles, because that is slow.
     return _admitted(Catalogue(known), loaded, languages, decide)
 
 
 class _WithoutCycleCheck(Catalogue):
-    """A catalogue that does not look for cycles with every step: `admit` looks once, at the end."""
+    """A catalogue that does not search for cycles with every step: `admit` searches once, at the end."""
 
     def _cycle(self, step: StepDef) -> list[str]:
         return []

@@ -18,7 +18,7 @@ from weft.goals.policies import NoSteps, Steps
 
 
 class LoadedSteps(msgspec.Struct, frozen=True):
-    """The steps of a document, in its order, and where each one stands."""
+    """The steps of a document, in its order, and the place of each one."""
 
     steps: list[StepDef]
     name: str

@@ -59,7 +59,7 @@ class Policies:
                     step.spelling("work_config", key)
 
     def policy(self, timeout_ms: int) -> Policy:
-        """Read how the step is retried. ``timeout_ms`` is the timeout that stands beside the URL."""
+        """Read how the step is retried. ``timeout_ms`` is the timeout next to the URL."""
         step = self.step
         base = (self.steps.step_policy(self.way.step) if isinstance(self.way, StepWay) else None) or DEFAULT_POLICY
         changes: dict[str, Any] = self._configured() if self.config is not None else self._retry()

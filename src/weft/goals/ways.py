@@ -48,7 +48,7 @@ class StepWays:
         self.step = step
         self.at: At = step.at
         self.timeout_ms = 0
-        """The timeout that the older format has beside the URL."""
+        """The timeout that the older format has next to the URL."""
         self.renamed: dict[str, dict[str, str]] = {"needs": {}, "gives": {}}
         """Inner names of facts, from the maps of a flow. Documents write both directions; the declared facts decide."""
 

@@ -50,7 +50,7 @@ def check_document(source: str | Path | Mapping[str, Any], context: DocumentCont
 
 
 def check_loaded(loaded: LoadedGraph, file: Path | None = None) -> Checked:
-    """Check whether runs of a compiled graph can get stuck. ``file`` is where its document stands."""
+    """Check whether runs of a compiled graph can get stuck. ``file`` contains its document."""
     verdict = check_soundness(loaded.graph)
     # The search reports every node that never runs.
     findings = [warning for warning in loaded.warnings if warning.code != "graph.unreachable"]

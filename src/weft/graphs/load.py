@@ -80,7 +80,7 @@ def parse_graph(text: str | bytes, file: str = "", context: DocumentContext | No
 
 @contextmanager
 def _gc_disabled() -> Iterator[None]:
-    """Disable the garbage collector. A document becomes many objects, none of them garbage: it would take 1/3 more."""
+    """Disable the garbage collector, which would find nothing in a document and cost a third more time."""
     enabled = gc.isenabled()
     gc.disable()
     try:

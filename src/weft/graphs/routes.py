@@ -31,8 +31,8 @@ Inline = Callable[[Any], Any]
 class NodeRoutes:
     """Reads where one node leads.
 
-    `way` is the field that says where the node leads; if there is one, dependents and dependencies add no edges.
-        `plain_when` is the condition of the edges that these add. `targets` has all names, also of replaced edges.
+    `way` is the field that says where the node leads. If there is one, dependents and dependencies add no edges.
+    `plain_when` is the condition of the edges that they add. `targets` has all names, even those of replaced edges.
     """
 
     def __init__(self, name: str, node: Fields, inline: Inline) -> None:

@@ -1,4 +1,4 @@
-"""What a node does: exactly one of the words below, or a registered type.
+"""The work of a node: exactly one of the words below, or a registered type.
 
 The older formats write `type`, and the rest in `config`, `config_ref`, `agent_config` or `human_config`. There, `type:
 task` is redundant beside `step`. A task without `step` runs the step in its configuration (`action`), else the step
@@ -50,7 +50,7 @@ NodeTypes = Mapping[str, "dict[str, Any] | None"]
 
 
 class NodeWork:
-    """Reads what one node does."""
+    """Reads the work of one node."""
 
     def __init__(self, name: str, node: Fields, types: NodeTypes, has_blob: HasBlob) -> None:
         self.name = name
@@ -62,7 +62,7 @@ class NodeWork:
         """Arguments from the configuration of a task."""
 
     def read(self) -> Work:
-        """Read what the node does. Returns `pass` after reporting a problem."""
+        """Read the work of the node. Returns `pass` after reporting a problem."""
         node = self.node
         words = [word for word in (*WORDS, *self.types) if word in node]
         typed = "type" in node
@@ -182,7 +182,7 @@ class NodeWork:
 
     def _check_script(self, language: str, source: str) -> None:
         """Compile a script with the names that it will see."""
-        from weft.scripts import compile_script  # noqa: PLC0415  # only those who have scripts pay for them
+        from weft.scripts import compile_script  # noqa: PLC0415  # import only for documents with scripts
 
         mapped = self.node.raw.get("with", self.node.raw.get("input_mapping"))
         try:

@@ -198,6 +198,6 @@ class _Checks:
         if definition.policy.delay_ms < 0 or definition.policy.delay_ms_max < definition.policy.delay_ms:
             self._add("bad_retry", "retry.max_delay", "the longest delay is shorter than the first.")
         if definition.cache is not None and definition.undo is not None:
-            self._add("bad_cache", "cache", "a result from the cache has no work to undo, so a step cannot have both.")
+            self._add("bad_cache", "cache", "a step with an undo cannot be cached.")
         if definition.cache is not None and definition.policy.effect == "irreversible":
             self._add("bad_cache", "cache", "an irreversible step cannot be cached.")

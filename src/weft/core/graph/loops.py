@@ -1,10 +1,9 @@
 """Find the loops: header, body, latches, nesting, and which edges leave them. Pure, near-linear.
 
 A back edge goes from a latch to a header that dominates it. The body is the header and every node that reaches the
-latch without passing the header. Bodies of different headers nest or are apart. With one header, a strictly larger body
-is an outer loop; bodies of which neither holds the other are one loop with several latches.
-
-Headers are taken innermost first and a finished loop is folded into its header, so every edge is walked once.
+latch without passing the header. Bodies of different headers are nested or disjoint. Of two loops with one header, the
+one with a strictly larger body is the outer loop; if neither contains the other they are one loop with several latches.
+Headers are processed innermost first and a finished loop is folded into its header, so every edge is walked once.
 
 Rules: docs/internals/graph.md#11-loops.
 """
@@ -18,27 +17,27 @@ from weft.core.graph.flow import Flow
 from weft.core.graph.shape import Arc, Shape
 
 EXITS_PER_EDGE_MAX = 64
-"""Loops left by one edge, on average; beyond it the graph is `too_tangled`."""
+"""How many loops an edge may leave, on average. Beyond this the graph is `too_tangled`."""
 
 STEPS_PER_NODE_MAX = 64
-"""Looks at one node while bodies are collected, on average; only loops that cross each other need more than one."""
+"""Visits per node while bodies are collected, on average. Only loops that cross each other need more than one."""
 
 
 @dataclass(slots=True)
 class Ring:
-    """A loop under analysis: one per body."""
+    """A loop during analysis: one per body."""
 
     header: int
     latches: list[Arc]
     parent: int = -1
     exits: list[int] = field(default_factory=list)
     span: tuple[int, int] = (0, 0)
-    """The first and last number of the loops in it, itself first: nesting as intervals."""
+    """The numbers of the first and last loop inside, starting with this one: nesting as intervals."""
 
 
 @dataclass(slots=True)
 class _Layer:
-    """A body being collected: its latches, those of them that reach no other (`tips`), and what is in no inner one."""
+    """A body being collected: its latches, those that reach no other (`tips`), and the nodes in no inner body."""
 
     latches: list[Arc]
     tips: set[int]
@@ -46,7 +45,7 @@ class _Layer:
 
 
 class Loops:
-    """`rings` by number; `around`: the innermost loop of each node (-1: none); `heads`: outermost first."""
+    """`rings` by number. `around`: the innermost loop of each node (-1: none). `heads`: by header, outermost first."""
 
     def __init__(self, shape: Shape, flow: Flow) -> None:
         self.rings: list[Ring] = []
@@ -58,29 +57,29 @@ class Loops:
         self._flow = flow
 
     def holds(self, ring: int, node: int) -> bool:
-        """Whether the node is in the body."""
+        """Tell whether the node is in the body."""
         inner = self.around[node]
         first, last = self.rings[ring].span
         return first <= inner <= last
 
     def collect(self, header: int, latches: list[Arc]) -> None:
-        """Make the loops of one header; those of every header inside them are made already."""
+        """Make the loops of one header. The loops of all headers inside them exist already."""
         place = self._flow.place
         layers: list[_Layer] = []
         home: dict[int, _Layer] = {}
         for arc in sorted(latches, key=lambda arc: (place[self._folded(arc.source)], arc.ordinal)):
             latch = self._folded(arc.source)
             if layers and latch in layers[-1].tips:
-                layers[-1].latches.append(arc)  # the same inner loop holds both latches: one body
+                layers[-1].latches.append(arc)  # the same inner loop contains both latches: one body
             else:
                 layers.append(self._grow(arc, header, layers, home))
         self._close(header, layers)
 
     def _grow(self, arc: Arc, header: int, layers: list[_Layer], home: dict[int, _Layer]) -> _Layer:
-        """The body of one more latch, together with those bodies of which neither holds the other.
+        """Collect the body of one more latch, united with those bodies of which neither contains the other.
 
-        A tip leads straight out of its body (what lies between would reach another tip), so walking back from the
-        latch meets every tip that reaches it without looking into that body.
+        A tip leads directly out of its body (a node in between would reach another tip). So walking back from the latch
+        meets every tip that reaches it without entering that body.
         """
         latch = self._folded(arc.source)
         layer = _Layer([arc], {latch}, set())
@@ -98,7 +97,7 @@ class Loops:
     def _walk_back(
         self, stack: list[int], layer: _Layer, home: dict[int, _Layer], known: tuple[set[int], set[int]]
     ) -> None:
-        """Collect what reaches the nodes of `stack` and lies in no other body; note what does as met."""
+        """Collect nodes that reach those in `stack` and are in no other body. Add nodes of other bodies to `met`."""
         seen, met = known
         while stack and self.steps_left > 0:
             node = stack.pop()
@@ -118,7 +117,7 @@ class Loops:
                         met.add(source)
 
     def _folded(self, node: int) -> int:
-        """The header that the node's outermost finished loop was folded into, or the node itself."""
+        """Return the header that the outermost finished loop of the node was folded into, or the node itself."""
         root = node
         while self._fold[root] != root:
             root = self._fold[root]
@@ -144,7 +143,7 @@ class Loops:
 
 
 def _united(a: _Layer, b: _Layer, home: dict[int, _Layer]) -> _Layer:
-    """One loop of two bodies; the smaller moves, so that each node moves rarely."""
+    """Unite two bodies into one loop. The smaller one is moved, so that each node moves rarely."""
     big, small = (a, b) if len(a.members) >= len(b.members) else (b, a)
     for node in small.members:
         home[node] = big
@@ -155,7 +154,7 @@ def _united(a: _Layer, b: _Layer, home: dict[int, _Layer]) -> _Layer:
 
 
 def find_loops(shape: Shape, flow: Flow, problems: Problems) -> Loops:
-    """All loops of the graph, numbered outermost first; a back edge that closes none is noted."""
+    """Return all loops of the graph, numbered outermost first. Report back edges that close no loop."""
     loops = Loops(shape, flow)
     by_header: dict[int, list[Arc]] = {}
     for arc in shape.back.values():
@@ -168,7 +167,7 @@ def find_loops(shape: Shape, flow: Flow, problems: Problems) -> Loops:
     for header in sorted(by_header, key=lambda node: flow.place[node], reverse=True):
         loops.collect(header, by_header[header])
     if loops.steps_left <= 0:
-        problems.add("too_tangled", ("nodes",), "too many loops of one node cross each other.")
+        problems.add("too_tangled", ("nodes",), "too many loops with the same header overlap.")
     _renumber(loops)
     for number, ring in enumerate(loops.rings):
         for arc in ring.latches:
@@ -181,13 +180,13 @@ def _note_irreducible(arc: Arc, shape: Shape, problems: Problems) -> None:
     problems.add(
         "irreducible_loop",
         arc.at,
-        f"{source} cannot go back to {header}: there is a way to {source} that does not pass {header}.",
-        "A loop is entered only at the node it goes back to.",
+        f"{source} cannot go back to {header}: there is a path to {source} that does not pass through {header}.",
+        "A loop can only be entered at the node that it goes back to.",
     )
 
 
 def _renumber(loops: Loops) -> None:
-    """Number the loops so that an outer one comes first and the loops in it follow it at once."""
+    """Number the loops so that each outer loop is directly followed by the loops inside it."""
     inside: dict[int, list[int]] = {}
     for ring, info in reversed(list(enumerate(loops.rings))):
         inside.setdefault(info.parent, []).append(ring)
@@ -212,7 +211,7 @@ def _renumber(loops: Loops) -> None:
 
 
 def find_exits(shape: Shape, loops: Loops, problems: Problems) -> bool:
-    """Write down for each edge the loops it leaves, innermost first. False: too many to go on."""
+    """Set the loops that each edge leaves, innermost first. Returns False if there are too many."""
     total = 0
     for arc in shape.arcs:
         ring = loops.around[arc.source]
@@ -221,6 +220,6 @@ def find_exits(shape: Shape, loops: Loops, problems: Problems) -> bool:
             ring = loops.rings[ring].parent
         total += len(arc.exits)
         if total > EXITS_PER_EDGE_MAX * (len(shape.arcs) + 16):
-            problems.add("too_tangled", arc.at, "too many loops lie inside each other.")
+            problems.add("too_tangled", arc.at, "too many loops are nested.")
             return False
     return True

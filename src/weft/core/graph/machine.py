@@ -15,7 +15,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def restore_state(snapshot: bytes) -> GraphState:
-    """A run's state from a snapshot of this fold."""
+    """Restore the state of a run from a snapshot of this fold."""
     return _decoder.decode(snapshot)
 
 
@@ -31,7 +31,7 @@ class GraphMachine(Kernel):
         super().__init__(state, GraphStyle(program, state))
 
     def snapshot(self) -> bytes:
-        """The state as JSON."""
+        """Return the state as JSON."""
         return _encode(self.state)
 
     @property

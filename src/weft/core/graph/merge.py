@@ -1,4 +1,4 @@
-"""Branch outputs into one value, and values into nested data. Pure."""
+"""Merge branch outputs into one value, and write values into nested data. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.core.run.composites import MARK, composed, fields, follow, has_marks, 
 
 
 def branch_output(state: GraphState, frame: Frame, index: int) -> Raw:
-    """What a branch gives: its mapped writes, else what its parked token brought (several: by their senders)."""
+    """Return the output of a branch: its writes, or else the value of its parked token (several: by sender)."""
     branch = frame.branches[index]
     if branch.writes is not None:
         return composed(branch.writes)
@@ -25,7 +25,7 @@ def branch_output(state: GraphState, frame: Frame, index: int) -> Raw:
 
 
 def words_of(merge: Merge) -> list[str]:
-    """The path into a branch's output that a merge reads; empty: the whole."""
+    """Return the path that a merge reads in the output of a branch. Empty: the whole output."""
     words = list(merge.source)
     if words[:1] == ["branch"]:
         words = words[1:]
@@ -33,7 +33,7 @@ def words_of(merge: Merge) -> list[str]:
 
 
 def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
-    """The outputs, in the order given, by the strategy; a path of the merge's source is followed first."""
+    """Merge the outputs in the order given. If the merge has a source path, it is followed in each output first."""
     words = words_of(merge)
     values = [(index, follow(value, words)) for index, value in outputs]
     match merge.how:
@@ -50,7 +50,7 @@ def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
 
 
 def begin_late(merge: Merge, frame: Frame) -> None:
-    """From now on late branches are added to what is merged: note what is in it."""
+    """Note what has been merged, so that late branches can be added to it from now on."""
     frame.order = sorted(frame.arrived) if merge.how != "last_wins" else []
     frame.given = {}
     if merge.how == "merge_object":
@@ -60,9 +60,9 @@ def begin_late(merge: Merge, frame: Frame) -> None:
 
 
 def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bool] | None:
-    """What is merged with one more branch, changed in place at the cost of that branch; None: merge all again.
+    """Add one branch to the merged value in place, at the cost of that branch. None: merge everything again.
 
-    The second of the answer: whether the branch brought something that is not just JSON.
+    The second part of the result tells whether the branch contributed something that is not plain JSON.
     """
     value = follow(leaf(frame.branches[index].result), words_of(merge))
     brought = items(value) if merge.how == "merge_object" else {}
@@ -86,14 +86,14 @@ def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bo
 
 
 def read(data: Any, path: Sequence[str]) -> Any:
-    """The value at a path of nested data."""
+    """Return the value at a path in nested data."""
     for word in path:
         data = data[word]
     return data
 
 
 def write(data: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Set a value in nested data; what stands in the way is replaced by an object."""
+    """Set a value in nested data. Anything on the path that is not an object is replaced by one."""
     for word in path[:-1]:
         inner = data.get(word)
         if not isinstance(inner, dict):

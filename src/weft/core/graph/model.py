@@ -1,10 +1,10 @@
-"""The compiled graph (IR): what the token machine runs. Immutable, JSON, named by its content.
+"""The compiled graph (IR) that the token machine runs. Immutable, JSON, identified by its content.
 
-Built only by `compile_graph`, which has proved that scopes nest; nothing here is checked again. The terms are those of
+Built only by `compile_graph`, which has proved that scopes nest, so nothing is checked again. The terms are those of
 docs/internals/graph.md#1-the-compiled-graph. Edges, loops and scopes are named by what they connect, never by position,
-so a log and a state keep their meaning when the document changes elsewhere. An edge is `source>target` (with `@timeout`
-or `@back` for these kinds, and `#2` for the second of a pair), a loop is its header, a scope the way into it. `START`
-is the node that start's edges leave from. A hop looks only at the node it leaves and the edges there.
+so that logs and states keep their meaning when the document changes elsewhere. An edge is named `source>target` (with
+`@timeout` or `@back` for these kinds, and `#2` for the second of a pair), a loop by its header, a scope by its path.
+`START` is the source of start's edges. A hop reads only the node that it leaves and the edges there.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class _Part(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Expr(_Part, frozen=True, omit_defaults=True):
-    """A condition, an expression or a template as its author wrote it, and what it looks at.
+    """A condition, an expression or a template as its author wrote it, with the names that it uses.
 
-    `source`: CEL text or a condition object; for templates any JSON value in which strings may hold `${CEL}`. `names`:
-    the bound names it uses (`input`, `output`, …, an `as` name), sorted. `nodes`: the nodes whose outputs it names;
-    `["*"]` where only its evaluation tells.
+    `source`: CEL text or a condition object; for templates any JSON value in which strings may contain `${CEL}`.
+    `names`: the bound names it uses (`input`, `output`, …, an `as` name), sorted. `nodes`: the nodes whose outputs it
+    names; `["*"]` if that is only known when it is evaluated.
     """
 
     source: Any
@@ -48,20 +48,20 @@ class Expr(_Part, frozen=True, omit_defaults=True):
 
 
 class StepWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="step"):
-    """A registered step. `config_ref`: a blob that holds what the step is configured with."""
+    """A registered step. `config_ref`: a blob with the configuration of the step."""
 
     step: str
     config_ref: str = ""
 
 
 class HttpWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="http"):
-    """An HTTP request; every string in it is a template."""
+    """An HTTP request. Every string in it is a template."""
 
     request: Expr
 
 
 class ScriptWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="script"):
-    """A script. It sees the fields of the node's mapped input by name, else what arrived as ``input``."""
+    """A script. It sees the fields of the mapped input by name, or else the value that arrived as ``input``."""
 
     language: str
     source: str
@@ -75,15 +75,15 @@ class WorkflowWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag
 
 
 class GoalWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="goal"):
-    """A child run that plans for these goals, given the node's input."""
+    """A child run with these goals. The input of the node is what it is given."""
 
     goals: list[str]
 
 
 class AskWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ask"):
-    """A question to people. `form` is JSON Schema; `timeout_ms` 0: no limit; `escalate`: who is asked then.
+    """A question to people. `form` is JSON Schema; `timeout_ms` 0: no limit; `escalate`: whom to ask after the timeout.
 
-    `enriches`: the output is what the node was given, merged with the decision.
+    `enriches`: the output is the input of the node, merged with the decision.
     """
 
     title: Expr
@@ -105,34 +105,34 @@ class AgentWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="a
 
 
 class WaitWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="wait"):
-    """Nothing, for so long; the output is the input."""
+    """A pause of this length. The output is the input."""
 
     ms: int
 
 
 class ReceiveWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="receive"):
-    """The next message of this name; its body is the output. `timeout_ms` 0: no limit."""
+    """Receive the next message with this name. Its body is the output. `timeout_ms` 0: no limit."""
 
     name: str
     schema: dict[str, Any] | None = None
     timeout_ms: int = 0
     answered: bool = False
-    """Some node answers what this one takes."""
+    """Whether a node replies to the messages that this one receives."""
 
 
 class ReplyWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="answer"):
-    """Answer the message that the node `to` took last on this token's way; the output is the input."""
+    """Reply to the latest message that the node `to` received on the path of this token. The output is the input."""
 
     to: str
     value: Expr
 
 
 class PassWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="pass"):
-    """Nothing at all; the output is the input."""
+    """No work. The output is the input."""
 
 
 class TypeWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="type"):
-    """A registered node type. `config` is a template; `config_ref` a blob that holds it."""
+    """A registered node type. `config` is a template, `config_ref` a blob with the configuration."""
 
     type: str
     config: Expr | None = None
@@ -161,7 +161,8 @@ Work = (
 class Target(_Part, frozen=True, omit_defaults=True):
     """Where a value is written.
 
-    `here`: the innermost branch's output if the token is in a branch, else the state. `state`: the state from anywhere.
+    `here`: to the output of the innermost branch if the token is in a branch, else to the state. `state`: always to the
+    state.
     """
 
     scope: Literal["here", "state"]
@@ -174,7 +175,7 @@ class Save(_Part, frozen=True, omit_defaults=True):
 
 
 class RetryRule(_Part, frozen=True, omit_defaults=True):
-    """What the document says; where it is silent (None) the step's own policy holds."""
+    """The retry policy in the document. For a field that is None the policy of the step applies."""
 
     attempts: int | None = None
     backoff: Backoff | None = None
@@ -183,11 +184,11 @@ class RetryRule(_Part, frozen=True, omit_defaults=True):
 
 
 NO_RETRY: Final = RetryRule()
-"""One object, like those below, so that what has it leaves it out and equal graphs have equal bytes."""
+"""A shared object, like the ones below: fields equal to it are left out, so that equal graphs have equal bytes."""
 
 
 class Limits(_Part, frozen=True, omit_defaults=True):
-    """Bounds of a run or, on a node, of its visits; 0: the engine's own. `time_ms` on a node counts all attempts."""
+    """Limits of a run or, on a node, of its visits. 0: the engine's default. On a node `time_ms` spans all attempts."""
 
     time_ms: int = 0
     hops: int = 0
@@ -199,7 +200,7 @@ NO_LIMITS: Final = Limits()
 
 
 class UndoRule(_Part, frozen=True, omit_defaults=True):
-    """The step that takes the node back. Without `input` it is given the node's input and output."""
+    """The step that undoes the node. Without `input` it receives the input and output of the node."""
 
     step: str
     input: Expr | None = None
@@ -208,14 +209,14 @@ class UndoRule(_Part, frozen=True, omit_defaults=True):
 
 
 class FanInNeed(_Part, frozen=True, omit_defaults=True):
-    """How many branches must arrive: all, `count` of them, or `percent` of the total, rounded up, at least one."""
+    """How many branches must arrive: all, `count`, or `percent` of the total, rounded up, at least one."""
 
     kind: Literal["all", "count", "percent"] = "all"
     count: int = 0
     percent: float = 0
 
     def of(self, total: int) -> int:
-        """M for a frame of so many branches; `all` is the total."""
+        """Return the number of branches that must arrive, out of this total."""
         if self.kind == "all":
             return total
         if self.kind == "count":
@@ -229,7 +230,7 @@ ITEM: Final = "item"
 
 
 class Merge(_Part, frozen=True, omit_defaults=True):
-    """`source`: empty for the whole branch output, else a path whose first word is `output` or `branch`."""
+    """How branch outputs are merged. `source`: empty (the whole output), or a path from `output` or `branch`."""
 
     how: How
     into: Target
@@ -237,7 +238,7 @@ class Merge(_Part, frozen=True, omit_defaults=True):
 
 
 class FanIn(_Part, frozen=True, omit_defaults=True):
-    """What a fan-in closes and when. `opener` is a node, or `START`."""
+    """Which fan-out a fan-in closes, and when it fires. `opener` is a node, or `START`."""
 
     opener: str
     need: FanInNeed = ALL
@@ -246,18 +247,18 @@ class FanIn(_Part, frozen=True, omit_defaults=True):
 
 
 class Deadline(_Part, frozen=True, omit_defaults=True):
-    """How long a join waits from its first arrival; then it goes on with what is there, or fails."""
+    """How long a join waits from its first arrival. Then it continues with what has arrived, or fails."""
 
     ms: int
     proceeds: bool = False
 
 
 class Repeat(_Part, frozen=True, omit_defaults=True):
-    """The loop that a node closes: it goes on while the condition holds (`until`: while it does not).
+    """The loop that a node closes: it repeats while the condition is true (`until`: while it is false).
 
-    `at_most` counts executions of the node within one instance of the loop. `exhausted`: its timeout edges, taken when
-    the limit is reached; `fails`: there is no such key, so that the limit is a failure. Without a condition it goes
-    round until the limit and is then left as if the condition were false.
+    `at_most` counts executions of the node within one instance of the loop. `exhausted`: the timeout edges, taken when
+    the limit is reached. `fails`: there is no such key, so reaching the limit is a failure. Without a condition the
+    loop runs to the limit and then continues as if the condition were false.
     """
 
     condition: Expr | None
@@ -273,19 +274,19 @@ class Repeat(_Part, frozen=True, omit_defaults=True):
 
 
 class ForEach(_Part, frozen=True, omit_defaults=True):
-    """`for_each`: a branch per item of the list that `collection` (one CEL expression) gives."""
+    """`for_each`: one branch per item of the list that `collection` (one CEL expression) evaluates to."""
 
     collection: Expr
     name: str = ITEM
 
 
 class Edge(_Part, frozen=True, omit_defaults=True):
-    """`exits`: loops whose body holds `source` and not `to`, innermost first.
+    """An edge. `exits`: loops whose body contains `source` but not `to`, innermost first.
 
-    A token pops those of them that lie above its innermost frame. `errors`: a catch entry, for these kinds of error
-    or, if empty, for any. `copies`: spawn so many branches. `width`: how many branches work at once (0: all). `loop`:
-    of a back edge, the loop it goes round. `ordinal`: its place among the edges of this document: start's, then node by
-    node; only the order in which edges are taken follows from it.
+    A token pops those of them that are above its innermost frame. `errors`: for a catch entry, the kinds of error
+    (empty: any). `copies`: spawn this many branches. `width`: how many branches work at once (0: all). `loop`: for a
+    back edge, its loop. `ordinal`: the place among the edges of this document, start's first, then node by node; it
+    only determines the order in which edges are taken.
     """
 
     name: str
@@ -306,7 +307,7 @@ class Edge(_Part, frozen=True, omit_defaults=True):
 
 
 class Loop(_Part, frozen=True, omit_defaults=True):
-    """`parent`: the loop around it ("": none). `exits`: edges that pop it; skipped when it ends and none took them."""
+    """A loop in `parent` ("": none). `exits`: edges that leave the loop, skipped at its end if not taken."""
 
     header: str
     latches: list[str]
@@ -322,15 +323,14 @@ class Delivery(_Part, frozen=True, omit_defaults=True):
 
 
 class Node(_Part, frozen=True, omit_defaults=True):
-    """A place where work is done, with everything a hop through it asks for.
+    """A node, with everything that a hop through it needs.
 
-    `main`: its main edges in document order; `tiers`: the same by tier ascending; `error_tiers`: those of them that
-    mention error.
-    `incoming`: forward edges that can deliver. `waits`: only where not all of them can deliver in every scope, which
-    can in which; the scope is the one they deliver in, before the node pushes a loop that it heads. `heads`: loops
-    entered here, outermost first; `loop`: the innermost one around the node, its own included. `opening`: its edges
-    that open, by ordinal; `closed_by`: the fan-in of the frame they open. `terminal`: it has no main edge but those
-    that mention error. `scopes`: where its tokens may work. `remembered`: some expression names its output, so tokens
+    `main`: its main edges in document order. `tiers`: the same edges by ascending tier. `error_tiers`: those that
+    mention an error. `incoming`: forward edges that can deliver. `waits`: set only if some of them cannot deliver in
+    every scope: which can in which scope. That scope is the one of the delivery, before the node enters a loop that it
+    heads. `heads`: loops entered here, outermost first. `loop`: the innermost loop around the node, or its own.
+    `opening`: its edges that open a frame, by ordinal. `closed_by`: the fan-in of that frame. `terminal`: all its main
+    edges mention an error. `scopes`: where its tokens may work. `remembered`: an expression names its output, so tokens
     keep it.
     """
 
@@ -365,9 +365,9 @@ class Node(_Part, frozen=True, omit_defaults=True):
 
 
 class Graph(_Part, frozen=True, omit_defaults=True):
-    """`edges` and `loops` by name. `start`: start's edges; `start_closed_by`: the fan-in that closes what start opens.
+    """A compiled graph. `start`: the edges of start. `start_closed_by`: the fan-in that closes a fan-out of start.
 
-    `input`, `state` and `result` are JSON Schema (None: anything goes); `output` is a template, None: the state.
+    `input`, `state` and `result` are JSON Schema (None: anything is allowed). `output` is a template (None: the state).
     """
 
     name: str
@@ -390,15 +390,15 @@ _decoder = msgspec.json.Decoder(Graph)
 
 
 def encode(graph: Graph) -> bytes:
-    """Canonical JSON: equal graphs have equal bytes."""
+    """Encode a graph as canonical JSON: equal graphs have equal bytes."""
     return _canonical.encode(graph)
 
 
 def decode(raw: bytes) -> Graph:
-    """What `encode` wrote."""
+    """Decode the result of `encode`."""
     return _decoder.decode(raw)
 
 
 def content_hash(graph: Graph) -> str:
-    """The name of this very graph: SHA-256 of its canonical JSON, in hex."""
+    """Return the SHA-256 of the canonical JSON, in hex. It identifies the graph."""
     return hashlib.sha256(encode(graph)).hexdigest()

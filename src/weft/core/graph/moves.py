@@ -1,4 +1,4 @@
-"""How tokens move: they leave by edges, arrive at nodes and meet at joins; what is not taken is skipped. Pure.
+"""How tokens move: leave by edges, arrive at nodes, join. Edges that are not taken are skipped. Pure.
 
 Rules: docs/internals/graph.md#emit.
 """
@@ -31,12 +31,12 @@ from weft.core.run.composites import composed, leaf
 
 
 class Moves(Board):
-    """Emit, arrive, join, skip: the moves of the game."""
+    """The moves of the game: emit, arrive, join, skip."""
 
     # --- emit -----------------------------------------------------------------------------------------------------
 
     def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
-        """Leave a node by these edges; the token is consumed once all that it sends is there."""
+        """Leave a node by these edges. The token is consumed once its children exist."""
         moves: list[tuple[Token, Edge]] = []
         frame: Frame | None = None
         for taking in sorted(taken, key=self._place) if len(taken) > 1 else taken:
@@ -64,7 +64,7 @@ class Moves(Board):
         return self.graph.edges[taking.edge].ordinal
 
     def _leave(self, path: Path, edge: Edge) -> Path:
-        """The path behind an edge: loops that it leaves are popped, a back edge goes round once more."""
+        """Return the path behind an edge: loops that it leaves are popped, a back edge starts the next round."""
         path = list(path)
         if edge.kind == "back":
             while path[-1].kind != "l" or self.state.loops[path[-1].id].loop != edge.loop:
@@ -148,13 +148,13 @@ class Moves(Board):
         self._live_branch(frame, seg, -1)
 
     def _activate(self, token: Token, node: Node, inside: str = "") -> None:
-        """The token works here."""
+        """Let the token work at this node."""
         self._enter_loops(token, node, inside)
         token.node = node.id
         self._wake(token, "ready")
 
     def _enter_loops(self, token: Token, node: Node, inside: str = "") -> None:
-        """The loops that the node heads, but for those the token is in already, are entered, outermost first."""
+        """Enter the loops that the node heads, outermost first, except those that the token is already in."""
         heads = node.heads
         if inside:
             heads = heads[heads.index(inside) + 1 :]
@@ -172,14 +172,14 @@ class Moves(Board):
     # --- joins and skips ------------------------------------------------------------------------------------------
 
     def _waited(self, node: Node, path: Path) -> list[str]:
-        """The forward edges that can deliver to a node in this scope."""
+        """Return the forward edges that can deliver to a node in this scope."""
         if not node.waits:
             return node.incoming
         here = self._static_scope(path)
         return next((delivery.edges for delivery in node.waits if delivery.scope == here), node.incoming)
 
     def _static_scope(self, path: Path) -> str:
-        # What was detached has lost the beginning of its path; its frame knows where that was.
+        # A detached branch has lost the beginning of its path; its frame has the scope of that.
         scope = self.state.frames[path[0].id].scope if path and path[0].kind == "f" else RUN_SCOPE
         for seg in path:
             branch = seg.kind == "f"
@@ -188,7 +188,7 @@ class Moves(Board):
         return scope
 
     def _deliver(self, node: Node, edge: Edge, path: Path, item: str) -> None:
-        """An edge has brought a token (or, "", a skip) to a node here."""
+        """Deliver a token (or "" for a skip) by an edge to a node in this scope."""
         key = f"{node.id}|{path_key(path)}"
         slot = self.state.slots.get(key)
         if slot is None:
@@ -210,13 +210,13 @@ class Moves(Board):
             self._skip_node(node, path)
 
     def _await(self, slot: Slot, node: Node) -> None:
-        """The time of a join begins with its first arrival."""
+        """Request the deadline of a join, which begins at its first arrival."""
         key = f"s{node.id}|{path_key(slot.path)}"
         if node.deadline is not None and not slot.timer and key not in self.state.unarmed:
             self.state.unarmed.append(key)
 
     def _end_late_delivery(self, slot: Slot, edge: Edge, item: str) -> None:
-        """A join went on without this edge: what it brings now ends here."""
+        """Discard a delivery to a join that continued without this edge."""
         slot.owed[edge.name] -= 1
         if not slot.owed[edge.name]:
             del slot.owed[edge.name]
@@ -226,7 +226,7 @@ class Moves(Board):
             self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
 
     def close_slot(self, slot: Slot) -> list[tuple[str, str]]:
-        """Take what has come to a join, one item from each edge. What brought nothing is not waited for any longer."""
+        """Take what has arrived at a join, one item per edge. Stop waiting for edges that delivered nothing."""
         self.disarm(slot)
         taken = []
         for name in self._waited(self.graph.nodes[slot.node], slot.path):
@@ -261,7 +261,7 @@ class Moves(Board):
         self._activate(joined, node)
 
     def _gathered(self, real: Sequence[tuple[str, Token]]) -> Raw:
-        """What a join is given: the output of each sender."""
+        """Return the input of a join: the output of each sender."""
         return composed({self.graph.edges[name].source: leaf(token.value) for name, token in real})
 
     def _forget_slot(self, key: str) -> None:
@@ -285,17 +285,17 @@ class Moves(Board):
             self._skip_node(self.graph.nodes[node.closed_by], path)
 
     def _closes_here(self, node: Node, path: Path) -> bool:
-        """Whether the frame that a node opens would lie in this very scope, and not outside the loop on top of it."""
+        """Tell whether the frame that a node opens is in this scope, and not outside the innermost loop."""
         if not node.opening or not node.closed_by:
             return False
         return not self._leaves(self.graph.edges[node.opening[0]], path)
 
     def _leaves(self, edge: Edge, path: Path) -> bool:
-        """Whether an edge leaves the loop on top of a path."""
+        """Tell whether an edge leaves the innermost loop of a path."""
         return bool(path) and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits
 
     def _skip(self, things: Sequence[tuple[Edge | Node, Path]]) -> None:
-        """Pass skips on, each with all that follows from it before the next; a graph may be longer than a stack."""
+        """Pass skips on, each with all its consequences before the next. Iterative: graphs may be deep."""
         if self._skipping is not None:
             self._skipping += reversed(things)
             return
@@ -315,7 +315,7 @@ class Moves(Board):
         self._skip([(node, path)])
 
     def _pass_edge(self, edge: Edge, path: Path) -> None:
-        """A skip is sent along an edge; it enters no loop and no frame, and appears behind them."""
+        """Send a skip along an edge. A skip never enters a loop or a frame; it continues behind them."""
         if edge.kind == "back" or edge.opens:
             return
         if self._leaves(edge, path):
@@ -338,12 +338,12 @@ class Moves(Board):
         self._skip(things)
 
     def _skip_exits(self, loop: str, taken: Sequence[str], path: Path) -> None:
-        """The ways out of a loop that nobody took, as seen from around it."""
+        """Skip the exits of a loop that no token took, in the scope around the loop."""
         edges = [self.graph.edges[name] for name in self.graph.loops[loop].exits]
         edges = [edge for edge in edges if edge.exits and edge.exits[-1] == loop]
         opened = {edge.source for edge in edges if edge.opens and edge.name in taken}
         things: list[tuple[Edge | Node, Path]] = [(edge, path) for edge in edges if edge.name not in taken]
-        # A frame that would lie behind the loop is skipped with it, once for all edges that open it.
+        # A frame behind the loop is skipped too, once for all edges that open it.
         openers = dict.fromkeys(edge.source for edge in edges if edge.opens and edge.source not in opened)
         closers = [self.graph.nodes[opener].closed_by for opener in openers]
         things += [(self.graph.nodes[closer], path) for closer in closers if closer]
@@ -351,7 +351,7 @@ class Moves(Board):
 
 
 def union_of(tokens: Iterable[Token]) -> dict[str, Seen]:
-    """The pasts of tokens that meet: of each node the latest visit, then the later edge."""
+    """Merge what the joining tokens have seen: for each node the latest visit, then the later edge."""
     seen: dict[str, Seen] = {}
     for token in tokens:
         for name, past in token.seen.items():

@@ -1,4 +1,4 @@
-"""Names of edges, loops and scopes: made of what they connect, so that they survive changes elsewhere. Pure."""
+"""Names of edges, loops and scopes, made from what they connect so that they survive changes elsewhere. Pure."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ RUN_SCOPE = ""
 
 @dataclass(slots=True)
 class Names:
-    """Each list is indexed by the number that the analyses use."""
+    """The names of edges, loops and scopes. Each list is indexed by the number that the analyses use."""
 
     edges: list[str]
     loops: list[str]
     scopes: list[str]
 
     def loop(self, number: int) -> str:
-        """The name of a loop; "" for none."""
+        """Return the name of a loop, or "" for none."""
         return self.loops[number] if number >= 0 else ""
 
 
 def scope_name(parent: str, level: str) -> str:
-    """The scope inside ``parent`` that an opening edge or a loop makes. Short, however deep it lies."""
+    """Return the name of the scope inside ``parent`` that an opening edge or a loop creates. Its length is fixed."""
     return derive("scope", parent, level)
 
 
 def find_names(shape: Shape, rings: list[Ring], scopes: Scopes) -> Names:
-    """Name everything: an edge by its ends and its kind, a loop by its header, a scope by the way into it."""
+    """Name everything: an edge by its ends and kind, a loop by its header, a scope by the path into it."""
     counts: Counter[str] = Counter()
 
     def numbered(name: str) -> str:

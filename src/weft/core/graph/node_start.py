@@ -1,4 +1,4 @@
-"""What a token that has arrived begins: its input is worked out, and its node's work becomes one event."""
+"""Start a node for a token that has arrived: work out its input and turn its work into events."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from weft.core.values import is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 HTTP = "weft.http"
-"""The step that performs an HTTP request of a node."""
+"""The step that performs the HTTP request of a node."""
 
 SCRIPT = "weft.script"
-"""The step that performs a script of a node."""
+"""The step that performs the script of a node."""
 
 TYPE = "weft.type:"
-"""Followed by its name, the step that performs a registered node type."""
+"""The prefix of the step that performs a registered node type."""
 
 
 def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
-    """The event by which a token begins its node's work, or fails to. Raises MissingInputs."""
+    """Return the events that start the work of a node, or its failure. Raises MissingInputs."""
     node = program.graph.nodes[view.token.node]
     try:
         if node.fan_in is not None:
@@ -84,12 +84,12 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
             e.NodeFailed(node=view.token.node, token=view.token.id, failure=_failure(node, error.code, error.message)),
         )
     kind = type(node.work).__name__.removesuffix("Work").lower()
-    wrong = _failure(node, "unknown_work", f"nothing here can perform {kind}")
+    wrong = _failure(node, "unknown_work", f"this host cannot perform {kind}")
     return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=wrong),)
 
 
 def _given(program: HostedGraph, node: Node, view: View) -> Raw:
-    """What a node is given. An input that names nothing is the same in every run: it is worked out once."""
+    """Return the input of a node. An input that uses no names is the same in every run, so it is computed once."""
     if node.input is None or node.input.names:
         return arriving(view, node.input, program.reader)
     known = program.ways.fixed.get(node.id)
@@ -101,7 +101,7 @@ def _given(program: HostedGraph, node: Node, view: View) -> Raw:
 
 
 def _check_merged(node: Node, view: View) -> None:
-    """A fan-in has written to the state before its own work begins: that must fit too."""
+    """Check the state field that a fan-in wrote before its own work begins."""
     merge = node.fan_in.merge if node.fan_in is not None else None
     if merge is not None and not view.token.path and merge.into.path[0] in view.data:
         check_field(view, merge.into.path[:1], view.bind_state()[merge.into.path[0]])
@@ -110,7 +110,7 @@ def _check_merged(node: Node, view: View) -> None:
 def _check_visits(node: Node, view: View) -> None:
     most = node.limits.hops
     if most and view.state.executed.get(node.id, 0) >= most:
-        raise LimitExceeded(f"{node.id} was executed {most} times, as often as its limits allow.", code="limit")
+        raise LimitExceeded(f"{node.id} was executed {most} times, which is its limit.", code="limit")
 
 
 def _task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
@@ -125,7 +125,7 @@ def _task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -
 
 
 def _arguments(program: HostedGraph, node: Node, view: View, given: Raw) -> Raw:
-    """What arrived, as a step's arguments: by name those it takes, whole if it takes just an ``input``."""
+    """Return the arguments of a step: its parameters by name, or everything if the only one is ``input``."""
     assert isinstance(node.work, StepWork)
     if node.work.config_ref:
         given = _with_config(node, view, node.work.config_ref, given)
@@ -146,19 +146,19 @@ def _arguments(program: HostedGraph, node: Node, view: View, given: Raw) -> Raw:
 
 
 def _with_config(node: Node, view: View, reference: str, given: Raw) -> Raw:
-    """A configuration in a blob brings fields; what arrives, or what the node says itself, comes first."""
+    """Add the fields of a configuration in a blob. Fields that arrive or that the node sets itself take precedence."""
     config = _referenced(reference, view)
     value = open_raw(given, view.env.blob)
     if config in ({}, None):
         return given
     if not isinstance(config, dict) or not isinstance(value, dict | None):
-        raise BadValue(f"{reference} and what {node.id} is given are not both objects.", code="value.wrong_type")
+        raise BadValue(f"{reference} and the input of {node.id} must both be objects.", code="value.wrong_type")
     fields = {key: part for key, part in config.items() if key != "action"}
     return view.env.keep(encode(fields | (value or {})))
 
 
 def _referenced(reference: str, view: View) -> Any:
-    """The JSON in a blob. Raises MissingInputs, BadValue."""
+    """Return the JSON in a blob. Raises MissingInputs, BadValue."""
     digest = reference.removeprefix("cas://").removeprefix("sha256:")
     content = view.env.blob(digest)
     if content is None:
@@ -166,7 +166,7 @@ def _referenced(reference: str, view: View) -> Any:
     try:
         return msgspec.json.decode(content)
     except msgspec.DecodeError as error:
-        raise BadValue(f"{reference} holds no JSON: {error}.", code="value.wrong_type") from None
+        raise BadValue(f"{reference} is not JSON: {error}.", code="value.wrong_type") from None
 
 
 def _configured(program: HostedGraph, work: TypeWork, view: View) -> Raw:
@@ -178,7 +178,7 @@ def _configured(program: HostedGraph, work: TypeWork, view: View) -> Raw:
 
 
 def _passed(program: HostedGraph, view: View, given: Raw) -> Sequence[e.AnyEvent]:
-    """A node without work of its own is gone through at once."""
+    """Route a node without work of its own at once."""
     view.output = given
     found = route(program.graph, view, program.reader)
     if found.failure is not None:
@@ -200,7 +200,7 @@ def _passed(program: HostedGraph, view: View, given: Raw) -> Sequence[e.AnyEvent
 
 
 def _scripted(node: Node, work: ScriptWork, view: View, given: Raw) -> Raw:
-    """A script with the values it sees."""
+    """Return the input of the script step: the script and the values it uses."""
     value = open_raw(given, view.env.blob)
     named = node.input is not None and isinstance(value, dict)
     call = {"language": work.language, "source": work.source, "values": value if named else {"input": value}}
@@ -262,7 +262,7 @@ def _ask(program: HostedGraph, node: Node, view: View, given: Raw) -> e.AskOpene
 
 
 def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
-    """Wait for a message, or take the oldest that is there."""
+    """Wait for a message, or take the oldest one that is already there."""
     token = view.token
     due = token.due or (view.env.now + work.timeout_ms if work.timeout_ms else 0)
     awaited = e.MessageAwaited(names=[work.name], node=token.node, token=token.id, due=due, answer=work.answered)
@@ -273,14 +273,14 @@ def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
 
 
 def misfit_message(work: ReceiveWork, token: Token, env: Env) -> str | None:
-    """Why the message that a token took does not fit, if it does not. Raises MissingInputs."""
+    """Return why the message that a token received does not fit the schema, or None. Raises MissingInputs."""
     return None if work.schema is None else env.check(work.schema, encode(open_raw(token.output, env.blob)))
 
 
 def _answer(program: HostedGraph, work: ReplyWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
     seen = view.token.seen.get(work.to)
     if seen is None or not seen.message:
-        raise BadValue(f"{work.to} has taken no message on this way.", code="no_message")
+        raise BadValue(f"{work.to} has received no message on this path.", code="no_message")
     value = view.env.keep(encode(program.reader.template(work.value.source, view.bind(work.value))))
     repeated = seen.message not in view.state.requests
     answered = e.MessageAnswered(message=seen.message, output=value, repeated=repeated)
@@ -288,7 +288,7 @@ def _answer(program: HostedGraph, work: ReplyWork, view: View, given: Raw) -> Se
 
 
 def enriched(token: Token, env: Env) -> Raw:
-    """What a node that asks people was given, merged with their decision. Raises MissingInputs."""
+    """Return the input of a node that asks people, merged with their decision. Raises MissingInputs."""
     given = open_raw(token.input, env.blob)
     decision = open_raw(token.output, env.blob)
     if not isinstance(given, dict):
@@ -303,7 +303,7 @@ def enriched(token: Token, env: Env) -> Raw:
 
 
 def undo_input(program: HostedGraph, view: View) -> Raw:
-    """What the step that takes a node back is given, where the document says so."""
+    """Return the input of the undo step of a node, as given in the document."""
     undo = program.graph.nodes[view.token.node].undo
     assert undo is not None
     assert undo.input is not None

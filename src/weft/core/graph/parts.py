@@ -1,4 +1,4 @@
-"""Write the analysed graph down as the IR. Pure."""
+"""Convert the analysed graph to the IR. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Analysis:
-    """Everything known about a graph that holds together; `parts` are its nodes without their place in it."""
+    """Everything known about a valid graph. `parts` are its nodes without their place in the graph."""
 
     shape: Shape
     flow: Flow
@@ -55,7 +55,7 @@ class Analysis:
     output: Expr | None
 
     def completed(self, index: int, part: Node) -> Node:
-        """A node with its place in the graph."""
+        """Return a node with its place in the graph."""
         shape = self.shape
         main = [arc for arc in shape.out[index] if arc.kind == "main"]
         closer = self.frames.closer.get(index)
@@ -80,12 +80,12 @@ class Analysis:
         )
 
     def _settled(self, target: Target, index: int) -> Target:
-        """Outside every branch `here` is the state."""
+        """Replace `here` by the state for a node outside every branch."""
         return target if self.scopes.in_branch(index) else Target("state", target.path)
 
     def _fan_in(self, index: int) -> FanIn | None:
         join = self.shape.node(index).fan_in
-        # A fan-in that no way leads to closes nothing and never runs.
+        # A fan-in that cannot be reached closes nothing and never runs.
         if join is None or index not in self.frames.opener:
             return None
         opener = self.shape.names[self.frames.opener[index]]
@@ -128,7 +128,7 @@ class Analysis:
         return [tiers[tier] for tier in sorted(tiers)]
 
     def edges(self) -> dict[str, Edge]:
-        """All edges, with all that was found out about them."""
+        """Return all edges with the results of the analyses."""
         return {name: self._edge(name, arc) for name, arc in zip(self.names.edges, self.shape.arcs, strict=True)}
 
     def _edge(self, name: str, arc: Arc) -> Edge:
@@ -152,7 +152,7 @@ class Analysis:
         )
 
     def rings(self) -> dict[str, Loop]:
-        """All loops, without their bodies: those are in the nodes."""
+        """Return all loops. Their bodies are stored in the nodes."""
         return {name: self._loop(ring) for name, ring in zip(self.names.loops, self.loops.rings, strict=True)}
 
     def _loop(self, ring: Ring) -> Loop:
@@ -166,7 +166,7 @@ class Analysis:
 
 
 def node_part(node: FoldedNode, reader: DocumentReader) -> Node:
-    """What a node does and how, its expressions read; the rest is filled in when the graph is known."""
+    """Return a node with its work, policies and parsed expressions. The rest is filled in when the graph is known."""
     repeat = None
     if node.repeat is not None:
         source = node.repeat.condition
@@ -193,7 +193,7 @@ def node_part(node: FoldedNode, reader: DocumentReader) -> Node:
 
 
 def output_part(folded: FoldedGraph, reader: DocumentReader) -> Expr | None:
-    """What a run gives in the end."""
+    """Return the template for the output of a run."""
     return reader.template(folded.output, START)
 
 
@@ -205,7 +205,7 @@ def _read_undo(node: FoldedNode, reader: DocumentReader) -> UndoRule | None:
 
 
 def _read_work(node: FoldedNode, reader: DocumentReader) -> Work:
-    """Fill in what the templates in a node's work use."""
+    """Parse the templates in the work of a node."""
     changed: dict[str, Expr | None] = {}
     for name in node.work.__struct_fields__:
         part = getattr(node.work, name)
@@ -216,5 +216,5 @@ def _read_work(node: FoldedNode, reader: DocumentReader) -> Work:
 
 
 def _one(default: T, value: T) -> T:
-    """The default itself where the value equals it, so that it is left out."""
+    """Return the default itself if the value equals it, so that it is left out of the JSON."""
     return default if value == default else value

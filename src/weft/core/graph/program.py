@@ -1,4 +1,4 @@
-"""What a graph run needs beside its graph."""
+"""What a graph run needs in addition to its graph."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from weft.core.graph.ways import Ways
 
 
 class HostedGraph(Protocol):
-    """A compiled graph with all that its document leaves to others."""
+    """A compiled graph with everything that its document does not contain."""
 
     graph: Graph
     ways: Ways
     reader: ExpressionReader
 
     def policy(self, node: str) -> e.Policy:
-        """How a node's task is tried: the document's words over the step's own."""
+        """Return the retry policy of a node: the document takes precedence over the step."""
         ...
 
     def undo(self, node: str) -> e.UndoPlan | None:
-        """The step that takes a node's work back, if it can be taken back."""
+        """Return the step that undoes a node, if it can be undone."""
         ...
 
     def takes(self, step: str) -> list[str] | None:
-        """The names of a step's parameters, if the step is known here."""
+        """Return the names of the parameters of a step, or None if the step is not known here."""
         ...
 
     def version_of(self, workflow: str) -> tuple[str, e.Style]:
-        """Which version of a child workflow is started, and its style."""
+        """Return the version of a child workflow to start, and its style."""
         ...
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Raw:
-        """The plan for these goals from these facts. Raises BadPlan, UnknownStep."""
+        """Return the plan for these goals with these facts. Raises BadPlan, UnknownStep."""
         ...

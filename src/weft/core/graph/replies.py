@@ -1,4 +1,4 @@
-"""Whether a node that answers a message comes after the node that takes it. Pure."""
+"""Check that a node that replies to a message comes after the node that receives it. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.core.graph.shape import Shape
 
 
 def check_replies(parts: Sequence[Node], shape: Shape, flow: Flow, problems: Problems) -> None:
-    """Refuse an answer that no way from its ``receive`` leads to; warn if some other way leads to it as well."""
+    """Refuse a reply that no path from its ``receive`` leads to. Warn if another path leads to it as well."""
     number = {name: index for index, name in enumerate(shape.names)}
     for index, part in enumerate(parts, 1):
         if not isinstance(part.work, ReplyWork) or part.work.to not in number or not flow.reached(index):
@@ -22,16 +22,16 @@ def check_replies(parts: Sequence[Node], shape: Shape, flow: Flow, problems: Pro
             problems.add(
                 "answer_without_message",
                 at,
-                f"{part.id} answers {to}, but no way leads from {to} to it: there is no message to answer.",
-                f"Put {part.id} behind {to}, or behind a join of the branch that has {to}.",
+                f"{part.id} answers {to}, but no path leads from {to} to it: there is no message to answer.",
+                f"Put {part.id} after {to}, or after a join of the branch that contains {to}.",
             )
         elif not _always_after(shape, flow, number[to])[index]:
-            message = f"{part.id} fails on the ways that do not pass {to}: there is no message to answer."
+            message = f"{part.id} fails on paths that do not pass through {to}: there is no message to answer."
             problems.warn("answer_without_message", at, message)
 
 
 def _leads(shape: Shape, source: int, to: int) -> bool:
-    """Whether there is a way, perhaps through another round of a loop."""
+    """Tell whether there is a path, possibly through another round of a loop."""
     seen = {source}
     stack = [source]
     while stack:
@@ -47,7 +47,7 @@ def _leads(shape: Shape, source: int, to: int) -> bool:
 
 
 def _always_after(shape: Shape, flow: Flow, source: int) -> list[bool]:
-    """By node, whether what comes there has passed `source`. A join that waits for all has what one of them passed."""
+    """Return for each node whether its tokens have passed `source`. At a join for all, one path is enough."""
     after = [False] * len(shape.names)
     for node in flow.order:
         if node == source:

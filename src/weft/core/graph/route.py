@@ -1,7 +1,6 @@
-"""Which edges a token takes: loops first, then tiers; for a failure only the edges that mention it.
+"""Decide which edges a token takes: the loop first, then tiers; for a failure only the edges that mention an error.
 
-Nothing changes here. Conditions are evaluated through a ``Reader`` that is passed in; what they saw is kept for
-``explain``.
+Nothing changes here. Conditions are evaluated by an ``ExpressionReader``, and their values are kept for ``explain``.
 
 Rules: docs/internals/graph.md#routing.
 """
@@ -28,13 +27,13 @@ INLINE_BYTES_MAX = 1024 * 1024
 
 
 class ExpressionReader(Protocol):
-    """Evaluates what a document's author wrote.
+    """Evaluates the expressions of a document.
 
     Each method raises a WeftError that names the expression and its values.
     """
 
     def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
-        """Whether it holds, and the values it looked at."""
+        """Return whether the condition is true, and the values that it used."""
         ...
 
     def expression(self, source: str, bindings: Mapping[str, Any]) -> Any: ...
@@ -43,7 +42,7 @@ class ExpressionReader(Protocol):
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a token goes on, or why it cannot."""
+    """Where a token goes next, or why it cannot."""
 
     taken: list[Taken] = []
     writes: list[Write] = []
@@ -52,11 +51,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     skips: bool = True
     failure: Failure | None = None
     view: View | None = None
-    """What the token sees once it has written, where that is known before it is recorded."""
+    """What the token sees after its writes, if that is known before they are recorded."""
 
 
 def route(graph: Graph, view: View, reader: ExpressionReader) -> Route:
-    """After a success: write, then the loop decides, then the tiers."""
+    """Route a node after a success: write, then decide the loop, then try the tiers."""
     node = graph.nodes[view.token.node]
     writes: list[Write] = []
     try:
@@ -81,7 +80,7 @@ def route(graph: Graph, view: View, reader: ExpressionReader) -> Route:
 
 
 def route_failure(graph: Graph, view: View, reader: ExpressionReader) -> Route:
-    """After a failure: only edges that mention it are asked; none taken: it is raised."""
+    """Route a node after a failure: try only edges that mention an error. If none is taken, the failure is raised."""
     node = graph.nodes[view.token.node]
     try:
         taken, verdicts = _match(graph, node, node.error_tiers, view, reader)
@@ -91,7 +90,7 @@ def route_failure(graph: Graph, view: View, reader: ExpressionReader) -> Route:
 
 
 def _visited(view: View) -> View:
-    """The view in which the node's own expressions find its output under its name."""
+    """Return the view in which the node's own expressions find its output under its name."""
     token = msgspec.structs.replace(view.token, seen=seen_after(view.token, view.output))
     return msgspec.structs.replace(view, token=token)
 
@@ -103,7 +102,7 @@ def _write(view: View, save: Save, reader: ExpressionReader) -> Write:
     place = _branch_writes(view) if here else view.data
     depth = mark_on_path(place, path) if place else 0
     if depth:
-        # What lies in a blob cannot be changed in place: the whole of it is written again.
+        # A value in a blob cannot be changed in place, so all of it is written again.
         whole = opened(follow(place, path[:depth]), view.env.blob)
         value = with_writes(whole if isinstance(whole, dict) else {}, [(path[depth:], value)])
         path = path[:depth]
@@ -113,7 +112,7 @@ def _write(view: View, save: Save, reader: ExpressionReader) -> Write:
 
 
 def check_field(view: View, path: Sequence[str], value: Any) -> None:
-    """Whether a declared field of the state may hold this."""
+    """Check a value for a declared field of the state. Raises BadValue."""
     schema = ((view.graph.state or {}).get("properties") or {}).get(path[0])
     if not isinstance(schema, dict) or not schema:
         return
@@ -124,7 +123,7 @@ def check_field(view: View, path: Sequence[str], value: Any) -> None:
 
 
 def _with_defs(around: Mapping[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """A part of a schema with the definitions that it may refer to."""
+    """Return a part of a schema with the definitions that it may refer to."""
     defs = {key: around[key] for key in ("$defs", "definitions") if key in around}
     return {**defs, **schema} if defs else schema
 
@@ -136,7 +135,7 @@ def _branch_writes(view: View) -> Mapping[str, Any] | None:
 
 
 def _after(view: View, writes: Sequence[Write]) -> View:
-    """The view as it is once the writes are made."""
+    """Return the view after these writes."""
     if not writes:
         return view
     in_branch = innermost_branch(view.token.path) is not None
@@ -149,7 +148,7 @@ def _after(view: View, writes: Sequence[Write]) -> View:
 
 
 def _arrival(graph: Graph, view: View, taken: Sequence[Taken]) -> Raw:
-    """What a fan-in's merge will read of an output that lies in a blob, so that nothing is loaded when it fires."""
+    """Return the part of an output in a blob that a merge will read, so that firing the fan-in loads nothing."""
     if is_plain(view.output) or view.branch_writes is not None or _branch_writes(view) is not None:
         return ABSENT
     for one in taken:
@@ -165,7 +164,7 @@ def _arrival(graph: Graph, view: View, taken: Sequence[Taken]) -> Raw:
         if merge.how != "merge_object":
             return composed(_nested(words, leaf(view.env.keep(raw))))
         if len(raw) > INLINE_BYTES_MAX:
-            raise LimitExceeded(f"{view.token.node} brings {len(raw):,} bytes to a merge_object; at most 1 MiB fit.")
+            raise LimitExceeded(f"{view.token.node} brings {len(raw):,} bytes to a merge_object; the limit is 1 MiB.")
         return composed(_nested(words, literal(found)))
     return ABSENT
 
@@ -177,7 +176,7 @@ def _nested(words: Sequence[str], value: Any) -> Any:
 
 
 def _repeat(node: Node, view: View, reader: ExpressionReader) -> Route | None:
-    """Round again, or the way for when the limit is reached; None: the loop is left."""
+    """Return the next round, or the timeout edges at the limit, or None if the loop ends."""
     repeat = node.repeat
     assert repeat is not None
     if repeat.condition is None:
@@ -191,7 +190,7 @@ def _repeat(node: Node, view: View, reader: ExpressionReader) -> Route | None:
     if _executions(view, repeat.loop) < repeat.at_most:
         return Route(taken=[Taken(repeat.back)], verdicts=verdicts, skips=False)
     if repeat.fails:
-        message = f"{node.id} was executed {repeat.at_most} times, as often as it may, and its condition still holds"
+        message = f"{node.id} was executed {repeat.at_most} times, its limit, and its condition still holds"
         return Route(failure=_failure(node.id, "loop_limit", message))
     return Route(taken=[Taken(name) for name in repeat.exhausted], verdicts=verdicts)
 
@@ -232,7 +231,7 @@ def _judge(edge: Edge, view: View, reader: ExpressionReader) -> EdgeVerdict:
         holds, seen = reader.condition(edge.when.source, view.bind(edge.when))
     except WeftError:
         if edge.mentions_error and view.error is None:
-            return EdgeVerdict(edge.name, taken=False)  # nothing failed, so there is no error to look at
+            return EdgeVerdict(edge.name, taken=False)  # nothing failed, so there is no error to read
         raise
     return EdgeVerdict(edge.name, holds, seen)
 
@@ -254,8 +253,8 @@ def _items(edge: Edge, view: View, reader: ExpressionReader) -> list[Raw] | None
     size = sum(len(bytes(item)) for item in kept)
     if size > ITEMS_BYTES_MAX:
         raise LimitExceeded(
-            f"for_each of {edge.source} -> {edge.to} has items of {size:,} bytes in all; at most 3 MiB fit.",
-            hint="Put the items somewhere and go through their addresses.",
+            f"for_each of {edge.source} -> {edge.to} has items of {size:,} bytes in all; the limit is 3 MiB.",
+            hint="Store the items elsewhere and iterate over references to them.",
         )
     return kept
 
@@ -276,7 +275,7 @@ def _failure(node: str, code: str, message: str) -> Failure:
 
 
 def arriving(view: View, expr: Expr | None, reader: ExpressionReader) -> Raw:
-    """What a node is given: its mapped input, else what arrived."""
+    """Return the input of a node: its mapped input, or else the value that arrived."""
     if expr is not None:
         value = reader.template(expr.source, view.bind(expr))
     elif is_plain(view.output) or is_ref(bytes(view.output)):

@@ -1,7 +1,7 @@
-"""Prove that scopes nest like parentheses: propagate static scope paths from start. Pure.
+"""Prove that scopes nest like parentheses by propagating static scope paths from start. Pure.
 
-A path lists opening edges and loops. An edge pops the loops it exits (only those above the innermost frame), an opening
-edge pushes, a fan-in pops, a header pushes. Paths are interned, so a step costs the same however deep it is.
+A path is a list of opening edges and loops. An edge pops the loops it exits (only those above the innermost frame), an
+opening edge pushes, a fan-in pops, a header pushes. Paths are interned, so a step costs the same at every depth.
 
 Rules: docs/internals/graph.md#13-proof-that-scopes-nest.
 """
@@ -20,7 +20,7 @@ from weft.core.graph.shape import Arc, Shape
 ROOT = 0
 PATHS_PER_NODE_MAX = 64
 LEVELS_MAX = 100
-"""Loops and fan-outs inside each other. Tokens carry them all, so a thousand would cost a million."""
+"""How deep loops and fan-outs may be nested. Every token carries its whole path, so the cost grows with the square."""
 
 
 class Level(NamedTuple):
@@ -32,9 +32,9 @@ class Level(NamedTuple):
 
 
 class Scopes:
-    """`all`: every static path by number, as its last level. `works`: in which of them a node's tokens work.
+    """The static paths of a graph. `all`: each path by number, as its last level. `works`: where each node works.
 
-    `delivers`: for each node, which of its incoming edges deliver in which path (before a header pushes).
+    `delivers`: for each node, which incoming edges deliver in which path (before a header pushes).
     """
 
     def __init__(self, shape: Shape, flow: Flow, loops: Loops, frames: Frames) -> None:
@@ -49,7 +49,7 @@ class Scopes:
         self._frames = frames
 
     def prove(self, problems: Problems) -> bool:
-        """Fill everything in, noting what does not nest. False: there are too many paths to go on."""
+        """Fill everything in and report what does not nest. Returns False if there are too many paths."""
         room = PATHS_PER_NODE_MAX * len(self._flow.order)
         arriving: defaultdict[int, dict[int, list[int]]] = defaultdict(dict)
         arriving[0] = {ROOT: []}
@@ -60,10 +60,12 @@ class Scopes:
             self._check_openings(node, problems)
             room -= len(self.works[node])
             if room < 0:
-                problems.add("too_tangled", self._shape.node(node).at, "branches that never meet again multiply here.")
+                problems.add(
+                    "too_tangled", self._shape.node(node).at, "too many branches that never join again meet here."
+                )
                 return False
             if any(self._depth[scope] > LEVELS_MAX for scope in self.works[node]):
-                message = f"more than {LEVELS_MAX} loops and fan-outs lie inside each other here."
+                message = f"more than {LEVELS_MAX} loops and fan-outs are nested here."
                 problems.add("too_tangled", self._shape.node(node).at, message)
                 return False
             for arc in self._shape.out[node]:
@@ -72,7 +74,7 @@ class Scopes:
         return True
 
     def levels(self, scope: int) -> list[Level]:
-        """The levels of a path, innermost first."""
+        """Return the levels of a path, innermost first."""
         found = []
         while scope != ROOT:
             found.append(self.all[scope])
@@ -80,11 +82,11 @@ class Scopes:
         return found
 
     def in_branch(self, node: int) -> bool:
-        """Whether a token at the node may be in a branch of some frame."""
+        """Tell whether a token at the node may be in a branch of a frame."""
         return any(level.edge >= 0 for scope in self.works[node] for level in self.levels(scope))
 
     def popped(self, arc: Arc, scope: int) -> int:
-        """The path after the edge has left the loops it exits."""
+        """Return the path after an edge has left the loops that it exits."""
         while self.all[scope].loop >= 0 and self.all[scope].loop in arc.exits:
             scope = self.all[scope].parent
         return scope
@@ -108,7 +110,7 @@ class Scopes:
         return self._push(outside, edge=arc.ordinal) if arc.opens else outside
 
     def _enter(self, node: int, delivered: dict[int, list[int]], problems: Problems) -> list[int]:
-        """Where the node works, given where its edges deliver."""
+        """Return the paths in which the node works, given the paths in which its edges deliver."""
         if node == 0:
             return [ROOT]
         scopes = list(delivered)
@@ -161,7 +163,7 @@ class Scopes:
                 problems.add(
                     "join_across_branches",
                     self._shape.node(node).at,
-                    f"{name} waits for all its edges, but a token that comes {self._where(scope)} "
+                    f"{name} waits for all its edges, but a token that arrives {self._where(scope)} "
                     f"can never meet one from {silent}.",
                     "Close the fan-out with join: all, or let the node run once per token.",
                 )
@@ -186,7 +188,7 @@ class Scopes:
                 return
 
     def _check_openings(self, node: int, problems: Problems) -> None:
-        """All opening edges of an emit share one frame, so they must open it in one place."""
+        """Check that all opening edges of a node open their shared frame in the same scope."""
         opening = [arc for arc in self._shape.out[node] if arc.opens]
         for scope in self.works[node]:
             if len({self.popped(arc, scope) for arc in opening}) > 1:

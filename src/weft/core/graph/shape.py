@@ -1,7 +1,7 @@
-"""The graph as numbers: nodes and edges without their data, ready for the analyses. Pure.
+"""The structure of a graph: numbered nodes and edges without their data, for the analyses. Pure.
 
-Node 0 is start; the others follow in document order. Edges get their final ordinals here: start's, then node by node:
-main edges as listed, timeout edges, the back edge.
+Node 0 is start; the others follow in document order. Edges get their final ordinals here: the edges of start, then node
+by node the main edges in document order, timeout edges, the back edge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.core.graph.model import START, EdgeKind, Expr
 
 @dataclass(slots=True)
 class Arc:
-    """An edge under analysis. `same`: arcs of one tier that share it always fire together."""
+    """An edge during analysis. `same`: arcs of one tier with the same value are always taken together."""
 
     source: int
     to: int
@@ -38,13 +38,13 @@ class Arc:
 
     @property
     def multiplies(self) -> bool:
-        """Whether it may fire as several branches: foreach and spawn."""
+        """Whether the edge may open several branches: for_each and spawn."""
         return self.each is not None or bool(self.route is not None and self.route.copies)
 
 
 @dataclass(slots=True)
 class Shape:
-    """`out` and `into` hold forward arcs only; `back`: the back arc of a node that closes a loop."""
+    """The nodes and edges. `out` and `into` have only forward arcs. `back`: the back arcs, by source."""
 
     folded: FoldedGraph
     names: list[str]
@@ -55,14 +55,14 @@ class Shape:
     back: dict[int, Arc] = field(default_factory=dict)
 
     def node(self, index: int) -> FoldedNode:
-        """A real node, not start."""
+        """Return a real node, not start."""
         found = self.nodes[index]
         assert found is not None
         return found
 
 
 def build_shape(folded: FoldedGraph, reader: DocumentReader, problems: Problems) -> Shape:
-    """All edges of the document. One that leads nowhere is noted; analysis goes on with what was probably meant."""
+    """Collect all edges of the document. Report unknown targets and replace them by the most similar name."""
     names = [START, *folded.nodes]
     shape = Shape(folded, names, [None, *folded.nodes.values()])
     number = {name: index for index, name in enumerate(names)}
@@ -80,14 +80,14 @@ def build_shape(folded: FoldedGraph, reader: DocumentReader, problems: Problems)
         if node.join == "edges" and len(shape.into[index]) < 2:
             node.join = "plain"  # nothing to wait for
             if node.deadline is not None:
-                message = f"{node.id} has one incoming edge, so it never waits and its join has no time to run out."
+                message = f"{node.id} has one incoming edge, so it never waits and its join timeout has no effect."
                 problems.warn("never_taken", node.at, message)
                 node.deadline = None
     return shape
 
 
 def link(shape: Shape) -> None:
-    """Fill `out` and `into` from the arcs."""
+    """Fill in `out` and `into` from the arcs."""
     shape.out = [[] for _ in shape.names]
     shape.into = [[] for _ in shape.names]
     for arc in shape.arcs:
@@ -121,7 +121,7 @@ def _main_arc(route: FoldedRoute, index: int, tier: int, name: str, reader: Docu
 
 
 def _aim(arc: Arc, number: dict[str, int], problems: Problems) -> bool:
-    """Point the arc at its target. False: no such node and none like it."""
+    """Set the target of the arc. Returns False if there is no such node and no similar name."""
     assert arc.route is not None
     name = arc.route.to
     if name in number and name != START:

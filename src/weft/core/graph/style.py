@@ -1,6 +1,6 @@
-"""Graph runs: tokens are consumed and made at completion, and everything follows in the same append.
+"""Graph runs: when work completes, its token is consumed, new ones are made, and all consequences are in one append.
 
-A command for a token that is not live decides nothing. The choices of a run are in its events; the token game does the
+A command for a token that is not live has no effect. The choices of a run are in its events; the token game does the
 rest.
 """
 
@@ -35,7 +35,7 @@ from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
 from weft.errors import Failure, NotFound, Refused
 
 _NOWHERE = Env(now=0, check=lambda *_: None)
-"""Nothing is loaded or checked while an event is taken in."""
+"""An environment that loads and checks nothing, for applying events."""
 
 
 class GraphStyle:
@@ -74,7 +74,7 @@ class GraphStyle:
         return joining(self.state, key) if key is not None else ""
 
     def question(self, name: int | str) -> int | None:
-        """The question at a node, at a token, or at a place as ``location`` gives it."""
+        """Return the number of the open question at a node, at a token, or at a place as named by ``locate``."""
         if isinstance(name, int):
             return name
         state = self.state
@@ -107,7 +107,7 @@ class GraphStyle:
     # --- what the kernel tells ------------------------------------------------------------------------------------
 
     def opened(self, event: Any) -> None:
-        """A token works: what it waits for has the number of this event."""
+        """Let a token work. Its task, child or wait has the number of this event."""
         if isinstance(event, e.TimerSet) and event.join:
             self._join_awaited(event.join)
             return
@@ -130,7 +130,7 @@ class GraphStyle:
         self._leave_agenda(token.id)
 
     def _begin_task(self, event: e.TaskScheduled) -> None:
-        """The token behind an edge begins its work in the same record."""
+        """Start the work of the token behind an edge in the same record."""
         token = self.state.tokens[event.token]
         self._works(token)
         token.input = event.input or token.value
@@ -155,7 +155,7 @@ class GraphStyle:
         holder.timer = state.seq
 
     def settled(self, ended: Ended) -> None:
-        """What a token waited for has ended: it is routed next, fails, or begins anew."""
+        """Continue the token whose work has ended: it is routed next, fails, or starts again."""
         state, number = self.state, ended.number
         if ended.how == "task" and ended.failure is None:
             token = state.tokens.get(state.by_task.pop(number, ""))
@@ -198,7 +198,7 @@ class GraphStyle:
         if failure is None:
             self._done(token, ended.output)
         elif child.cancelled:
-            token.mode = "ready"  # it was stopped before it had a result: a retry begins it anew
+            token.mode = "ready"  # stopped before it had a result: a retry starts it again
         elif self.graph.nodes[token.node].on_failure == "route":
             told = {"type": failure.type, "message": failure.message, "code": failure.code, "run": child.run_id}
             self._done(token, Raw(msgspec.json.encode({"error": told})))
@@ -206,7 +206,7 @@ class GraphStyle:
             self._failed(token, failure)
 
     def retry_later(self, number: int, due: int) -> None:
-        """The token waits for the next attempt."""
+        """Do nothing: the token keeps waiting."""
 
     # --- tokens ---------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class GraphStyle:
         return self.state.tokens.get(self.state.by_task.get(number, ""))
 
     def _leave_agenda(self, token_id: str) -> None:
-        """It is the first of the agenda that still lives; those before it are gone."""
+        """Remove a token from the agenda. It is the first one that is still live; those before it are gone."""
         agenda = self.state.agenda
         if token_id in agenda:
             del agenda[: agenda.index(token_id) + 1]
@@ -226,7 +226,7 @@ class GraphStyle:
         self.state.executed[token.node] = self.state.executed.get(token.node, 0) + 1
 
     def _failed(self, token: Token, failure: Failure) -> None:
-        # Requests and scripts are performed by steps that nobody has written: their node is what failed.
+        # Requests and scripts are performed by built-in steps, so the failure names the node instead.
         step = token.node if failure.step.startswith("weft.") else failure.step or token.node
         where = "" if failure.step == SCRIPT else failure.where
         token.failure = msgspec.structs.replace(failure, step=step, where=where)
@@ -275,9 +275,9 @@ class GraphStyle:
             self._begin_task(event.task)
 
     def _hopped(self, event: e.NodeRouted) -> bool:
-        """Take a token over the only way on from its node, where no scope, join or other token has a part in it.
+        """Move a token along the only edge of its node, if no scope, join or other token is involved.
 
-        Does what the token game would do; false: the game must be played.
+        A shortcut with the same result as the token game. Returns False if the game must be played.
         """
         state = self.state
         token = state.tokens[event.token]
@@ -313,7 +313,7 @@ class GraphStyle:
         token = state.tokens[event.token]
         self._leave_agenda(token.id)
         if token.mode == "routing" or event.output:
-            # Its work was done: only its routing failed.
+            # The work is done; only the routing failed.
             if token.mode != "routing":
                 state.executed[token.node] = state.executed.get(token.node, 0) + 1
             if graph.nodes[token.node].remembered:
@@ -346,7 +346,7 @@ class GraphStyle:
         game.stop_waiting()
 
     def _retried(self, event: e.RunRetried) -> None:
-        """The failed tokens work again, and with them all that was stopped when the run ended."""
+        """Let the failed tokens work again, and with them everything that was stopped when the run ended."""
         state = self.state
         for token_id in event.tokens:
             state.letters.pop(token_id, None)
@@ -371,7 +371,7 @@ class GraphStyle:
         self.state.letters.pop(event.token, None)
 
     def _message_refused(self, event: e.MessageRefused) -> None:
-        """The token waits anew, no longer than before."""
+        """Let the token wait again, with the same deadline."""
         token = self.state.tokens[event.token]
         token.mode, token.message, token.output = "ready", "", e.NULL
         self.state.executed[token.node] -= 1
@@ -391,13 +391,13 @@ class GraphStyle:
     # --- dead letters ---------------------------------------------------------------------------------------------
 
     def requeue(self, command: c.RequeueLetter) -> Sequence[e.AnyEvent]:
-        """Let a dead letter's token, and all that failed with it, work again."""
+        """Let the token of a dead letter, and everything that failed with it, work again."""
         state = self.state
         self._refuse_unknown_letter(command.token)
         repeated = kept_branches.kept_tokens(state)
         if command.token not in repeated:
             raise Refused(
-                f"The branch of {state.letters[command.token].node} is gone: its join went on without it.",
+                f"The branch of {state.letters[command.token].node} is gone: its join continued without it.",
                 hint="weft dlq discard it, or start the run anew.",
             )
         lifecycle.refuse_retry(state)
@@ -423,10 +423,10 @@ class GraphStyle:
 
 
 def _works_again(token: Token, asked: Sequence[str]) -> bool:
-    """Whether a failed token repeats its work.
+    """Tell whether a failed token repeats its work.
 
-    A fan-in that too few branches can reach has nothing to work with. Work that may not be performed twice and whose
-    outcome is unknown is repeated only if that was asked for.
+    A fan-in that too few branches can reach has no work to repeat. Work that may not be performed twice and whose
+    outcome is unknown is repeated only if it was asked for.
     """
     if token.frame:
         return False

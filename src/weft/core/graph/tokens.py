@@ -1,9 +1,9 @@
-"""What a graph run is now: tokens, frames, loop instances and the slots of joins.
+"""The state of a graph run: tokens, frames, loop instances and the slots of joins.
 
-A *path* is the stack of branches and loop rounds that a token is in. ``live`` counts, per branch and per loop instance,
-the tokens inside it; a parked token does not count for its own branch, and a frame that waits for its fan-in counts for
-the scopes around it. Everything that must be found quickly is kept beside what it belongs to, so that a hop costs what
-the node's edges cost, however many tokens there are.
+A *path* is the stack of branches and loop rounds that a token is in. ``live`` counts the tokens in each branch and loop
+instance. A parked token does not count in its own branch, and a frame that waits for its fan-in counts in the scopes
+around it. Indexes are stored with the data they belong to, so the cost of a hop depends on the edges of the node and
+not on the number of tokens.
 
 Rules: docs/internals/graph.md#2-state.
 """
@@ -34,16 +34,16 @@ Path = list[Seg]
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True):
-    """A node's latest output in a token's own past."""
+    """The latest output of a node that a token has seen."""
 
     visit: int
     output: Raw
     message: str = ""
-    """The message that the node took."""
+    """The message that the node received."""
 
 
 class Token(msgspec.Struct, omit_defaults=True):
-    """A position in the graph. ``value`` is what arrived, ``sender`` who sent it, ``edge`` how it came."""
+    """A point of execution. ``value``: what arrived. ``sender``, ``edge``: the node and edge it came from."""
 
     id: str
     node: str
@@ -54,26 +54,26 @@ class Token(msgspec.Struct, omit_defaults=True):
     mode: Mode = "ready"
     seen: dict[str, Seen] = {}
     error: Failure | None = None
-    """The failure that it was sent on with: a handler sees it."""
+    """The failure that an error edge handled. Expressions of the handler see it."""
     failure: Failure | None = None
-    """Its own, while it is failing."""
+    """The failure of this token, while it is failing."""
     output: Raw = NULL
     task: int = 0
     input: Raw = NULL
     message: str = ""
-    """The message that it took at its node."""
+    """The message that the token received at its node."""
     due: int = 0
-    """When its wait for a message ends: a refused one does not lengthen it."""
+    """The deadline of the wait for a message. A refused message does not extend it."""
     missing: int = 0
-    """Behind a fan-in: how many branches failed or ended without arriving."""
+    """After a fan-in: how many branches failed or ended without arriving."""
     frame: str = ""
-    """A fan-in that failed: its frame, which is dropped as soon as somebody takes the failure."""
+    """For a fan-in that failed: its frame, which is dropped as soon as the failure is handled."""
     slot: str = ""
-    """The same for an edge join whose time ran out: what it waited with."""
+    """For an edge join that timed out: its slot."""
 
 
 class Branch(msgspec.Struct, omit_defaults=True):
-    """One branch of a frame. ``writes``: its mapped output, if it wrote any."""
+    """One branch of a frame. ``writes``: its output, if anything was saved to it."""
 
     edge: str
     live: int = 0
@@ -81,22 +81,22 @@ class Branch(msgspec.Struct, omit_defaults=True):
     item: Raw = NULL
     writes: dict[str, Any] | None = None
     merging: dict[str, str] = {}
-    """Fields of the writes that hold what a frame has merged, and nobody has touched since."""
+    """Fields of the writes that contain the merge of a frame and have not been written since."""
     newest: dict[str, int] = {}
-    """By fan-in with late branches: the newest frame that has merged into the writes."""
+    """For each fan-in with late branches: the newest frame that was merged into the writes."""
     parked: list[str] = []
     result: Raw = NULL
-    """What it gave, once it has arrived."""
+    """The output of the branch, once it has arrived."""
     members: dict[str, bool] = {}
     frames: dict[str, bool] = {}
     loops: dict[str, bool] = {}
-    """All tokens in it; the frames and loops that it is the innermost branch around."""
+    """All tokens in the branch (``members``), and the frames and loops whose innermost branch it is."""
     kept: Kept | None = None
-    """If it failed and its frame goes on without it: what was in it, for a retry."""
+    """For a failed branch that its frame continues without: its contents, for a retry."""
 
 
 class Frame(msgspec.Struct, omit_defaults=True):
-    """One fan-out instance. ``fan_in`` empty: nothing closes it. ``made``: its place in the order of creation."""
+    """The branches that one fan-out opened. ``fan_in`` empty: nothing closes it. ``made``: order of creation."""
 
     id: str
     opener: str
@@ -113,17 +113,17 @@ class Frame(msgspec.Struct, omit_defaults=True):
     queues: dict[str, list[str]] = {}
     order: list[int] = []
     given: dict[str, int] = {}
-    """Once late branches are merged: those that are in it by index, and of an object who gave each of its fields."""
+    """Once late branches are merged: the merged branches (``order``), and the branch that gave each field."""
     timer: int = 0
-    """What ends the wait of its fan-in."""
+    """The timer of the deadline of the fan-in."""
     scope: str = ""
-    """Of a frame whose branches were detached: the static scope that they have left."""
+    """For a frame with detached branches: the static scope that they have left."""
     since: int = 0
-    """The number of the event that opened it."""
+    """The number of the event that opened the frame."""
 
 
 class LoopRun(msgspec.Struct, omit_defaults=True):
-    """One instance of a loop. ``taken``: exits that some token took."""
+    """One instance of a loop. ``taken``: exits that a token took."""
 
     id: str
     loop: str
@@ -134,19 +134,19 @@ class LoopRun(msgspec.Struct, omit_defaults=True):
 
 
 class Slot(msgspec.Struct, omit_defaults=True):
-    """What the edges of a join (or of a plain node with several) have delivered here: token ids, or "" for a skip."""
+    """What the edges of a join (or of a plain node with several) have delivered: token ids, or "" for a skip."""
 
     node: str
     path: Path
     items: dict[str, list[str]] = {}
     timer: int = 0
-    """What ends the wait of a join."""
+    """The timer of the deadline of the join."""
     owed: dict[str, int] = {}
-    """Edges that a join did not wait for any longer: what they still bring ends here."""
+    """Edges that a join stopped waiting for. What they still deliver is discarded."""
 
 
 class Kept(msgspec.Struct, omit_defaults=True):
-    """All that was in a branch. ``inner``, ``around``: its own frames and loops."""
+    """The contents of a branch. ``inner``, ``around``: the branch's own frames and loops."""
 
     live: int = 0
     tokens: list[Token] = []
@@ -158,7 +158,7 @@ class Kept(msgspec.Struct, omit_defaults=True):
 
 
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A dead letter: what failed for good, with what it was given."""
+    """A failure that nothing handled, with the input of the failed node."""
 
     node: str
     input: Raw
@@ -172,44 +172,44 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     begun: bool = False
     data: dict[str, Any] = {}
     marked: bool = False
-    """Something in the data is not just JSON."""
+    """Whether something in the data is not plain JSON."""
     merging: dict[str, str] = {}
-    """Fields of the data that hold what a frame has merged, and nobody has touched since."""
+    """Fields of the data that contain the merge of a frame and have not been written since."""
     newest: dict[str, int] = {}
-    """By fan-in with late branches: the newest frame that has merged into the data."""
+    """For each fan-in with late branches: the newest frame that was merged into the data."""
     tokens: dict[str, Token] = {}
     frames: dict[str, Frame] = {}
     loops: dict[str, LoopRun] = {}
     slots: dict[str, Slot] = {}
     places: dict[str, dict[str, bool]] = {}
-    """Slots by the innermost scope of their path, so that they go with it."""
+    """Slots by the innermost scope of their path, so that they are removed with it."""
     deadlines: dict[int, str] = {}
     """Joins that wait with a deadline, by the number of their timer: ``f`` and a frame, or ``s`` and a slot."""
     unarmed: list[str] = []
-    """Of these, those whose first arrival was just now."""
+    """Joins with a deadline whose timer has not been set yet."""
     agenda: list[str] = []
-    """Tokens that something must be decided for: routed, failed, or to be started."""
+    """Tokens for which something must be decided: they were routed, failed, or are to be started."""
     by_task: dict[int, str] = {}
     made: int = 0
     hops: int = 0
     executed: dict[str, int] = {}
     letters: dict[str, DeadLetter] = {}
-    """Failures that no edge took and nobody has discarded, by their tokens."""
+    """Failures that no edge handled and that were not discarded, by token."""
 
 
 def seen_after(token: Token, output: Raw) -> dict[str, Seen]:
-    """A token's past once its node has given this output."""
+    """Return what a token has seen once its node has given this output."""
     known = token.seen.get(token.node)
     return {**token.seen, token.node: Seen((known.visit if known is not None else 0) + 1, output, token.message)}
 
 
 def path_key(path: Path) -> str:
-    """A path as a key."""
+    """Return a path as a key."""
     return "/".join(f"{seg.kind}{seg.id}.{seg.n}" for seg in path)
 
 
 def scope_key(path: Path) -> str:
-    """The innermost scope of a path as a key; "" is the run itself. A loop's rounds share their instance's."""
+    """Return the innermost scope of a path as a key. "" is the run. All rounds of a loop instance share a key."""
     if not path:
         return ""
     seg = path[-1]
@@ -217,10 +217,10 @@ def scope_key(path: Path) -> str:
 
 
 def branch_keys(path: Path) -> list[str]:
-    """The branches that a path lies in, outermost first, as keys."""
+    """Return the branches on a path, outermost first, as keys."""
     return [f"{seg.id}.{seg.n}" for seg in path if seg.kind == "f"]
 
 
 def innermost_branch(path: Path) -> Seg | None:
-    """The branch a token is in, if it is in one."""
+    """Return the innermost branch that a token is in, if any."""
     return next((seg for seg in reversed(path) if seg.kind == "f"), None)

@@ -1,7 +1,7 @@
-"""What expressions in a graph may look at: the names of the document, bound to where a token is.
+"""The names that expressions in a graph can use, bound to values at the position of a token.
 
-Only the names that an expression uses are bound, and of the nodes only those that it names, so that a hop costs what
-its expressions ask for.
+Only the names that an expression uses are bound, and only the nodes that it names, so that a hop costs no more than its
+expressions need.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from weft.core.run.env import Env, MissingInputs
 from weft.errors import Failure
 
 _LASTING = frozenset({"input", "state", "output", "error"})
-"""Names that do not depend on where a token is."""
+"""Names that do not depend on the position of a token."""
 
 
 class View(msgspec.Struct):
-    """A token's place, seen from an expression. ``output``: the node's own, or in its input what arrived."""
+    """The position of a token, seen by an expression. ``output``: the node's output or, for its input, what arrived."""
 
     graph: Graph
     state: GraphState
@@ -31,21 +31,21 @@ class View(msgspec.Struct):
     output: Raw
     env: Env
     data: Mapping[str, Any]
-    """The state, with what this very hop writes."""
+    """The state, including the writes of this hop."""
     branch_writes: Mapping[str, Any] | None = None
     error: Failure | None = None
     kept: Mapping[str, Any] | None = None
-    """What the token's place meant while it was there, for an expression that is evaluated when it is gone."""
+    """The names bound at the position of the token while it was there, for an expression that is evaluated later."""
 
     composing: bool = False
-    """Values stay as the log has them, to be put into others."""
+    """Keep values in the form of the log, so that they can become parts of other values."""
     memo: dict[int, tuple[Raw, Any]] = {}
-    """What expressions of this hop have opened: several of them look at the same output."""
+    """Values that expressions of this hop have opened: several expressions may use the same output."""
     refs: dict[str, tuple[Any, Raw]] = {}
-    """Fields of the state that lie in blobs, as they can be asked for again: it outlives the hop."""
+    """Fields of the state that are in blobs, with their references. Outlives the hop."""
 
     def bind(self, expr: Expr) -> dict[str, Any]:
-        """The names that an expression uses."""
+        """Return the names that an expression uses, with their values."""
         if self.kept is None:
             return {name: self._name(name, expr.nodes) for name in expr.names}
         return {
@@ -54,7 +54,7 @@ class View(msgspec.Struct):
         }
 
     def keep(self, expr: Expr) -> Raw:
-        """What the place means to an expression, for later: nothing is loaded for it."""
+        """Return the bindings that depend on the position, for later evaluation. Loads nothing."""
         self.composing = True
         return composed({name: self._name(name, expr.nodes) for name in expr.names if name not in _LASTING})
 
@@ -77,7 +77,7 @@ class View(msgspec.Struct):
         return self._item(name)
 
     def bind_state(self) -> Mapping[str, Any]:
-        """The state as expressions see it. Raises MissingInputs for all that is missing at once."""
+        """Return the state as expressions see it. Raises MissingInputs for everything that is missing at once."""
         if not self.state.marked:
             return self.data
         found: dict[str, Any] = {}
@@ -92,7 +92,7 @@ class View(msgspec.Struct):
         return found
 
     def _field(self, name: str, value: Any) -> Any:
-        """A field of the state. What lies in a blob is opened once for many hops, most of which do not look at it."""
+        """Return a field of the state. A blob is opened once for many hops, most of which do not read it."""
         if not is_blob(value):
             return opened(value, self.env.blob)
         known = self.refs.get(name)
@@ -115,7 +115,7 @@ class View(msgspec.Struct):
             return leaf(raw)
         known = self.memo.get(id(raw))
         if known is None:
-            # The value is kept beside what was made of it, so that its identity stays its own.
+            # Keep the raw value next to the opened one, so that its id is not reused.
             known = self.memo[id(raw)] = (raw, open_raw(raw, self.env.blob))
         return known[1]
 
@@ -135,7 +135,7 @@ class View(msgspec.Struct):
         }
 
     def _item(self, name: str) -> Any:
-        """The element of the nearest for_each that calls it so."""
+        """Return the item of the nearest for_each that uses this name."""
         for seg in reversed(self.token.path):
             frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
             if frame is not None and self._names_item(frame, seg.n) == name:
@@ -161,7 +161,7 @@ def _shown(error: Failure | None) -> Any:
 
 
 def with_writes(data: Mapping[str, Any], writes: Sequence[tuple[Sequence[str], Any]]) -> Mapping[str, Any]:
-    """The data as it will be after these writes; what is not written is shared."""
+    """Return the data after these writes. Unchanged parts are shared."""
     if not writes:
         return data
     changed = dict(data)

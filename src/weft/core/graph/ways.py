@@ -1,7 +1,7 @@
-"""What a graph says about the ways of its tokens before any of them runs: worked out once, for all runs. Pure.
+"""Facts about the routing of a graph that are the same in every run, worked out once. Pure.
 
-Most nodes have one way on, without a condition. Their tokens are routed by what is written here; only where the answer
-depends on a run are expressions evaluated.
+Most nodes have a single edge without a condition. Their tokens are routed by the tables here. Expressions are only
+evaluated if the result depends on the run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FAN_OUT_MAX = 20_000
 
 
 class Straight:
-    """The only way on from a node, the same in every run. ``edge`` None: a token ends there."""
+    """The only edge of a node, the same in every run. ``edge`` None: a token ends there."""
 
     __slots__ = ("edge", "taken")
 
@@ -37,7 +37,7 @@ class Straight:
 
 
 class Ways:
-    """The ways of one graph."""
+    """The precomputed routing of one graph."""
 
     __slots__ = ("fan_out_max", "fixed", "hops_max", "straight", "tasks", "tokens_max")
 
@@ -47,13 +47,13 @@ class Ways:
         self.tokens_max = limits.tokens or TOKENS_MAX
         self.fan_out_max = limits.fan_out or FAN_OUT_MAX
         self.tasks = {edge.name: graph.nodes[edge.to] for edge in graph.edges.values() if _leads_to_task(graph, edge)}
-        """By edge that changes no scope: the node behind it, where a token begins a task as soon as it arrives."""
+        """Edges that do not change the scope and lead to a node where a token starts a task as soon as it arrives."""
         self.straight = {
             node.id: Straight(_only(graph, node)) for node in graph.nodes.values() if _is_straight(node, graph)
         }
-        """By node: the way on, where nothing has to be evaluated to know it."""
+        """The edge of each node that can be routed without evaluating anything."""
         self.fixed: dict[str, Raw] = {}
-        """By node: the input that is the same in every run, once it has been worked out."""
+        """The input of each node whose input is the same in every run, once it has been computed."""
 
 
 def _leads_to_task(graph: Graph, edge: Edge) -> bool:
@@ -64,7 +64,7 @@ def _leads_to_task(graph: Graph, edge: Edge) -> bool:
 
 
 def _is_single(node: Node) -> bool:
-    """Whether what arrives at a node waits for nothing and tells no other edge."""
+    """Tell whether a token that arrives at a node neither waits nor affects other edges."""
     return len(node.incoming) <= 1 and not node.waits
 
 
@@ -81,7 +81,7 @@ def _is_straight(node: Node, graph: Graph) -> bool:
 
 
 def _is_free(edge: Edge) -> bool:
-    """Whether an edge is taken whatever a run holds."""
+    """Tell whether an edge is taken in every run."""
     return _keeps_scope(edge) and edge.when is None and edge.errors is None
 
 

@@ -1,4 +1,4 @@
-"""Where a graph writes: is the field declared, and could two branches write it at once? Pure."""
+"""Check where a graph writes: is the field declared, and could two branches write it at once? Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.core.graph.shape import Arc, Shape
 
 
 def check_writes(shape: Shape, scopes: Scopes, frames: Frames, problems: Problems) -> None:
-    """Note writes to undeclared fields of the state, and `state.x` where two branches could write it."""
+    """Report writes to undeclared fields of the state, and `state.x` if two branches could write it."""
     writers = _Writers(shape, scopes, problems)
     for index in range(1, len(shape.names)):
         node = shape.node(index)
@@ -37,7 +37,7 @@ def check_writes(shape: Shape, scopes: Scopes, frames: Frames, problems: Problem
 
 
 class _Writers:
-    """Who writes which field of the state in which branch."""
+    """Records which nodes write which field of the state, by branch."""
 
     def __init__(self, shape: Shape, scopes: Scopes, problems: Problems) -> None:
         self._shape = shape
@@ -64,7 +64,7 @@ class _Writers:
             return
 
     def _rival(self, arc: Arc, node: int, target: Target) -> str | None:
-        """Another branch of the same frame that writes there too."""
+        """Return a node in another branch of the same frame that writes the field too."""
         written = self._branches.setdefault((arc.source, target.path[0]), [])
         for other, writer, path in written[:100]:
             if other is not arc and _together(other, arc, self._shape) and _overlap(path.path, target.path):
@@ -74,7 +74,7 @@ class _Writers:
 
 
 def _together(a: Arc, b: Arc, shape: Shape) -> bool:
-    """Whether two edges of one node may fire at once."""
+    """Tell whether two edges of one node may be taken at once."""
     fan_out = shape.node(a.source).fan_out if a.source else "tiers"
     if fan_out == "first_match" or a.kind != b.kind:
         return False
@@ -87,7 +87,7 @@ def _overlap(a: list[str], b: list[str]) -> bool:
 
 
 def _check_declared(target: Target, at: At, schema: dict[str, Any] | None, problems: Problems) -> None:
-    """A declared state is closed at its top; below, it is what its schema says."""
+    """Check that a target is declared. A declared state is closed at its top level; below, its schema decides."""
     known: Any = schema
     for depth, word in enumerate(target.path):
         if not isinstance(known, dict) or not isinstance(known.get("properties"), dict):

@@ -1,8 +1,8 @@
-"""Soundness: the token game of a graph, played with data forgotten, in every way it can go.
+"""Soundness: play the token game of a graph without data, in every way it can go.
 
-``check_soundness`` never looks at a value. A condition may hold or not, a for_each has no, one or two items, a loop
-goes round once more at most, a node fails where somebody would take the failure. The moves are those of the real game,
-so that what is found here is what a run would do.
+``check_soundness`` never reads a value. A condition may be true or false, a for_each has 0, 1 or 2 items, a loop goes
+back at most once, and a node may fail where something would handle the failure. The moves are those of the real game,
+so the findings apply to real runs.
 
 Rules: docs/internals/graph.md#7-soundness-check.
 """

@@ -1,8 +1,8 @@
-"""Where a token may go on from a node, whatever its data: every answer that the real routing can give. Pure.
+"""All ways in which a token may leave a node, whatever its data: every result of the real routing. Pure.
 
-The routing is asked again and again by a reader that guesses: each time it needs a truth value or a list, the guesses
-so far are repeated and the next possibility is tried. So tiers, defaults and limits are those of a run, and a condition
-that was not asked is not guessed. One condition has one answer within a hop.
+The real routing is called repeatedly with a reader that guesses. Whenever it needs a truth value or a list, the guesses
+so far are repeated and the next possibility is tried. So tiers, defaults and limits work as in a run, and a condition
+that is not evaluated is not guessed. Within a hop each condition has one value.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from weft.errors import Failure
 
 OUTCOMES_MAX = 1024
 ASKED_MAX = 60_000
-"""How many edges may be asked in all. Many outcomes of many edges are dear, and tell no more than a few do."""
+"""How many edges may be tried in total. Many outcomes of many edges are expensive and show no more than a few."""
 ANOTHER = "another"
 """An error that no catch entry names."""
 
 _ENV = Env(now=0, check=lambda *_: None)
-# False whenever nothing has failed; the rest of the text cannot change that unless it offers an alternative.
+# Such a condition is false unless something failed; the rest of the text cannot change that without an alternative.
 _NEEDS_ERROR = re.compile(r"\s*(error|state\._last_error)\s*!=\s*null\s*(&&[^|?]*)?", re.DOTALL)
 
 
 class RouteChoice(msgspec.Struct, frozen=True):
-    """One way on. ``taken`` empty: the token ends."""
+    """One way to leave a node. ``taken`` empty: the token ends."""
 
     taken: list[Taken]
     skips: bool = True
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """All ways on from a node. ``fails``: it may also find none that fits. ``whole`` False: there are more."""
+    """All ways to leave a node. ``fails``: possibly no edge matches. ``whole`` False: there are more."""
 
     ways: list[RouteChoice]
     fails: bool = False
@@ -49,7 +49,7 @@ class Outcomes(msgspec.Struct, frozen=True):
 
 
 class Choices:
-    """The outcomes of each node, worked out once."""
+    """The outcomes of each node, computed once."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -57,14 +57,14 @@ class Choices:
         self._asked_left = ASKED_MAX
 
     def after_success(self, node: Node, executions: int) -> Outcomes:
-        """Where a token goes that has done the node's work, for the so-manieth time in its loop."""
+        """Return where a token may go after the n-th execution of the node in its loop."""
         key = (node.id, min(executions, node.repeat.at_most) if node.repeat is not None else 0)
         if key not in self._known:
             self._known[key] = self._collect(node, key[1], [None], route)
         return self._known[key]
 
     def after_failure(self, node: Node) -> Outcomes:
-        """Which of its error edges take a failure of the node."""
+        """Return which error edges may handle a failure of the node."""
         key = (node.id, -1)
         if key not in self._known:
             named = [self._graph.edges[name].errors or [] for tier in node.error_tiers for name in tier]
@@ -96,7 +96,7 @@ class Choices:
         return Outcomes(list(found.values()), fails, whole)
 
     def _view(self, node: Node, executions: int, error: str | None) -> View:
-        """A place to route from: the node, in a round of its loop that lies nowhere."""
+        """Return a view at the node, in a round of its loop, with an otherwise empty state."""
         state = GraphState(uid="")
         token = Token(id="", node=node.id, path=[])
         if node.repeat is not None:
@@ -107,7 +107,7 @@ class Choices:
 
 
 class Guess:
-    """A reader that answers anything; ``begin`` starts the next combination of answers, while there is one."""
+    """A reader that tries all answers. ``begin`` starts the next combination and returns False after the last."""
 
     def __init__(self, counts: Sequence[int], *, failing: bool) -> None:
         self._counts = counts
@@ -118,7 +118,7 @@ class Guess:
         self._begun = False
 
     def begin(self) -> bool:
-        """Go on to the next combination."""
+        """Start the next combination."""
         self._asked = {}
         if not self._begun:
             self._begun = True
@@ -148,7 +148,7 @@ class Guess:
         return known, {}
 
     def expression(self, source: str, bindings: Mapping[str, Any]) -> Any:
-        # Last first: two items show more than none.
+        # Try the largest count first: two items show more than none.
         counts = self._counts[::-1]
         return [None] * counts[self._answer(f"list {source}", len(counts))]
 

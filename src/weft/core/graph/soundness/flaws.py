@@ -1,4 +1,4 @@
-"""What the search found, in words: each flaw with the shortest way that shows it. Pure."""
+"""The findings of the search in words, each with the shortest path that leads to it. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOVES_SHOWN_MAX = 40
 
 
 class Flaw(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that may go wrong. ``moves``: what a run does until then; empty where nothing leads there at all."""
+    """One thing that may go wrong. ``moves``: what a run does until then; empty if no path leads there."""
 
     code: str
     node: str
@@ -22,19 +22,19 @@ class Flaw(msgspec.Struct, frozen=True, omit_defaults=True):
     severity: Severity = "error"
 
     def finding(self) -> Finding:
-        """The flaw as one line."""
+        """Return the flaw as a finding."""
         text = f"{self.message} Shown by: {self.way}." if self.moves else self.message
         path = f"nodes.{self.node}" if self.node else ""
         return Finding(f"graph.{self.code}", text, path, suggestion=self.suggestion, severity=self.severity)
 
     @property
     def way(self) -> str:
-        """The moves on one line; of a long way only the two ends."""
+        """The moves on one line. For a long path only its beginning and end."""
         return "; ".join(shortened(self.moves))
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """``unknown``: nothing wrong was found, and there was more than could be looked at."""
+    """The result of the check. ``unknown``: nothing wrong was found, but not everything could be examined."""
 
     outcome: Literal["sound", "unsound", "unknown"]
     flaws: list[Flaw]
@@ -43,14 +43,14 @@ class Verdict(msgspec.Struct, frozen=True):
     def findings(self) -> list[Finding]:
         found = [flaw.finding() for flaw in self.flaws]
         if self.outcome == "unknown":
-            message = f"nothing wrong was found in {self.positions:,} positions, and there are more of them."
+            message = f"nothing wrong was found in {self.positions:,} positions, but there are more."
             suggestion = "Put parts of the graph into graphs of their own (workflow) and check those."
             found.append(Finding("graph.not_checked", message, suggestion=suggestion, severity="warning"))
         return found
 
 
 def shortened(moves: list[str]) -> list[str]:
-    """The moves, or of a long way its two ends."""
+    """Return the moves, or for a long path its beginning and end."""
     if len(moves) <= MOVES_SHOWN_MAX:
         return moves
     half = MOVES_SHOWN_MAX // 2

@@ -1,7 +1,7 @@
-"""A graph without its data, and with small numbers for large ones. Pure.
+"""A graph without data and with small numbers in place of large ones. Pure.
 
-What a node saves, is given or merges has no part in where tokens go. Where a hundred branches do what two do, two are
-opened: how many must arrive shrinks with how many there are, so that a fan-in that may fire early still may.
+Saves, inputs and merges have no influence on where tokens go. If a hundred branches behave like two, two are opened.
+The number that must arrive shrinks accordingly, so that a fan-in that may fire early still may.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from weft.core.graph.model import Edge, FanIn, FanInNeed, Graph, Node, Repeat
 
 ROUNDS_MAX = 2
 SHARE_MAX = 60.0
-"""Of three branches it asks for two, so that one may be late."""
+"""A percentage that needs two of three branches, so that one may be late."""
 
 
 def forgotten(graph: Graph) -> Graph:
-    """The graph as the search plays it."""
+    """Return the reduced graph that the search plays."""
     needs = {node.id: _need(graph, node) for node in graph.nodes.values() if node.fan_in is not None}
     return msgspec.structs.replace(
         graph,
@@ -29,7 +29,7 @@ def forgotten(graph: Graph) -> Graph:
 
 
 def item_counts(graph: Graph, node: Node) -> tuple[int, ...]:
-    """How many items a for_each of a (forgotten) node is tried with."""
+    """Return the numbers of items to try for a for_each of a (reduced) node."""
     fan_in = graph.nodes[node.closed_by].fan_in if node.closed_by else None
     need = fan_in.need if fan_in is not None else FanInNeed()
     if need.kind == "all":
@@ -67,7 +67,7 @@ def _opening(graph: Graph, opener: str) -> list[str]:
 
 
 def _edge(graph: Graph, edge: Edge, needs: dict[str, FanInNeed]) -> Edge:
-    """An edge that opens as few branches as show what many would."""
+    """Return the edge with as few branches as are needed to show what many would do."""
     if edge.copies < 3:
         return edge
     closed_by = graph.nodes[edge.source].closed_by

@@ -1,4 +1,4 @@
-"""From what was seen to what is wrong. Pure."""
+"""Turn the observations of the search into flaws. Pure."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ FLAWS_MAX = 100
 
 
 def judge(play: Play, stuck: list[Position], *, whole: bool) -> list[Flaw]:
-    """All flaws, errors first, nearest first. What never happens is told only if everything was looked at."""
+    """Return all flaws, errors first, nearest first. What never happens is reported only if everything was examined."""
     graph, facts = play.graph, play.facts
     reach = Reach(graph)
     found = [*_deadlocks(graph, stuck), *_crowds(graph, facts, reach)]
     if whole:
         found += [*_silent_nodes(graph, facts), *_closed_loops(graph, facts, stuck)]
         if not facts.completed and not any(flaw.severity == "error" for flaw in found):
-            found.append(Flaw("never_completes", "", "no run of this graph can complete: every way ends in a failure."))
+            found.append(
+                Flaw("never_completes", "", "no run of this graph can complete: every path ends in a failure.")
+            )
     found.sort(key=lambda flaw: (flaw.severity != "error", flaw.code != "deadlock", len(flaw.moves)))
     return found[:FLAWS_MAX]
 
 
 def _deadlocks(graph: Graph, stuck: list[Position]) -> Iterator[Flaw]:
-    """One for each join that may wait for ever."""
+    """Yield a flaw for each join that may wait for ever."""
     nearest: dict[str, Position] = {}
     for position in sorted(stuck, key=lambda each: each.trail.length):
         for token in position.state.tokens.values():
@@ -38,7 +40,7 @@ def _deadlocks(graph: Graph, stuck: list[Position]) -> Iterator[Flaw]:
         yield Flaw("deadlock", name, f"{name} may wait for ever: {waits}", position.trail.moves(), _TOO_MUCH)
 
 
-_TOO_MUCH = "One edge delivers twice here. Let its tokens meet earlier (join: edges), or close the fan-out with a join."
+_TOO_MUCH = "One edge delivers twice here. Join its tokens earlier (join: edges), or close the fan-out with a join."
 
 
 def _waiting(graph: Graph, join: Node, position: Position) -> str:
@@ -47,7 +49,7 @@ def _waiting(graph: Graph, join: Node, position: Position) -> str:
 
 
 def _edges_at(graph: Graph, join: Node, position: Position) -> tuple[list[str], list[str]]:
-    """From where something has come to a stuck join, and from where nothing."""
+    """Return the sources from which something has arrived at a stuck join, and those from which nothing has."""
     slot = next(
         each
         for each in position.state.slots.values()
@@ -58,14 +60,14 @@ def _edges_at(graph: Graph, join: Node, position: Position) -> tuple[list[str], 
 
 
 def _crowds(graph: Graph, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
-    """Nodes that several tokens enter in one scope."""
+    """Yield a flaw for each node that several tokens enter in one scope."""
     for name, trail in facts.doubled.items():
         yield Flaw(
             "unbounded_tokens",
             name,
-            f"two tokens go back to {name} in one round, so that every round has more of them.",
+            f"two tokens go back to {name} in one round, so every round has more tokens.",
             trail.moves(),
-            "Let them meet (join: edges) in front of the node that goes back.",
+            "Join them (join: edges) before the node that goes back.",
         )
     for name, trail in facts.twice.items():
         if name in facts.doubled:
@@ -75,15 +77,15 @@ def _crowds(graph: Graph, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
             message = f"{name} may run twice where {_listed(joins[:3])} waits for it once."
             yield Flaw("entered_twice", name, message, trail.moves(), _TOGETHER)
         else:
-            message = f"{name} may run more than once: each token that comes runs it."
+            message = f"{name} may run more than once: it runs once for each token that arrives."
             yield Flaw("entered_twice", name, message, trail.moves(), severity="warning")
 
 
-_TOGETHER = "Let the tokens meet: join: edges on this node, or a join that closes the fan-out."
+_TOGETHER = "Join the tokens: join: edges on this node, or a join that closes the fan-out."
 
 
 def _silent_nodes(graph: Graph, facts: PlayFacts) -> Iterator[Flaw]:
-    """Nodes that no run gets to; of those behind each other only the first, and where a run should end."""
+    """Yield nodes that no run reaches: only the first of a chain, and nodes where a run should end."""
     for name, node in graph.nodes.items():
         if name in facts.ran:
             continue
@@ -97,14 +99,14 @@ def _silent_nodes(graph: Graph, facts: PlayFacts) -> Iterator[Flaw]:
 
 def _unfilled(node: Node, trail: Trail) -> Flaw:
     if node.fan_in is None:
-        message = f"{node.id} can never have all its edges."
+        message = f"{node.id} can never get a token from all its edges."
     else:
-        message = f"{node.id} never sees as many branches of {node.fan_in.opener or 'start'} as it waits for."
+        message = f"{node.id} never gets as many branches of {node.fan_in.opener or 'start'} as it needs."
     return Flaw("join_never_fills", node.id, message, trail.moves())
 
 
 def _closed_loops(graph: Graph, facts: PlayFacts, stuck: list[Position]) -> Iterator[Flaw]:
-    """Loops that no run leaves, though nothing is stuck in them."""
+    """Yield loops that no run leaves, although nothing is stuck in them."""
     waiting = {run.loop for position in stuck for run in position.state.loops.values()}
     for loop, trail in facts.begun.items():
         if loop not in facts.ended and loop not in waiting:
@@ -112,7 +114,7 @@ def _closed_loops(graph: Graph, facts: PlayFacts, stuck: list[Position]) -> Iter
             message = (
                 f"the loop from {_listed(ring.latches)} back to {ring.header} is never left: its limit is a failure."
             )
-            suggestion = "Say where it leads when the limit is reached (exhausted), or let its condition change."
+            suggestion = "Say where to go when the limit is reached (exhausted), or make its condition change."
             yield Flaw("loop_without_exit", ring.header, message, trail.moves(), suggestion)
 
 

@@ -1,8 +1,8 @@
-"""The moves of a position, and what each of them leads to: the real game, watched. Pure.
+"""The possible moves in a position, and their results: the real game with observers. Pure.
 
-One order of moves stands for all of them, except in frames whose fan-in fires early: there every order in which the
-branches come to their end is tried. What one branch does before its end cannot be told from another by anybody else, so
-a branch that has begun goes on until it is settled.
+One order of moves represents all orders, except in frames whose fan-in fires early. There every order in which the
+branches settle is tried. Other branches cannot observe what a branch does before it settles, so a branch that has begun
+continues until it has settled.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _FAILURE = Failure(type="failure", message="")
 
 
 class Move(msgspec.Struct, frozen=True):
-    """What a token does next. ``outcome`` None: it fails, or if it has failed already, nobody takes that.
+    """What a token does next. ``outcome`` None: it fails or, if it has failed already, nothing handles the failure.
 
-    ``join``: no token moves, but the time of this join runs out.
+    ``join``: no token moves, but the deadline of this join passes.
     """
 
     token: str
@@ -38,23 +38,23 @@ class Move(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class PlayFacts:
-    """What was seen in any position, each with the shortest way there."""
+    """What was observed in any position, each with the shortest path to it."""
 
     ran: set[str] = field(default_factory=set)
     met: dict[str, Trail] = field(default_factory=dict)
-    """Joins that something came to or was opened for."""
+    """Joins that something arrived at or that a frame was opened for."""
     begun: dict[str, Trail] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
-    """Loops that were entered, and that were left."""
+    """Loops that were entered (``begun``) and left (``ended``)."""
     twice: dict[str, Trail] = field(default_factory=dict)
     doubled: dict[str, Trail] = field(default_factory=dict)
-    """Nodes entered twice in one scope; headers that two tokens went back to in one round."""
+    """Nodes entered twice in one scope (``twice``); headers that two tokens went back to in one round (``doubled``)."""
     completed: bool = False
     whole: bool = True
 
 
 class _Watched(Game):
-    """The game, telling what happens in it."""
+    """The game, recording what happens in it."""
 
     def __init__(self, graph: Graph, state: GraphState) -> None:
         super().__init__(graph, state)
@@ -84,7 +84,7 @@ class _Watched(Game):
 
 
 class Play:
-    """All positions that follow from a position."""
+    """Finds the moves in a position and makes them."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -106,13 +106,13 @@ class Play:
     # --- what may happen ------------------------------------------------------------------------------------------
 
     def moves(self, position: Position) -> list[Move]:
-        """What may happen next: every outcome of the one token whose turn it is, or of several that compete."""
+        """Return what may happen next: every outcome of the token whose turn it is, or of several that compete."""
         state = position.state
         live = [state.tokens[token_id] for token_id in state.agenda if token_id in state.tokens]
         failing = next((token for token in live if token.mode == "failing"), None)
         if failing is not None:
             return self._after_failure(failing)
-        # What goes on behind a fan-in that has fired concerns nobody else: it is played to its end first.
+        # Work left over after a fan-in has fired affects nothing else: it is played to its end first.
         left = [token for token in live if token.path and self._is_left(state, token.path[0])]
         turns = self._turns(position, left or live, 0) if live else []
         moves = [move for token, focus in turns for move in self._after_success(position, token, focus)]
@@ -122,7 +122,7 @@ class Play:
         return moves
 
     def _turns(self, position: Position, tokens: Sequence[Token], depth: int) -> list[tuple[Token, dict[str, int]]]:
-        """Whose turn it is, among tokens whose paths are alike up to a depth; the newest goes on."""
+        """Return the tokens whose turn it is, among tokens with the same path up to a depth. The newest goes first."""
         for token in reversed(tokens):
             if self._contest(position.state, token.path, depth) is None:
                 return [(token, {})]
@@ -145,7 +145,7 @@ class Play:
         return frame is not None and frame.fired
 
     def _contest(self, state: GraphState, path: Path, depth: int) -> int | None:
-        """Where on the path the first frame is whose branches compete for who comes first."""
+        """Return the depth of the first frame on the path whose branches compete."""
         for place in range(depth, len(path)):
             frame = state.frames.get(path[place].id) if path[place].kind == "f" else None
             if frame is None or frame.fired or not frame.fan_in:
@@ -179,9 +179,9 @@ class Play:
         return next(rounds, 1)
 
     def _may_fail(self, state: GraphState, token: Token, node: Node) -> bool:
-        """Whether a failure here changes more than the run: an edge takes it, or a frame goes on without the branch.
+        """Tell whether an edge would handle a failure here, or a frame would continue without the branch.
 
-        What becomes of a branch that fails does not depend on where in it that happens, so it happens at once.
+        The consequences do not depend on where in a branch the failure happens, so only its first node fails.
         """
         if node.error_tiers:
             return True
@@ -192,7 +192,7 @@ class Play:
             closing = self.graph.nodes[frame.fan_in]
             assert closing.fan_in is not None
             if frame.fired:
-                return False  # nobody waits for it any more
+                return False  # nothing waits for it any longer
             if closing.fan_in.need.kind != "all" or closing.error_tiers:
                 return token.edge == frame.branches[seg.n].edge
         return False
@@ -200,7 +200,7 @@ class Play:
     # --- what it leads to -----------------------------------------------------------------------------------------
 
     def make(self, position: Position, move: Move) -> int:
-        """Change the position by a move; over how many edges a skip was passed on."""
+        """Make a move in the position. Returns the number of edges along which a skip was passed on."""
         state = position.state
         if move.join:
             return self._time_out(position, move.join)
@@ -226,7 +226,7 @@ class Play:
     def _time_out(self, position: Position, join: str) -> int:
         state = position.state
         node = state.frames[join[1:]].fan_in if join[0] == "f" else state.slots[join[1:]].node
-        position.trail = position.trail.then(f"the time of {node} runs out")
+        position.trail = position.trail.then(f"{node} times out")
         game = _Watched(self.graph, state)
         game.time_out(join)
         game.settle()
@@ -234,7 +234,7 @@ class Play:
         return game.skips
 
     def _clean(self, position: Position, game: _Watched) -> None:
-        """Forget what makes no difference to the game, and note what was seen."""
+        """Remove what has no influence on the game, and record what was observed."""
         state = position.state
         state.agenda = [token_id for token_id in state.agenda if token_id in state.tokens]
         state.data, state.unarmed, state.newest = {}, [], {}
@@ -261,7 +261,7 @@ class Play:
             position.entered = dict(self._remembered(position))
 
     def _remembered(self, position: Position) -> Iterable[tuple[tuple[str, At], int]]:
-        """What was entered and may be entered again; the rest makes no difference any more."""
+        """Yield entries that may be entered again. The others have no influence any more."""
         tokens = [token for token in position.state.tokens.values() if token.mode != "parked"]
         for (node_id, at), times in position.entered.items():
             if any(_is_within(token.path, at) and self._reach.leads(token.node, node_id) for token in tokens):
@@ -269,7 +269,7 @@ class Play:
 
 
 def _is_within(path: Path, at: At) -> bool:
-    """Whether something on a path may still get to a scope: it is there, or in an earlier round of its loop."""
+    """Tell whether a token on a path may still reach a scope: it is there, or in an earlier round of its loop."""
     if not at or at[-1].kind == "f":
         return tuple(path[: len(at)]) == at
     last = len(at) - 1
@@ -283,7 +283,7 @@ def _keep(facts: dict[str, Trail] | dict[int, Trail], name: str | int, trail: Tr
 
 
 def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
-    """The branches to begin with: of those that one edge opened and that have not moved yet, one is enough."""
+    """Return the branches to begin with. Of those that one edge opened and that have not moved yet, one is enough."""
     found: list[int] = []
     seen: set[str] = set()
     for n, tokens in branches.items():
@@ -297,11 +297,11 @@ def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
 
 
 def told(graph: Graph, token: Token, outcome: RouteChoice | None) -> str:
-    """A move in words."""
+    """Describe a move in words."""
     branch = innermost_branch(token.path)
     name = token.node if branch is None else f"{token.node}[{branch.n}]"
     if outcome is None:
-        return f"nobody takes the failure of {name}" if token.mode == "failing" else f"{name} fails"
+        return f"nothing handles the failure of {name}" if token.mode == "failing" else f"{name} fails"
     if not outcome.taken:
         return f"{name} ends"
     return f"{name} -> {', '.join(_target(graph.edges[one.edge], one) for one in outcome.taken)}"

@@ -1,7 +1,7 @@
-"""A position of the game: the state of a run without data, how it came about, and what makes two positions the same.
+"""A position of the game: the state of a run without data, how it was reached, and a key to compare positions.
 
-Two positions are the same if everything that can happen from them is: names of tokens, frames and loops do not count,
-nor which of two equal branches is which, nor what can no longer make a difference. Pure.
+Two positions are equal if the same can happen from both. Names of tokens, frames and loops do not matter, nor which of
+two equal branches is which, nor anything that has no influence any more. Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
 
 At = tuple[Seg, ...]
-"""A path that can be a key."""
+"""A path that can be used as a key."""
 
 Key = tuple[Any, ...]
 
@@ -46,7 +46,7 @@ class Trail:
 
 @dataclass(slots=True)
 class Position:
-    """``entered``: how often a token came to a node in one scope. ``focus``: the branch of a frame that is at work."""
+    """``entered``: how often tokens entered a node in one scope. ``focus``: the branch of each frame that works now."""
 
     state: GraphState
     entered: dict[tuple[str, At], int]
@@ -58,12 +58,12 @@ class Position:
         return _encode(self.state)
 
     def copied(self, frozen: bytes) -> Position:
-        """The same position once more; ``frozen`` is what the method of that name gave."""
+        """Return a copy of the position. ``frozen`` is the result of `frozen`."""
         return Position(_decoder.decode(frozen), dict(self.entered), dict(self.focus), self.trail)
 
     @property
     def size(self) -> int:
-        """How many things there are in it, and so what it costs to copy or to look at."""
+        """The number of things in the position: the cost of copying or examining it."""
         state = self.state
         branches = sum(len(frame.branches) for frame in state.frames.values())
         levels = sum(len(token.path) for token in state.tokens.values())
@@ -72,12 +72,12 @@ class Position:
 
 
 def key_of(graph: Graph, position: Position) -> Key:
-    """Equal for positions from which the same can happen."""
+    """Return a key that is equal for positions from which the same can happen."""
     return _Content(graph, position).of(())
 
 
 class _Content:
-    """What lies in which scope."""
+    """The contents of each scope."""
 
     def __init__(self, graph: Graph, position: Position) -> None:
         self._graph = graph
@@ -100,7 +100,7 @@ class _Content:
         for run in state.loops.values():
             self._loops[tuple(run.path)].append(run)
         for frame in state.frames.values():
-            # What is left of a frame that has fired belongs to the run alone.
+            # What is left of a fired frame belongs only to the run.
             self._frames[() if frame.fired else tuple(frame.path)].append(frame)
         for at in (*self._parts, *self._loops, *self._frames):
             for seg in at:
@@ -113,7 +113,7 @@ class _Content:
             rounds = tuple((n, self.of((*at, Seg("l", run.id, n)))) for n in sorted(self._rounds[run.id]))
             parts.append(("loop", run.loop, tuple(sorted(run.taken)), rounds))
         for frame in self._frames.get(at, ()):
-            # Of a branch that is settled only its arrival counts, and that only where not all are waited for.
+            # For a settled branch only its arrival matters, and only if the fan-in does not need all.
             branches = (
                 (
                     branch.edge,
@@ -128,7 +128,7 @@ class _Content:
         return tuple(sorted(parts))
 
     def _lacking(self, frame: Frame) -> int:
-        """How many branches must still arrive, where that is not simply all that are left."""
+        """Return how many branches must still arrive, if that is not simply all that are left."""
         node = self._graph.nodes[frame.fan_in] if frame.fan_in else None
         fan_in = node.fan_in if node is not None else None
         if node is None or fan_in is None or frame.fired:
@@ -143,5 +143,5 @@ class _Content:
             owed = tuple(sorted(slot.owed.items()))
             return ("slot", slot.node, tuple((edge, tuple(map(bool, items))) for edge, items in delivered), owed)
         if any(item for _, items in delivered for item in items):
-            return None  # a plain node that something came to is not skipped any more
+            return None  # a plain node that a token has entered is not skipped any more
         return ("skips", slot.node, tuple(edge for edge, _ in delivered))

@@ -1,4 +1,4 @@
-"""Which node can be reached from which, as bits in whole numbers. Pure."""
+"""Which node can be reached from which, as bit sets in integers. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from weft.core.graph.model import Graph
 
 
 class Reach:
-    """Reachability by all edges, back edges included; worked out when it is first asked for."""
+    """Reachability along all edges, including back edges. Computed on first use."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -14,7 +14,7 @@ class Reach:
         self._from: dict[str, int] = {}
 
     def leads(self, source: str, to: str) -> bool:
-        """Whether a token at one node may get to another by at least one edge."""
+        """Tell whether a token at one node may reach another along at least one edge."""
         if not self._from:
             self._work_out()
         return bool(self._from[source] & self._bit[to])
@@ -39,7 +39,7 @@ class Reach:
 
 
 def may_repeat(graph: Graph) -> frozenset[str]:
-    """Nodes at which a second token may come first: several edges lead there, or one out of a loop that goes on."""
+    """Return nodes that a second token may enter: several edges lead there, or one that leaves a loop."""
     return frozenset(
         name
         for name, node in graph.nodes.items()
@@ -48,10 +48,10 @@ def may_repeat(graph: Graph) -> frozenset[str]:
 
 
 def fed_joins(graph: Graph, node: str, reach: Reach) -> list[str]:
-    """The edge joins that tokens of a node get to without meeting at a fan-in first.
+    """Return the edge joins that tokens of a node reach without being joined by a fan-in first.
 
-    A fan-in stands in between only if it closes a frame around the node; one whose fan-out lies behind the node is
-    passed by each token with a frame of its own.
+    A fan-in joins them only if it closes a frame around the node. If its fan-out comes after the node, each token
+    passes it with its own frame.
     """
     found: list[str] = []
     seen = {node}

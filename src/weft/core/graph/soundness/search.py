@@ -1,7 +1,7 @@
-"""Look at every position that a graph can get into, nearest first, and say what is wrong with it. Pure.
+"""Examine every position that a graph can reach, nearest first, and report what is wrong. Pure.
 
-Positions in which only one thing can happen are passed through without being kept. The search ends when there is
-nothing new, or when it has cost as much as it may.
+Positions with only one possible move are passed through without being stored. The search ends when there is nothing
+new, or when it has used up its budget.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from weft.core.graph.soundness.play import Move, Play
 from weft.core.graph.soundness.position import Key, Position, key_of
 
 WORK_MAX = 200_000
-"""What the search may cost: one for each thing in each position that is copied, and something for each move. It is so
-much that giving up takes about a second.
+"""The budget of the search: one unit for each thing in each copied position, plus something for each move. It is used
+up after about a second.
 """
 COPIED, PLAYED = 6, 6
-"""What a move costs besides its edges, if its position is kept, and if not."""
+"""The cost of a move in addition to its edges: if its position is stored, and if not."""
 LOOK = 10
-"""How many things are looked through for the price of one that is copied."""
+"""How many things can be examined for the cost of copying one."""
 SKIPPED = 2
-"""And over how many edges a skip is passed on."""
+"""How many edges a skip can be passed along for the cost of one unit."""
 WORK_AFTER_DEADLOCK = 12_000
-"""What it may still cost once it is clear that something is wrong. Tokens that are stuck make ever more positions."""
+"""The remaining budget once a deadlock is found. Stuck tokens create ever more positions."""
 
 
 def check_soundness(graph: Graph, *, work_max: int = WORK_MAX) -> Verdict:
-    """Whether a run of the graph can get stuck, and what in it is of no use."""
+    """Check whether a run of the graph can get stuck, and which parts of it are useless."""
     search = Search(graph, work_max)
     search.run()
     flaws: list[Flaw] = judge(search.play, search.stuck, whole=search.whole)
@@ -40,7 +40,7 @@ def check_soundness(graph: Graph, *, work_max: int = WORK_MAX) -> Verdict:
 
 
 class Search:
-    """Breadth first by the number of moves. ``stuck``: positions in which tokens wait and nothing can move."""
+    """A breadth-first search by number of moves. ``stuck``: positions in which tokens wait and nothing can move."""
 
     def __init__(self, graph: Graph, work_max: int) -> None:
         self.play = Play(forgotten(graph))
@@ -53,7 +53,7 @@ class Search:
 
     @property
     def whole(self) -> bool:
-        """Whether there is nothing that was not looked at."""
+        """Whether everything was examined."""
         return self._work_left > 0 and self.play.facts.whole
 
     def run(self) -> None:
@@ -75,7 +75,7 @@ class Search:
                 self._go_on(child)
 
     def _go_on(self, position: Position) -> None:
-        """Follow a position to where there is something to choose, and keep that."""
+        """Play a position forward to the next choice, and store that position."""
         while self._work_left > 0:
             self._work_left -= PLAYED + position.size // LOOK
             moves = [] if position.over else self.play.moves(position)
@@ -92,7 +92,7 @@ class Search:
         self._work_left -= self.play.make(position, move) // SKIPPED
 
     def _edges(self, position: Position, move: Move) -> int:
-        """The ways out of the node whose token moves: each is taken or skipped."""
+        """Return the number of edges of the node whose token moves: each is taken or skipped."""
         token = position.state.tokens.get(move.token)
         return sum(map(len, self.play.graph.nodes[token.node].tiers)) if token is not None else 1
 
