@@ -255,7 +255,7 @@ def test_an_answer_that_names_a_node_with_several_questions_is_refused(weft: Wef
     assert weft("decide", found[0], "approve").code == 0
     host()
     again = weft("decide", found[0], "approve")
-    assert (again.code, "is decided" in again.err) == (1, True)
+    assert (again.code, "is already decided" in again.err) == (1, True)
     assert weft("decide", "r:review", "reject").code == 0
     host()
     assert json.loads(weft("show", "r", "--json").out)["status"] == "completed"

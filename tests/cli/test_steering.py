@@ -93,7 +93,7 @@ def test_a_cancelled_run_ends_with_its_reason_and_takes_nothing_more(waiting: We
         assert "p-1 cancelled" in refused.err
         assert "weft help run.finished" in refused.err
     assert 'the message "quote" was not delivered' in waiting("send", "p-1", "quote").err
-    assert "cannot be tried again" in waiting("retry", "p-1").err
+    assert "cannot be retried" in waiting("retry", "p-1").err
 
 
 STUBBORN = """
@@ -216,4 +216,4 @@ def test_a_run_under_way_cannot_be_tried_again(waiting: Weft) -> None:
     said = waiting("retry", "p-1")
 
     assert said.code == 1
-    assert "p-1 is running, so it cannot be tried again." in said.err
+    assert "p-1 is running, so it cannot be retried." in said.err

@@ -152,7 +152,7 @@ def test_an_order_nobody_decides_on_fails_after_two_weeks_and_is_taken_back() ->
     shop = Shop()
     run = shop.order(150_000)
 
-    with pytest.raises(weft.RunFailed, match="did not end in its time"):
+    with pytest.raises(weft.RunFailed, match="did not end before its deadline"):
         run.result()
     assert shop.done()["release_stock"] == [{"id": "reserved-o-1"}]
 

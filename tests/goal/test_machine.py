@@ -48,7 +48,7 @@ def test_a_goal_run_does_not_start_without_a_plan() -> None:
 
 def test_what_a_goal_run_cannot_do_is_refused_with_a_sentence() -> None:
     table = start({"g": {}}, ["g"])
-    with pytest.raises(Refused, match="so it cannot be tried again"):
+    with pytest.raises(Refused, match="so it cannot be retried"):
         table.tell(c.RetryRun())
 
 
@@ -115,7 +115,7 @@ def test_a_run_that_takes_too_long_fails_and_drops_everything() -> None:
     table.now += 1
     table.tell(c.FireTimer(EntryId(0)))
     assert table.state.status == "failed"
-    assert table.error() == "r did not end in its time"
+    assert table.error() == "r did not end before its deadline"
 
 
 # --- values ------------------------------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def told(table: Table) -> list[tuple[str, str]]:
 
 def test_it_is_refused_where_it_makes_no_sense() -> None:
     table = start(CHAIN, ["g"])
-    with pytest.raises(Refused, match="cannot be tried again"):
+    with pytest.raises(Refused, match="cannot be retried"):
         table.tell(c.RetryRun())
     table.play(BROKEN)
     with pytest.raises(Refused, match="where it failed"):

@@ -230,7 +230,7 @@ def test_what_was_undone_cannot_be_gone_on_from() -> None:
     with pytest.raises(weft.RunUndone, match="was undone") as refused:
         world.perform(lambda: app.get("c-1").retry())
     assert refused.value.code == "run.undone"
-    assert "Fork it" in refused.value.hint
+    assert "Start a new run" in refused.value.hint
     with pytest.raises(weft.RunUndone):
         reopen(world, "c-1", c.RequeueLetter, token)
     reopen(world, "c-1", c.DiscardLetter, token)
@@ -327,7 +327,7 @@ def test_a_run_has_a_deadline_too() -> None:
     app = shop()
     graph = app.graph({"weft": "graph/1", "name": "slow", "limits": {"time": "1h"}, "nodes": {"wait": {"wait": "2h"}}})
 
-    with pytest.raises(weft.RunFailed, match="did not end in its time"):
+    with pytest.raises(weft.RunFailed, match="did not end before its deadline"):
         World(app).run(graph)
 
 

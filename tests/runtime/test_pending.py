@@ -251,7 +251,7 @@ async def test_a_run_that_was_refused_at_its_start_can_only_be_started_anew(url:
             for handle in (run, app.get("one")):
                 with pytest.raises(weft.Refused, match=r"^one never began") as refused:
                     await handle.retry()
-                assert refused.value.hint == f"Start it anew, under another id: weft start {workflow} --input FILE"
+                assert refused.value.hint == f"Start a new run under another id: weft start {workflow} --input FILE"
         assert await run.status() == "failed"
 
 
@@ -262,4 +262,4 @@ async def test_a_run_that_was_cancelled_before_it_began_can_only_be_started_anew
         await run.cancel()
         with pytest.raises(weft.Refused, match="one is cancelled") as refused:
             await run.retry()
-        assert refused.value.hint == "Start it anew, under another id: weft start nobody --input FILE"
+        assert refused.value.hint == "Start a new run under another id: weft start nobody --input FILE"

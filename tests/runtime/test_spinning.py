@@ -178,7 +178,7 @@ def test_time_runs_out_for_asks_that_are_answered_at_once() -> None:
     async def flow(ctx: weft.Context) -> None:
         await times(ctx)
 
-    with pytest.raises(weft.RunFailed, match="did not end in its time"):
+    with pytest.raises(weft.RunFailed, match="did not end before its deadline"):
         app.run(flow())
 
 

@@ -140,7 +140,7 @@ def test_questions_are_looked_at_and_answered_by_those_who_are_asked(weft: Weft,
         found: Any = weft("inbox", "--of", who, "--json").json()
         assert {one["run"] for one in found["questions"]} == runs, who
 
-    assert "is not asked" in weft("decide", "p-1:ok", "approve", "--by", "eve").err
+    assert "may not answer" in weft("decide", "p-1:ok", "approve", "--by", "eve").err
     assert "something else" in weft("decide", "p-1:ok", "approve", "--by", "ann", "--digest", "0" * 32).err
     assert weft("decide", "p-1:ok", "approve", "--by", "ann", "--digest", shown["digest"]).code == 0
     assert weft("run", "app.py", "nothing").code == 0

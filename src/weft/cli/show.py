@@ -131,7 +131,7 @@ def standing(row: RunRow, history: History, now: int) -> SafeText:
 def after_failure(row: RunRow, history: History) -> str:
     """Say how to continue after a failure. A run that never began or was undone can only be started anew."""
     notes = history.failure.attributes if history.failure is not None else {}
-    anew = f"Start it anew, under another id: weft start {row.workflow} --input FILE"
+    anew = f"Start a new run under another id: weft start {row.workflow} --input FILE"
     if notes.get(NEVER_BEGAN) == row.id:
         return f"It never began. {anew}"
     if notes.get(UNDONE) == row.id:

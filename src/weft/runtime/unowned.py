@@ -214,7 +214,7 @@ def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, now: Millis) 
     decided = machine.decide(command, Env(now=now, check=check_schema))
     if not decided:
         raise Refused(
-            f"{row.id} is {row.status}, so it cannot be tried again.", hint="weft explain says what it waits for."
+            f"{row.id} is {row.status}, so it cannot be retried.", hint="weft explain says what it waits for."
         )
     return decided
 

@@ -15,7 +15,7 @@ def complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEve
     """The code has returned. What was dropped is undone before the run completes."""
     state = code.state
     if state.reversals or state.undoing:
-        return (*lifecycle.let_go(state), e.RunEnding(output=command.output))
+        return (*lifecycle.cancel_open(state), e.RunEnding(output=command.output))
     return (e.RunCompleted(output=command.output, not_undone=list(state.not_undone)),)
 
 

@@ -76,8 +76,8 @@ class CodeStyle:
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
         return asks.decide_retry(self.state, self.index, command)
 
-    def let_go(self) -> Sequence[e.AnyEvent]:
-        return lifecycle.let_go(self.state)
+    def cancel_open(self) -> Sequence[e.AnyEvent]:
+        return lifecycle.cancel_open(self.state)
 
     def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
         return (undo.scheduled(done),)

@@ -14,7 +14,7 @@ from weft.core.goal.flow import NeedCounts
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import GoalState, StepRun, copied
 from weft.core.goal.turn import PREDICATE_FALSE
-from weft.core.run import lifecycle
+from weft.core.run import lifecycle, undo
 from weft.errors import Refused
 
 
@@ -29,7 +29,7 @@ def decide_retry(state: GoalState, plan: GoalPlan | None) -> Sequence[e.AnyEvent
         raise Refused(f"{state.run_id} was refused before it began.", hint=lifecycle.start_anew(state))
     steps = _needed(state, plan)
     if not {place.partition("[")[0] for place in state.renewed}.isdisjoint(steps):
-        raise lifecycle.undone(state)
+        raise undo.already_undone(state)
     return (e.RunRetried(steps=steps),)
 
 

@@ -116,7 +116,7 @@ class GoalStyle:
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
         return decide_retry(self.state, self.items.flow.plan if self.items.flow is not None else None)
 
-    def let_go(self) -> Sequence[e.AnyEvent]:
+    def cancel_open(self) -> Sequence[e.AnyEvent]:
         """Return no events: open entries are dropped together with their step."""
         return ()
 

@@ -92,8 +92,8 @@ class GraphStyle:
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
         return (e.RunRetried(tokens=kept_branches.kept_tokens(self.state)),)
 
-    def let_go(self) -> Sequence[e.AnyEvent]:
-        return lifecycle.let_go(self.state)
+    def cancel_open(self) -> Sequence[e.AnyEvent]:
+        return lifecycle.cancel_open(self.state)
 
     def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
         return self.follower.undo(done, env)
@@ -402,7 +402,7 @@ class GraphStyle:
             )
         lifecycle.refuse_retry(state)
         if state.undone:
-            raise lifecycle.undone(state)
+            raise undo.already_undone(state)
         return (e.RunRetried(tokens=repeated),)
 
     def discard(self, command: c.DiscardLetter) -> Sequence[e.AnyEvent]:

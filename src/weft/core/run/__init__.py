@@ -1,1 +1,1 @@
-"""What every run has, whatever its style. Pure."""
+"""The parts of a run that are the same in every style. Pure."""

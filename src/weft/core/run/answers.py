@@ -1,8 +1,8 @@
-"""Work that is answered later: the far side has the call, and its answer comes as a command of its own. Pure.
+"""Asynchronous work: an external service accepts a call and answers later, with a separate command. Pure.
 
-Once accepted, a task is *parked*: nobody here performs it, so it is never lost, and a timer ends it if no answer comes.
-A success of any attempt, or a failure of the latest, counts while the task is open; all else is late and decides
-nothing.
+An accepted task is *parked*: no worker performs it, so it cannot be lost, and a timer ends it if no answer comes. While
+the task is open, a success of any attempt counts, and a failure of the latest attempt. Any other answer is late and has
+no effect.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from weft.core.run.state import State
 from weft.errors import Failure
 
 ANSWER_MS = 24 * 3_600_000
-"""How long an answer is waited for where nothing else is said."""
+"""How long to wait for an answer by default."""
 
 
 def decide_accepted(state: State, report: c.ReportWorkAccepted, now: int) -> Sequence[e.AnyEvent]:
-    """The far side has the work. From its hand-out on it has its time to answer."""
+    """Park a task that the external service accepted. The time to answer counts from the dispatch of the task."""
     task = state.tasks.get(report.task)
     if task is None or (task.attempt, task.delivery) != (report.attempt, report.delivery):
         return ()
@@ -30,7 +30,7 @@ def decide_accepted(state: State, report: c.ReportWorkAccepted, now: int) -> Seq
 
 
 def decide_answered(state: State, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
-    """An answer for a task, also if only its outcome matters any more."""
+    """Record the answer of a task. A draining task is answered too, because its outcome matters."""
     number = answer.task
     task = state.parked.get(number) or state.tasks.get(number)
     if task is None:
@@ -47,7 +47,7 @@ def decide_answered(state: State, answer: c.AnswerWork, now: int) -> Sequence[e.
 
 
 def decide_unanswered(state: State, number: EntryId, message: str, now: int) -> Sequence[e.AnyEvent]:
-    """The time for an answer is up: the next attempt, if there is one."""
+    """Fail an attempt that was not answered in time, and schedule the next attempt if there is one."""
     task = state.parked[number]
     if now < state.timers[number]:
         return ()
@@ -67,13 +67,13 @@ def decide_unanswered(state: State, number: EntryId, message: str, now: int) -> 
 
 
 def evolve_accepted(state: State, event: e.WorkAccepted) -> None:
-    """In nobody's hands from now on."""
+    """Park an accepted task: no worker performs it from now on."""
     state.parked[event.task] = state.tasks.pop(event.task)
     state.accepted[event.task] = state.timers[event.task] = event.due
 
 
 def unpark(state: State, number: int) -> bool:
-    """Take a parked task up again, as its end has come; whether it was waiting for its next attempt."""
+    """Move a parked task back to the open tasks, because it ends now. Returns whether it waited for a retry."""
     state.tasks[number] = state.parked.pop(number)
     if state.timers.pop(number, None) is not None:
         state.gone.append(number)
@@ -81,7 +81,7 @@ def unpark(state: State, number: int) -> bool:
 
 
 def give_up(state: State, number: int) -> bool:
-    """Nobody waits for an answer any more; False: it is waited for all the same, as its outcome matters."""
+    """Drop a parked task. Returns False if it drains instead, because its outcome matters for an undo."""
     if tasks.must_end(state.parked[number]):
         state.parked[number].draining = True
         return False

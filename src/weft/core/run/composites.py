@@ -1,9 +1,9 @@
-"""Values that are put together from others: each part keeps its own marks. Pure.
+"""Values composed of other values. Each part keeps its own marks. Pure.
 
-A value comes as the log holds it: JSON, a reference to a blob, or JSON sealed because it looks like one of these.
-Merges and writes put such values into larger ones, which are marked in their turn (``has``), so that a reference inside
-is found again and what a user wrote is never taken for one. Nothing outside graph runs sees that mark: what leaves for
-a task, a child or the result is opened first.
+The log stores a value as JSON, as a reference to a blob, or as JSON that is sealed because it looks like a reference.
+Merges and writes put such values into larger ones. The larger value gets a mark of its own (``has``), so that a
+reference inside it is found, and a user's own JSON is never mistaken for a reference. Only graph runs see this mark:
+values are opened before they go to a task, a child or the result.
 """
 
 from __future__ import annotations
@@ -29,64 +29,64 @@ Blob = Callable[[str], bytes | None]
 
 
 def is_plain(raw: bytes) -> bool:
-    """Whether it is just JSON."""
+    """Return whether a stored value is plain JSON, without a mark."""
     return memoryview(raw)[: len(_MARKED)] != _MARKED
 
 
 def size_of(raw: bytes) -> int:
-    """How many bytes of JSON a value of the log stands for, at least."""
+    """Return the least number of bytes of JSON that a stored value has once it is opened."""
     return len(memoryview(raw)) if is_plain(raw) or not is_ref(bytes(raw)) else parse_ref(bytes(raw)).size
 
 
 def leaf(raw: bytes) -> Any:
-    """A value as part of a larger one."""
+    """Convert a stored value to a part of a larger one."""
     value = _decode(raw)
     return value if not is_plain(raw) or _SOMEWHERE not in bytes(raw) else {MARK: "lit", "v": value}
 
 
 def composed(value: Any) -> Raw:
-    """A value whose parts are leaves, as the log holds it."""
+    """Encode a value composed of leaves, as the log stores it."""
     raw = _encode(value)
     return Raw(_HAS % raw if _SOMEWHERE in raw and is_plain(raw) else raw)
 
 
 def literal(value: Any) -> Any:
-    """What a user wrote, as part of a larger value."""
+    """Convert a user's value to a part of a larger one."""
     return {MARK: "lit", "v": value} if has_marks(value) else value
 
 
 def fields(value: dict[str, Any]) -> Any:
-    """An object of leaves that has a field named like the mark is not taken for a marked one."""
+    """Convert an object of leaves, so that a field named like the mark is not mistaken for a mark."""
     return {MARK: "pairs", "v": list(value.items())} if MARK in value else value
 
 
 def has_marks(value: Any) -> bool:
-    """Whether a composed value must be opened before it is looked at."""
+    """Return whether a composed value must be opened before it is read."""
     return _SOMEWHERE in _encode(value)
 
 
 def is_blob(value: Any) -> bool:
-    """Whether a part of a composed value lies in a blob."""
+    """Return whether a part of a composed value is stored in a blob."""
     return isinstance(value, dict) and value.get(MARK) == "blob"
 
 
 def without_mark(value: Any) -> Any:
-    """The parts of a composed value, to be changed in place."""
+    """Return the parts of a composed value, to be changed in place."""
     return value["v"] if isinstance(value, dict) and MARK in value else value
 
 
 def with_mark(parts: Any) -> Any:
-    """A composed value of parts of which some must be opened."""
+    """Compose a value from parts, some of which must be opened."""
     return {MARK: "has", "v": parts}
 
 
 def open_raw(raw: bytes, blob: Blob) -> Any:
-    """What a value of the log stands for. Raises MissingInputs."""
+    """Open a stored value. Raises MissingInputs."""
     return _decode(raw) if is_plain(raw) else opened(_decode(raw), blob)
 
 
 def opened(value: Any, blob: Blob) -> Any:
-    """What a composed value stands for. Raises MissingInputs for all that is missing at once."""
+    """Open a composed value. Raises MissingInputs once, with all missing blobs."""
     missing: list[str] = []
     found = _open(value, blob, missing)
     if missing:
@@ -117,7 +117,7 @@ def _open(value: Any, blob: Blob, missing: list[str]) -> Any:
 
 
 def follow(value: Any, words: Sequence[str]) -> Any:
-    """The part of a composed value at a path; nothing lies behind a reference."""
+    """Return the part of a composed value at a path. References are not followed."""
     for word in words:
         inner, own = _inside(value)
         value = inner.get(word) if isinstance(inner, dict) else None
@@ -127,7 +127,7 @@ def follow(value: Any, words: Sequence[str]) -> Any:
 
 
 def items(value: Any) -> dict[str, Any]:
-    """The fields of a composed object, each a leaf; nothing if it is none."""
+    """Return the fields of a composed object, each a leaf. Empty if the value is not an object."""
     inner, own = _inside(value)
     if not isinstance(inner, dict):
         return {}
@@ -135,7 +135,7 @@ def items(value: Any) -> dict[str, Any]:
 
 
 def _inside(value: Any) -> tuple[Any, bool]:
-    """A composed value without its outer mark, and whether all in it is the user's own."""
+    """Return a composed value without its outer mark, and whether all of it is the user's own JSON."""
     mark = value.get(MARK) if isinstance(value, dict) else None
     if mark == "has":
         return _inside(value["v"])
@@ -147,7 +147,7 @@ def _inside(value: Any) -> tuple[Any, bool]:
 
 
 def mark_on_path(data: Any, path: Sequence[str]) -> int:
-    """How many words of a path lead up to a marked value, behind which nothing can be written in place; 0: none."""
+    """Return how many words of a path lead to a marked value, which cannot be written in place. 0: there is none."""
     for depth, word in enumerate(path[:-1], 1):
         data = data.get(word) if isinstance(data, dict) else None
         if isinstance(data, dict) and MARK in data:

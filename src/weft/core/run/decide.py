@@ -1,4 +1,4 @@
-"""What each command that every run knows causes. The refusals by status are in `statuses`."""
+"""Decide the commands that every run has. `statuses` has the table of statuses that refuse a command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.run import answers, lifecycle, messages, questions, tasks, timers
+from weft.core.run import answers, lifecycle, messages, questions, tasks, timers, undo
 from weft.core.run.env import Env
 from weft.core.run.statuses import permits
 from weft.core.run.style import AnyRun
@@ -15,23 +15,23 @@ from weft.errors import Failure, Refused
 
 
 def _start(run: AnyRun, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
-    """A second start decides nothing."""
+    """Start the run. A second start has no effect."""
     return () if run.state.started else run.style.begin(command, env)
 
 
 def _cancel(run: AnyRun, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
-    """The code is told, once. Without code, for a held run and by ``force`` the run's end begins at once."""
+    """Request a cancel from the code, once. Without code, in a held run or with ``force``, end the run at once."""
     state = run.state
     if not permits(state, command) or state.ended:
         return ()
     requested = (e.CancelRequested(reason=command.reason),) if state.cancelled is None else ()
     if run.style.has_code and not command.force and state.status != "held":
         return requested
-    return (*requested, *run.style.let_go(), e.RunEnding())
+    return (*requested, *run.style.cancel_open(), e.RunEnding())
 
 
 def _pause(run: AnyRun, command: c.PauseRun, _: Env) -> Sequence[e.AnyEvent]:
-    """No new work from here on; facts are still recorded."""
+    """Pause the run: no new work is dispatched, but results are still recorded."""
     return (e.RunPaused(),) if permits(run.state, command) else ()
 
 
@@ -48,24 +48,24 @@ def _hold(run: AnyRun, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
 def _retry(run: AnyRun, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
     state, style = run.state, run.style
     if command.start and not style.has_code:
-        message = f"{state.run_id} is a {style.name} run; it is tried again where it failed."
+        message = f"{state.run_id} is a {style.name} run; it can only be retried from where it failed."
         raise Refused(message, hint="Leave out --from.")
     lifecycle.refuse_retry(state, from_place=bool(command.start))
     if state.undone and not style.repeats_undone:
-        raise lifecycle.undone(state)
+        raise undo.already_undone(state)
     return style.retry(command)
 
 
 def _timer(run: AnyRun, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
-    """A time has come. The deadline of a run without code ends it at once."""
+    """Handle a timer that is due. The deadline of a run without code ends the run at once."""
     state = run.state
     if command.entry in state.accepted:
         return answers.decide_unanswered(state, command.entry, run.style.unanswered, env.now)
     decided = timers.decide_timer(state, command, env)
     if run.style.has_code or not decided or not isinstance(decided[0], e.RunTimedOut):
         return decided
-    late = Failure(type="deadline", message=f"{state.run_id} did not end in its time", code="deadline")
-    return (*decided, *run.style.let_go(), e.RunEnding(failure=late))
+    late = Failure(type="deadline", message=f"{state.run_id} did not end before its deadline", code="deadline")
+    return (*decided, *run.style.cancel_open(), e.RunEnding(failure=late))
 
 
 def _message(run: AnyRun, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEvent]:
@@ -103,4 +103,4 @@ DECIDE_ANSWERS: dict[type, Decide] = {
     c.ReportWorkAccepted: lambda run, report, env: answers.decide_accepted(run.state, report, env.now),
     c.AnswerWork: lambda run, answer, env: answers.decide_answered(run.state, answer, env.now),
 }
-"""Only runs without code have work that is answered later."""
+"""Commands for asynchronous work, which only runs without code have."""

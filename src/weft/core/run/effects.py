@@ -1,4 +1,4 @@
-"""What the events that every run has ask of the world, and what is still outstanding."""
+"""The effects of the events that every run has, and the effects of everything that is open."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from weft.core.run.style import AnyRun
 
 
 def perform(run: AnyRun, number: int) -> PerformTask:
-    """The hand-out of an open task."""
+    """Return the effect that dispatches an open task."""
     return tasks.perform(run.state, number, run.state.tasks[number], run.location(number))
 
 
 def outstanding(run: AnyRun) -> Sequence[AnyEffect]:
-    """The effects of everything that is open."""
+    """Return the effects of everything that is open."""
     state = run.state
     if state.over:
         return ()
@@ -40,7 +40,7 @@ def outstanding(run: AnyRun) -> Sequence[AnyEffect]:
 
 
 def stopped(state: State) -> list[AnyEffect]:
-    """Stop what went with the last event. A number below zero is the deadline of a task."""
+    """Stop what the last event removed from the state. A number below zero is the deadline of a task."""
     found: list[AnyEffect] = []
     for number in state.gone:
         if number > 0:
@@ -50,7 +50,7 @@ def stopped(state: State) -> list[AnyEffect]:
 
 
 def scheduled(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
-    """The hand-out of the task that has the number of the last record, with its deadline."""
+    """Dispatch the task that the last event opened, and arm its deadline."""
     number = run.state.seq
     task = run.state.tasks[number]
     effect = tasks.perform(run.state, number, task, run.location(number))
@@ -60,12 +60,12 @@ def scheduled(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
 
 
 def _succeeded(_: AnyRun, event: e.TaskSucceeded) -> Sequence[AnyEffect]:
-    """Nobody waits any more for the hand-out that is under way, if an earlier one has succeeded."""
+    """Stop the current delivery of a task if an earlier delivery succeeded."""
     return (StopTask(event.task),) if event.earlier else ()
 
 
 def _again(run: AnyRun, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
-    """The next hand-out, or the time at which a parked task is looked at again."""
+    """Dispatch the task again, or arm the timer of a parked task."""
     state = run.state
     if event.task in state.parked:
         return (ArmTimer(event.task, state.timers[event.task]),)
@@ -75,7 +75,7 @@ def _again(run: AnyRun, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]
 
 
 def armed(run: AnyRun, event: Any) -> Sequence[AnyEffect]:
-    """The timer of what the event has opened, if it has one."""
+    """Arm the timer of the entry that the event opened, if it has one."""
     if not event.due:
         return ()
     mailed = isinstance(event, e.MessageAwaited | e.ChildStarted)
@@ -93,7 +93,7 @@ def _armed_again(run: AnyRun, event: e.AskAnswered | e.AskEscalated | e.AskRemin
 
 
 def _all(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
-    """A pause may end like this too: what came due meanwhile is handed out."""
+    """Return all open effects: the event may end a pause, during which nothing was dispatched."""
     return run.outstanding()
 
 

@@ -1,4 +1,4 @@
-"""What a decision may use beside the state: the time, checks, blobs, and how it asks the shell for more."""
+"""The environment of a decision: the time, checks and blobs, and how to request missing inputs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SchemaCheck = Callable[[dict[str, Any], bytes], str | None]
 
 
 class Predicate(msgspec.Struct, frozen=True):
-    """A condition or predicate that no pure decision may evaluate, with the values it looks at, as JSON.
+    """A condition that the pure core must not evaluate itself, with the values it reads, as JSON.
 
-    The same question always has the same answer, so whoever has heard it may remember it.
+    Equal predicates have equal results, so results can be cached.
     """
 
     language: str
@@ -26,47 +26,47 @@ class Predicate(msgspec.Struct, frozen=True):
 
 
 class MissingInputs(Exception):
-    """A decision needs what only the shell can bring: blobs, or the answer to a question.
+    """A decision needs something that only the runtime can provide: blobs, or the results of predicates.
 
-    Nothing has happened; the same decision is asked for again when the shell has it.
+    Nothing has changed. The runtime provides the inputs and repeats the decision.
     """
 
     def __init__(self, *, blobs: Sequence[str] = (), questions: Sequence[Predicate] = ()) -> None:
-        super().__init__("something must be brought first")
+        super().__init__("the decision needs blobs or predicates that are not loaded yet")
         self.blobs = list(blobs)
         self.questions = list(questions)
 
 
 def no_blob(_: str) -> bytes | None:
-    """Nothing is in memory."""
+    """Return no blob: none is in memory."""
     return None
 
 
 def opened_now(_: Raw, read: Callable[[], Any]) -> Any:
-    """Nothing is remembered."""
+    """Read a value without a cache."""
     return read()
 
 
 def any_child(_: State) -> None:
-    """There is no limit."""
+    """Allow any child."""
 
 
 def kept_inline(raw: bytes) -> Raw:
-    """A value for the log, where nothing is too large for it."""
+    """Store a value in the log, however large it is."""
     return Raw(values.seal(raw))
 
 
 class Env(msgspec.Struct, frozen=True):
-    """Facts from outside that a decision may use."""
+    """Information from outside the run that a decision may use."""
 
     now: int
     check: SchemaCheck
-    """Whether JSON fits a JSON Schema: None, or what is wrong with it."""
+    """Checks JSON against a JSON Schema. Returns None, or what is wrong."""
     blob: Callable[[str], bytes | None] = no_blob
-    """The content of a blob, if it is in memory."""
+    """Returns the content of a blob if it is in memory."""
     keep: Callable[[bytes], Raw] = kept_inline
-    """JSON as the log holds it: itself, or a reference to a blob that is durable before the append is."""
+    """Converts JSON to what the log stores: the JSON, or a reference to a blob that is durable before the append."""
     check_child: Callable[[State], None] = any_child
-    """Refuse to start another child of this run. Raises LimitExceeded, RunCancelled."""
+    """Checks whether this run may start another child. Raises LimitExceeded, RunCancelled."""
     recall: Callable[[Raw, Callable[[], Any]], Any] = opened_now
-    """A large value that many decisions look into: as it was opened before, or as the function opens it now."""
+    """Returns a large value that many decisions read: from the cache, or opened by the function."""

@@ -1,6 +1,6 @@
-"""How each event that every run has changes its state, and what the style is told of it.
+"""Apply the events that every run has: change the shared state, and notify the style.
 
-Total over every event ever released; no cost grows with the size of the state.
+Handles every event ever released. The cost of an event does not grow with the size of the state.
 """
 
 from __future__ import annotations
@@ -255,5 +255,5 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
 
 
 def with_own(own: Mapping[type, Evolve]) -> EvolveRows:
-    """The table of a style: the kernel's rows, each followed by the style's own row for that event."""
+    """Build the table of a style: for each event the kernel's row, followed by the style's own row."""
     return {kind: (EVOLVE.get(kind), own.get(kind)) for kind in {**EVOLVE, **own}}

@@ -1,4 +1,4 @@
-"""The machine of every run: one table each for deciding, evolving, effects and mail, and a style composed in."""
+"""The machine of every run: one table each for decide, evolve, effects and mail, and a style."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.core.run.style import RunStyle
 
 
 class Kernel:
-    """One run of any style."""
+    """The state and style of one run."""
 
     __slots__ = ("_consequences", "_decide", "_effects", "_evolve", "_follow", "state", "style")
 
@@ -31,7 +31,7 @@ class Kernel:
         self._follow = style.follow
 
     def decide(self, command: AnyCommand, env: Env) -> Sequence[AnyEvent]:
-        """What the command causes. Raises Refused, BadValue: nothing happened."""
+        """Return the events that a command causes. Raises Refused or BadValue if the command is rejected."""
         decide = self._decide.get(type(command))
         if decide is None:
             raise unknown_command(self.state.run_id, self.style.name, command)
@@ -40,12 +40,12 @@ class Kernel:
         return decided if more is None or not decided else more(decided, env)
 
     def rests(self) -> bool:
-        """Whether ``follow`` gives nothing now, whatever its environment."""
+        """Return whether ``follow`` has no events now, whatever the environment."""
         state = self.state
         return state.status in RESTING or not (state.ended or self._follow or state.reversals)
 
     def follow(self, env: Env) -> Sequence[AnyEvent]:
-        """What must happen next by itself. Raises MissingInputs."""
+        """Return the events that must happen next without a command. Raises MissingInputs."""
         state = self.state
         if state.status in RESTING or not state.started:
             return ()
@@ -56,7 +56,7 @@ class Kernel:
         return lifecycle.follow_dropped(self, env) if state.reversals else ()
 
     def evolve(self, event: AnyEvent, *, at: int) -> None:
-        """Take in the next event."""
+        """Apply the next event."""
         state = self.state
         state.seq += 1
         state.at = at
@@ -69,32 +69,32 @@ class Kernel:
             own(self.style, event)
 
     def effects(self, event: AnyEvent) -> Sequence[AnyEffect]:
-        """What an event that was just taken in asks of the world."""
+        """Return the effects of the event that was just applied."""
         make = self._effects.get(type(event))
         found = () if make is None else make(self, event)
         return [*effects.stopped(self.state), *found] if self.state.gone else found
 
     def mail(self, event: AnyEvent) -> Sequence[OutgoingMail]:
-        """What an event that was just taken in tells other runs."""
+        """Return the mail to other runs that the event just applied causes."""
         make = MAIL.get(type(event))
         found = () if make is None else make(self, event)
         gone = self.state.gone_children
         return [*found, *(stop_child(self, uid) for uid in gone)] if gone else found
 
     def outstanding(self) -> Sequence[AnyEffect]:
-        """The effects of everything that is open."""
+        """Return the effects of everything that is open."""
         return effects.outstanding(self)
 
     def perform(self, number: int) -> PerformTask:
-        """The hand-out of an open task."""
+        """Return the effect that dispatches an open task."""
         return effects.perform(self, number)
 
     def due_of(self, number: int) -> int:
-        """The time that something open waits for (0: none); number 0 is the run's own deadline."""
+        """Return when an open entry is due (0: never). Entry 0 is the run's own deadline."""
         return timers.due_of(self.state, number)
 
     def location(self, number: int) -> str:
-        """Where something open stands, for people; an undo stands where its task did."""
+        """Return the readable location of an open entry. An undo has the location of its task, with ``!undo``."""
         task = self.state.tasks.get(number) or self.state.parked.get(number)
         if task is not None:
             if task.undo_of:

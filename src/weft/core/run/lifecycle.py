@@ -1,8 +1,8 @@
-"""From start to end: how a run begins, ends, and is tried again.
+"""How a run starts, ends and is retried.
 
-A run that fails or is cancelled first lets go of what is open, waits for children it told to stop and for tasks whose
-undo depends on their outcome, then undoes what was completed, newest first, and only then is over. First in the log
-wins.
+A run that fails or is cancelled ends in three stages. First it cancels what is open, and waits for children that were
+told to stop and for tasks whose undo depends on their outcome. Then it undoes completed tasks, newest first. Then it is
+over. If several events could end the run, the first in the log wins.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from weft.core.run.statuses import ALLOWED, RETRY_FROM, refused
 from weft.core.run.style import AnyRun
 from weft.core.run.tasks import must_end, remember_undo
 from weft.core.run.tree import depth_of, root_of
-from weft.errors import Failure, Refused, RunUndone
+from weft.errors import Failure, Refused
 
 UNDONE = "undone"
-"""The attribute of a failure that names the run whose completed work was undone, so that it cannot be tried again."""
+"""The failure attribute that names the run whose completed work was undone, so that it cannot be retried."""
 NEVER_BEGAN = "never_began"
-"""The attribute of a failure that names the run that was refused at its start, so that it cannot be tried again."""
+"""The failure attribute that names the run whose start was refused, so that it cannot be retried."""
 
 
 def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent]:
-    """The first event of a run; a second start decides nothing."""
+    """Return the first event of a run. A second start has no effect."""
     if state.started:
         return ()
     started = RunStarted(
@@ -68,8 +68,8 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
     return (started, RunFailedEvent(failure=never_began(failure, command.run_id), never_begun=True))
 
 
-def let_go(state: State) -> list[EntryCancelled]:
-    """Nobody waits any more for what is open: tasks, timers, waits, questions and children are told."""
+def cancel_open(state: State) -> list[EntryCancelled]:
+    """Cancel everything open: tasks, timers, waits, questions and children. Draining tasks and undos continue."""
     numbers = sorted({*state.tasks, *state.timers, *state.waits, *state.asks, *state.children})
     events: list[EntryCancelled] = []
     for number in numbers:
@@ -84,17 +84,17 @@ def let_go(state: State) -> list[EntryCancelled]:
 
 
 def end_of_run(state: State, failure: Failure | None) -> list[AnyEvent]:
-    """The run is over without a result: what is open is let go, then the run ends by itself (``follow``)."""
-    return [*let_go(state), RunEnding(failure=failure)]
+    """Begin to end a run without a result: cancel what is open. ``follow`` does the rest."""
+    return [*cancel_open(state), RunEnding(failure=failure)]
 
 
 def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
-    """After the end of the code (or the last token): undo newest first, one at a time, then the end."""
+    """After the code or the last token ended, undo one task at a time, newest first, then end the run."""
     state = run.state
     if state.returned:
         return follow_dropped(run, env) or _completed(state)
     if state.over or state.tasks or any(child.cancelled for child in state.children.values()):
-        return ()  # what is still under way may change what must be undone
+        return ()  # open work may still change what must be undone
     if state.undo:
         return run.style.undo(state.undo[-1], env)
     if state.cancelled is not None:
@@ -108,7 +108,7 @@ def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
 
 
 def follow_dropped(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
-    """While the run goes on: undo what was dropped, one at a time."""
+    """Undo dropped work, one task at a time, while the run continues."""
     newest = undo.newest(run.state)
     return () if newest is None else run.style.undo(newest, env)
 
@@ -119,54 +119,45 @@ def _completed(state: State) -> Sequence[AnyEvent]:
     return (RunCompleted(output=state.output, not_undone=list(state.not_undone)),)
 
 
-def undone(state: State) -> RunUndone:
-    """The refusal to go on from work that was undone."""
-    return RunUndone(
-        f"The completed work of {state.run_id} was undone, so the run cannot go on from where it failed.",
-        hint=f"Fork it: start it anew under another id: weft start {state.workflow} --input FILE",
-        run_id=state.run_id,
-    )
-
-
 def never_began(failure: Failure, run_id: str) -> Failure:
-    """The failure of a run that was refused at its start: its input or its workflow is wrong."""
+    """Mark a failure as a refused start: the input or the workflow was wrong."""
     return msgspec.structs.replace(failure, attributes={**failure.attributes, NEVER_BEGAN: run_id})
 
 
 def start_anew(state: State) -> str:
-    """What to do instead of trying a run again."""
-    return f"Start it anew, under another id: weft start {state.workflow} --input FILE"
+    """Return the hint for a run that cannot be retried."""
+    return f"Start a new run under another id: weft start {state.workflow} --input FILE"
 
 
 def refuse_retry(state: State, *, from_place: bool = False) -> None:
-    """Refuse to try a run again whose status does not allow it, or that never began."""
+    """Refuse to retry a run that never began, or whose status does not allow it."""
     failure = state.failure
     if state.status == "failed" and failure is not None and failure.attributes.get(NEVER_BEGAN) == state.run_id:
         why = failure.message.rstrip(".")
-        raise Refused(f"{state.run_id} never began, so there is nothing to try again: {why}.", hint=start_anew(state))
+        raise Refused(f"{state.run_id} never began, so there is nothing to retry: {why}.", hint=start_anew(state))
     rule = RETRY_FROM if from_place else ALLOWED[RetryRun]
     if state.status in rule.acts:
         return
     if state.status == "held":
         raise refused(state, rule.wish)
-    hint = start_anew(state) if state.over else f"What it waits for: weft explain {state.run_id}"
+    hint = start_anew(state) if state.over else f"To see what it waits for: weft explain {state.run_id}"
     raise Refused(f"{state.run_id} is {state.status}, so it cannot be {rule.wish}.", hint=hint)
 
 
 def parent_report(state: State, parent: Parent) -> ReportChildEnded:
-    """What the parent of a run that is over hears of it."""
+    """Return the report to the parent of a run that is over."""
     return ReportChildEnded(
         child=EntryId(parent.entry), status=state.status, output=state.output, failure=state.failure
     )
 
 
 def child_cancelled(child: Child) -> Failure:
-    """What a parent is told of a child that was cancelled."""
+    """Return the failure that a parent gets for a cancelled child."""
     return Failure(type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled")
 
 
 def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
-    """The first command of a child run that the last event started. ``facts``: of a goal run only these are wanted."""
+    """Return the first command of the child that the last event started. ``facts``: its output is only the facts."""
     start = StartRun(
         run_id=event.run_id,
         workflow=event.workflow,
@@ -183,7 +174,7 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
         ),
         root=root_of(state),
         trace=state.trace,
-        # Who started a run has started what it starts.
+        # The person who started a run also counts as the starter of its children.
         attributes={name: value for name, value in state.attributes.items() if name == STARTED_BY},
     )
     if not bytes(event.plan):
@@ -192,7 +183,7 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
 
 
 def evolve_started(state: State, event: RunStarted) -> None:
-    """What was asked for, as it was asked."""
+    """Record the start request in the state."""
     state.started = True
     state.run_id = event.run_id
     state.line = event.line
@@ -212,7 +203,7 @@ def evolve_started(state: State, event: RunStarted) -> None:
 
 
 def evolve_returned(state: State, event: RunEnding) -> None:
-    """The code is over with a result; what was dropped is still undone."""
+    """Record the result of the code. Dropped work still has to be undone."""
     state.ended = True
     state.held = None
     state.returned = True
@@ -220,7 +211,7 @@ def evolve_returned(state: State, event: RunEnding) -> None:
 
 
 def evolve_ending(state: State, failure: Failure | None) -> None:
-    """The run ends without a result, once all that it has done is undone."""
+    """Begin to roll the run back. It ends without a result once everything is undone."""
     state.ended = True
     state.held = None
     state.failure = failure
@@ -228,7 +219,7 @@ def evolve_ending(state: State, failure: Failure | None) -> None:
 
 
 def evolve_resumed(state: State) -> None:
-    """A paused or held run goes on with what it was doing."""
+    """Continue a paused or held run where it stopped."""
     state.held = None
     if state.ended and not state.returned:
         state.status = "rolling_back"
@@ -237,7 +228,7 @@ def evolve_resumed(state: State) -> None:
 
 
 def evolve_retried(state: State) -> None:
-    """A failed run goes on. It has no deadline any more, and what was undone is other work when it is done again."""
+    """Continue a failed run, without a deadline. Tasks that were undone get new keys when they are performed again."""
     state.status = "running"
     state.ended = state.timed_out = False
     state.failure = state.held = state.cancelled = None
@@ -249,7 +240,7 @@ def evolve_retried(state: State) -> None:
 
 
 def evolve_over(state: State) -> None:
-    """Nothing is open in a run that is over."""
+    """Remove everything open from the state of a run that is over."""
     state.tasks = {}
     state.parked = {}
     state.accepted = {}
@@ -265,7 +256,7 @@ def evolve_over(state: State) -> None:
 
 
 def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> bool:
-    """Close what is open under this number; True: it is gone now, not just draining."""
+    """Close the open entry with this number. Returns False if it is still draining or stopping."""
     number = event.entry
     task = state.tasks.get(number)
     if task is not None:
@@ -274,7 +265,7 @@ def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> b
             return False
         del state.tasks[number]
         if task.lost:
-            remember_undo(state, number, task, NULL, place)  # a hand-out that was lost may have happened
+            remember_undo(state, number, task, NULL, place)  # a lost delivery may have been performed
         return True
     child = state.children.get(number)
     if child is not None:

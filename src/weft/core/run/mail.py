@@ -1,4 +1,4 @@
-"""What events tell other runs: children are started and stopped, parents hear of an end."""
+"""Mail from a run to other runs: to start and stop children, and to report the end to the parent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.core.run.style import AnyRun
 
 
 def stop_child(run: AnyRun, uid: str) -> OutgoingMail:
-    """Tell a child that nobody waits for it any more."""
+    """Cancel a child whose result is no longer needed."""
     return OutgoingMail(to=uid, command=c.CancelRun(reason=f"{run.state.run_id} no longer waits for it"))
 
 

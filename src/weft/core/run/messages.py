@@ -1,7 +1,8 @@
-"""Messages: received, waited for, taken, answered.
+"""Messages: how they are received, awaited, taken and answered.
 
-A message belongs to the run as soon as its log has it. A wait takes the oldest that fit, in order of arrival, and a
-message is taken when that is recorded. While a wait is open nothing that it would take lies in the buffer.
+A message belongs to the run as soon as it is in the log. A wait takes the oldest messages with a matching name, in
+order of arrival. A message is taken once a MessagesTaken event is recorded. While a wait is open, the buffer has no
+message that the wait could take.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weft.core.run.statuses import permits
 
 
 def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
-    """The message is the run's; if somebody waits for it, it is taken at once."""
+    """Record a message. If a wait is open for it, take it at once."""
     permits(state, command)
     received = MessageReceived(
         id=command.id, name=command.name, body=command.body, sender=command.sender, answer=command.answer
@@ -31,7 +32,7 @@ def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
 
 
 def decide_taken(number: EntryId, found: Sequence[WaitingMessage], *, answer: bool) -> Sequence[AnyEvent]:
-    """Take these messages out of the buffer. Unless the code will answer them, senders who wait get null."""
+    """Take messages from the buffer. Unless the code answers them, senders that wait for an answer get null."""
     taken = MessagesTaken(wait=number, ids=[message.id for message in found])
     if answer:
         return (taken,)
@@ -39,12 +40,12 @@ def decide_taken(number: EntryId, found: Sequence[WaitingMessage], *, answer: bo
 
 
 def refusal(state: State, message: str, error: str) -> Sequence[AnyEvent]:
-    """Tell a sender who waits for an answer that the message did not fit."""
+    """Tell a sender that waits for an answer that the message has the wrong type."""
     return (MessageAnswered(message=message, error=error),) if message in state.requests else ()
 
 
 def waiting_messages(state: State, names: Sequence[str], most: int) -> list[WaitingMessage]:
-    """The oldest buffered messages of these names (none given: of any), at most that many."""
+    """Return the oldest buffered messages with one of these names, at most ``most``. Without names, any message."""
     pools = [state.messages[name] for name in (names or state.messages) if name in state.messages]
     if len(pools) == 1:
         return pools[0][:most]
@@ -52,7 +53,7 @@ def waiting_messages(state: State, names: Sequence[str], most: int) -> list[Wait
 
 
 def evolve_message(state: State, event: MessageReceived) -> None:
-    """Into the buffer, at the end."""
+    """Append a message to the buffer."""
     state.arrived += 1
     message = WaitingMessage(
         n=state.arrived,
@@ -69,7 +70,7 @@ def evolve_message(state: State, event: MessageReceived) -> None:
 
 
 def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[WaitingMessage]:
-    """Out of the buffer: those with these ids, which stand at the heads of their queues."""
+    """Remove the messages with these ids from the buffer. They are the first of their queues."""
     taken = waiting_messages(state, names, len(ids))
     for message in taken:
         pool = state.messages[message.name]

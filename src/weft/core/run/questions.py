@@ -1,8 +1,8 @@
-"""Questions to people: who may answer, when an answer settles it, what it was about. Pure.
+"""Questions to people: who may answer, and when an answer settles the question. Pure.
 
-A question names people (``ann``) and groups (``role:ops``, ``team:sales``). Whoever answers is either known to the
-server, with the groups it belongs to, or says who it is on a machine where nobody checks: then names are believed, and
-so is membership. An answer may name the digest of what was shown; one that was given for something else is refused.
+A question names people (``ann``) and groups (``role:ops``, ``team:sales``). The server knows who answers, and the
+groups of that person. On a local machine nobody checks: any name and any group membership is accepted. An answer may
+include the digest of the question that the person saw. If the question has changed since, the answer is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weft.core.values import unseal
 from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinished
 
 STARTED_BY = "weft.started_by"
-"""The attribute that names who started a run."""
+"""The run attribute with the name of the person who started the run."""
 GROUPS = ("role:", "team:")
 PLACES_SHOWN_MAX = 20
 
@@ -41,7 +41,7 @@ _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
 def opened(event: AskOpened, at: int) -> Question:
-    """The question that an event opens."""
+    """Create the question that an event opens."""
     return Question(
         title=event.title,
         since=at,
@@ -59,18 +59,18 @@ def opened(event: AskOpened, at: int) -> Question:
 
 
 def is_group(who: str) -> bool:
-    """Whether this names a group of people, and not one person."""
+    """Return whether a name is a group, not a person."""
     return who.startswith(GROUPS)
 
 
 def digest_of(question: Question) -> str:
-    """What is decided, in short: another title, subject or form has another digest."""
+    """Return a digest of the title, subject and form of a question."""
     shown = _canonical([question.title, Raw(bytes(question.about)), question.form])
     return hashlib.sha256(shown).hexdigest()[:32]
 
 
 def asked(question: Question) -> list[str]:
-    """Who may answer now; nobody named: anybody."""
+    """Return the people and groups that may answer now. Empty: anybody may."""
     if not question.of or not question.escalated:
         return question.of
     return [*question.of, *(who for who in question.escalate if who not in question.of)]
@@ -80,31 +80,31 @@ def asked(question: Question) -> list[str]:
 
 
 def due_of(question: Question) -> int:
-    """When something happens to it by itself: a reminder, or the end of its time (0: never)."""
+    """Return when the next reminder or the timeout of a question is due (0: never)."""
     times = [time for time in (question.due, question.remind_at) if time]
     return min(times, default=0)
 
 
 def armed(number: int, question: Question) -> Sequence[AnyEffect]:
-    """The timer of an open question, if it has one."""
+    """Arm the timer of an open question, if it has one."""
     due = due_of(question)
     return (ArmTimer(EntryId(number), due, mailed=True),) if due else ()
 
 
 def armed_new(state: State) -> Sequence[AnyEffect]:
-    """The timer of the question that the last event opened."""
+    """Arm the timer of the question that the last event opened."""
     return armed(state.seq, state.asks[state.seq])
 
 
 def armed_again(state: State, event: AskAnswered | AskEscalated | AskReminded) -> Sequence[AnyEffect]:
-    """The timer of a question after something happened to it."""
+    """Arm the timer of a changed question again, or disarm it."""
     question = state.asks.get(event.ask)
     found = armed(event.ask, question) if question is not None else ()
     return found or (DisarmTimer(event.ask),)
 
 
 def decide_due(number: EntryId, question: Question, now: int) -> Sequence[AnyEvent]:
-    """Its time has come, or the time to remind people of it."""
+    """Decide a timer of a question: its timeout, or a reminder."""
     if question.due and now >= question.due:
         return (_timed_out(number, question),)
     if question.remind_at and now >= question.remind_at:
@@ -122,7 +122,7 @@ def _timed_out(number: EntryId, question: Question) -> AnyEvent:
 
 
 def evolve_escalated(state: State, event: AskEscalated) -> None:
-    """Others may answer too, each of them alone, and now the question waits as long as it takes."""
+    """Let others answer too, without a time limit. Any one of them can settle the question alone."""
     question = state.asks[event.ask]
     question.escalated = True
     question.escalate = event.of
@@ -130,24 +130,24 @@ def evolve_escalated(state: State, event: AskEscalated) -> None:
 
 
 def evolve_reminded(state: State, event: AskReminded) -> None:
-    """The next reminder is counted from this one: those that were slept through are not made up for."""
+    """Schedule the next reminder, counted from this one. Missed reminders are not sent later."""
     question = state.asks[event.ask]
     question.reminded += 1
     question.remind_at = state.at + question.remind_ms
 
 
-# --- telling people ----------------------------------------------------------------------------------------------
+# --- notifications -----------------------------------------------------------------------------------------------
 
 
 def notice(question: Question) -> str:
-    """What people should be told of it: that it was asked, asked of others too, or asked again."""
+    """Return the kind of notification that people should get: opened, escalated or reminded."""
     if question.reminded:
         return f"reminded.{question.reminded}"
     return "escalated" if question.escalated else "opened"
 
 
 def decide_told(state: State, command: NoteTold) -> Sequence[AnyEvent]:
-    """Somebody was told. What is known, or nobody waits for, changes nothing."""
+    """Record a notification. A repeated one, or one for a closed question, has no effect."""
     question = state.asks.get(command.ask)
     if question is None or question.told == command.notice:
         return ()
@@ -155,26 +155,26 @@ def decide_told(state: State, command: NoteTold) -> Sequence[AnyEvent]:
 
 
 def evolve_told(state: State, event: AskTold) -> None:
-    """This was told."""
+    """Remember the last notification."""
     state.asks[event.ask].told = event.notice
 
 
-# --- answering ---------------------------------------------------------------------------------------------------
+# --- answers -----------------------------------------------------------------------------------------------------
 
 
 def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -> Sequence[AnyEvent]:
-    """An answer to an open question. A wrong form is refused and may be given again."""
+    """Decide the answer to an open question. If the form is wrong, the answer is refused; the question stays open."""
     question = _open(state, command, number)
     assert number is not None
     if command.digest and command.digest != digest_of(question):
         raise NotAllowed(
-            f"The answer to {command.ask!r} was given for something else than what {state.run_id} asks now.",
+            f"The question {command.ask!r} of {state.run_id} has changed since it was shown; nothing was decided.",
             hint="Look at the question again: weft inbox.",
             code="ask.other_subject",
         )
     stands_for = _standing(state, question, command)
     if command.by and command.by in question.approvals:
-        raise AlreadyDecided(f"{command.by} has approved {command.ask!r} already; others have to.")
+        raise AlreadyDecided(f"{command.by} has already approved {command.ask!r}; it needs the approval of others.")
     if command.approved and question.form is not None:
         wrong = env.check(question.form, unseal(bytes(command.form)))
         if wrong is not None:
@@ -197,7 +197,7 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
 
 
 def find_open(state: State, name: str, places: Mapping[int, str]) -> int | None:
-    """The open question that a name means, among those it could mean. Raises NotAllowed if there are several."""
+    """Find the open question with this name among the candidates. Raises NotAllowed if the name is ambiguous."""
     exact = [number for number, place in places.items() if place == name]
     if exact or len(places) < 2:
         return next(iter(exact or places), None)
@@ -211,8 +211,8 @@ def find_open(state: State, name: str, places: Mapping[int, str]) -> int | None:
 
 
 def already_decided(state: State, name: str) -> AlreadyDecided:
-    """The refusal of a second answer."""
-    return AlreadyDecided(f"The question {name!r} of {state.run_id} is decided.")
+    """Make the error for a second answer."""
+    return AlreadyDecided(f"The question {name!r} of {state.run_id} is already decided.")
 
 
 def _open(state: State, command: DecideAsk, number: int | None) -> Question:
@@ -229,7 +229,7 @@ def _open(state: State, command: DecideAsk, number: int | None) -> Question:
 
 
 def _standing(state: State, question: Question, command: DecideAsk) -> list[str]:
-    """For which of those who are asked this person answers. Raises NotAllowed."""
+    """Return the people and groups of the question that this person answers for. Raises NotAllowed."""
     people = asked(question)
     if command.by:
         if question.four_eyes and command.by == state.attributes.get(STARTED_BY):
@@ -240,32 +240,36 @@ def _standing(state: State, question: Question, command: DecideAsk) -> list[str]
         found = [who for who in people if _is_one_of(command, who)]
         if people and not found:
             raise NotAllowed(
-                f"{command.by} is not asked: {command.ask!r} is for {', '.join(people)}.",
+                f"{command.by} may not answer: {command.ask!r} is for {', '.join(people)}.",
                 hint="Say who decides: --by NAME." if command.groups is None else "",
                 code="ask.not_yours",
             )
         return found
     if command.groups is not None or question.four_eyes or _needed(question) > 1:
-        raise NotAllowed(f"{command.ask!r} is decided by people: say who.", hint="--by NAME.", code="ask.not_yours")
+        raise NotAllowed(
+            f"{command.ask!r} must be decided by a person, and the answer names nobody.",
+            hint="Say who decides: --by NAME.",
+            code="ask.not_yours",
+        )
     return []
 
 
 def _is_one_of(command: DecideAsk, who: str) -> bool:
-    """A name that looks like a group is not one: who belongs to a group is known, or believed, but never claimed."""
+    """Return whether this person is ``who``, or belongs to that group. A person cannot pass a group as a name."""
     if not is_group(who):
         return who == command.by
     return command.groups is None or who in command.groups
 
 
 def _needed(question: Question) -> int:
-    """How many people have to approve."""
+    """Return how many people have to approve."""
     if isinstance(question.quorum, int):
         return question.quorum
     return max(1, len(question.of)) if question.quorum == "all" else 1
 
 
 def _is_settled(question: Question, by: str, stands_for: Sequence[str]) -> bool:
-    """Whether this approval is the last that was needed."""
+    """Return whether this approval is the last one needed."""
     if question.escalated and any(who in question.escalate for who in stands_for):
         return True
     if question.quorum != "all":
@@ -275,7 +279,7 @@ def _is_settled(question: Question, by: str, stands_for: Sequence[str]) -> bool:
 
 
 def _are_all_covered(entries: Sequence[str], people: dict[str, list[str]]) -> bool:
-    """Whether each of those who are asked has a person of its own among these."""
+    """Return whether every name and group in a question is covered by a different person."""
     taken: dict[str, str] = {}
 
     def place(person: str, seen: set[str]) -> bool:
@@ -294,7 +298,7 @@ def _are_all_covered(entries: Sequence[str], people: dict[str, list[str]]) -> bo
 
 
 def evolve_answer(state: State, event: AskAnswered) -> Raw | None:
-    """One person's answer is noted; the decision as JSON, if it is one."""
+    """Record the answer of one person. Returns the decision as JSON if the answer settles the question."""
     question = state.asks[event.ask]
     by = [*question.approvals, event.by] if event.by else list(question.approvals)
     if not event.decided:

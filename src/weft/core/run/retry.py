@@ -1,4 +1,4 @@
-"""When a failed attempt is tried again. Jitter comes from ids, so that the same history gives the same times."""
+"""Delays before retries. The jitter derives from ids, so that the same history gives the same times."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import zlib
 from weft.core.events import Policy
 
 LOST_MAX = 5
-"""More losses of one task than this: it fails with ``WorkerLost``."""
+"""A task that is lost more often than this fails with ``WorkerLost``."""
 
 
 def backoff_ms(policy: Policy, *, attempt: int, seed: str) -> int:
-    """How long to wait after ``attempt`` (counted from 1) failed.
+    """Return how long to wait after ``attempt`` (counted from 1) failed.
 
-    Up to a tenth is taken off by the seed, so that many tasks that failed together do not come back together.
+    The seed shortens the wait by up to a tenth, so that tasks that failed together are not retried together.
     """
     match policy.backoff:
         case "fixed":
@@ -28,5 +28,5 @@ def backoff_ms(policy: Policy, *, attempt: int, seed: str) -> int:
 
 
 def loss_ms(lost: int) -> int:
-    """How long to wait before a task that was lost ``lost`` times is handed out again: at once the first time."""
+    """Return how long to wait before a task that was lost ``lost`` times is dispatched again. The first loss: 0."""
     return 0 if lost < 2 else min(1000 << (lost - 2), 60_000)

@@ -1,7 +1,7 @@
-"""What a run is now: the fold of its events, and nothing that grows with what has passed and is not needed again.
+"""The current state of a run: the fold of its events. It keeps nothing that is no longer needed.
 
-``State`` is what all styles share: status, open tasks, timers, waits, questions, children, undo stack. What is *open*
-lives in small tables by entry number and leaves them when it ends. Each style adds what it needs.
+All styles share ``State``: status, open tasks, timers, waits, questions, children and the undo stack. Open entries are
+in small tables by entry number and are removed when they end. Each style adds its own fields.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Policy, UndoP
 from weft.errors import Failure
 
 FOLD = 5
-"""The number of the fold. Raise it when ``evolve`` or a state's shape changes: older snapshots are then ignored."""
+"""The version of the fold. Raise it when ``evolve`` or the shape of a state changes; older snapshots are ignored."""
 
 Status = Literal[
     "pending", "running", "paused", "cancelling", "rolling_back", "held", "completed", "failed", "cancelled"
@@ -24,7 +24,7 @@ OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 
 
 class OpenTask(msgspec.Struct, omit_defaults=True):
-    """A piece of outside work that is open. ``draining``: nobody reads its answer, but its end is waited for."""
+    """An open task. ``draining``: its result is no longer used, but the run waits for it to end."""
 
     step: str
     input: Raw
@@ -37,17 +37,17 @@ class OpenTask(msgspec.Struct, omit_defaults=True):
     undo: UndoPlan | None = None
     undo_of: int = 0
     undoes: str = ""
-    """An undo's: where the task stood that it takes back."""
+    """For an undo: the location of the task that it undoes."""
     place: str = ""
-    """Where it stands, if what it works for may be gone before it is."""
+    """The location of the task, kept if its entry, token or item may be removed before the task ends."""
     kept: Raw = NULL
-    """What its undo must know of where it stands."""
+    """Information about the task's place that its undo needs."""
     within: list[str] = []
-    """The branches of a graph that it stands in, outermost first."""
+    """The graph branches that contain the task, outermost first."""
     dropped: bool = False
-    """An undo's: it takes back what was dropped while the run went on."""
+    """For an undo: whether the undone task was dropped while the run continued."""
     takes: list[str] | None = None
-    """An undo's: which of the recorded values it is given."""
+    """For an undo: the names of the recorded values that it gets."""
     inline: bool = False
     early: bool = False
     draining: bool = False
@@ -65,7 +65,7 @@ class Wait(msgspec.Struct, omit_defaults=True):
 
 
 class Question(msgspec.Struct, omit_defaults=True):
-    """A question that waits for people."""
+    """An open question to people."""
 
     title: str
     since: int
@@ -78,14 +78,14 @@ class Question(msgspec.Struct, omit_defaults=True):
     escalate: list[str] = []
     approvals: list[str] = []
     stands: dict[str, list[str]] = {}
-    """For whom each of those answered who approved, where that is not only themselves."""
+    """By approver, the names and groups in the question that this person answered for."""
     escalated: bool = False
     four_eyes: bool = False
     remind_ms: int = 0
     remind_at: int = 0
     reminded: int = 0
     told: str = ""
-    """What people outside were last told of it."""
+    """The last notification that people got."""
 
 
 class Child(msgspec.Struct, omit_defaults=True):
@@ -101,7 +101,7 @@ class Child(msgspec.Struct, omit_defaults=True):
 
 
 class WaitingMessage(msgspec.Struct, omit_defaults=True):
-    """A message that the log has and nobody took yet. ``n`` is its place in the order of arrival."""
+    """A recorded message that has not been taken yet. ``n`` is its position in the order of arrival."""
 
     n: int
     id: str
@@ -113,7 +113,7 @@ class WaitingMessage(msgspec.Struct, omit_defaults=True):
 
 
 class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A completed task that can be taken back."""
+    """A completed task that can be undone."""
 
     task: int
     plan: UndoPlan
@@ -121,20 +121,20 @@ class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
     output: Raw
     location: str
     done: int
-    """The number of the event that completed it."""
+    """The number of the event that completed the task."""
     kept: Raw = NULL
     within: list[str] = []
 
 
 class Reversal(msgspec.Struct, omit_defaults=True):
-    """Work that was dropped while the run went on: tasks that are still ending, and what to undo, newest last."""
+    """Work that was dropped while the run continued: tasks that have not ended yet, and undos, newest last."""
 
     waits: list[int] = []
     undo: list[Undo] = []
 
 
 class Held(msgspec.Struct, frozen=True):
-    """Why the run stands still until a person helps."""
+    """Why the run is held until a person helps."""
 
     code: str
     message: str
@@ -143,20 +143,20 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What the styles share."""
+    """The state that all styles share."""
 
     uid: str
     run_id: str = ""
     line: str = ""
-    """The first uid of its line of forks."""
+    """The uid of the first run in this line of forks."""
     root: str = ""
-    """The uid of the run at the root of its tree, if that is another one."""
+    """The uid of the run at the root of the tree, if that is another run."""
     trace: str = ""
     workflow: str = ""
     version: str = "1"
     input: Raw = NULL
     defaults: Raw = ABSENT
-    """Parameters that the input leaves out, as they were at the start."""
+    """The default values, at the start, of parameters missing from the input."""
     parent: Parent | None = None
     status: Status = "running"
     started: bool = False
@@ -169,39 +169,39 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     queue: str = ""
     tasks: dict[int, OpenTask] = {}
     parked: dict[int, OpenTask] = {}
-    """Tasks in nobody's hands: ``accepted`` by the far side, which will answer, or waiting for a slot to be retried."""
+    """Tasks that no worker performs: ``accepted`` by an external service, or waiting for a retry."""
     accepted: dict[int, int] = {}
-    """Parked tasks that are waited for until then."""
+    """When the answers of accepted tasks are due, by task number."""
     timers: dict[int, int] = {}
     waits: dict[int, Wait] = {}
     asks: dict[int, Question] = {}
     children: dict[int, Child] = {}
     messages: dict[str, list[WaitingMessage]] = {}
     requests: dict[str, int] = {}
-    """Messages whose senders wait for an answer, with the time they arrived."""
+    """Ids of messages whose senders wait for an answer, with the time of arrival."""
     arrived: int = 0
     undo: list[Undo] = []
     reversals: list[Reversal] = []
     undoing: int = 0
     not_undone: list[str] = []
     undone: list[str] = []
-    """Where the tasks stood that were taken back."""
+    """The locations of tasks that were undone."""
     renewed: dict[str, int] = {}
-    """How often what stood there was taken back: what is performed there anew is other work, with a key of its own."""
+    """How often the task at a location was undone. A task performed there again is new work and gets a new key."""
     cancelled: str | None = None
     cancelled_at: int = 0
     timed_out: bool = False
     ended: bool = False
-    """The code (or the last token) is over; undos and children may still be under way."""
+    """The code or the last token has ended. Undos and children may still be open."""
     returned: bool = False
-    """The code is over with a result; the run completes when all that was dropped has been undone."""
+    """The code has returned a result. The run completes once all dropped work has been undone."""
     failure: Failure | None = None
     output: Raw = NULL
     held: Held | None = None
     retries: int = 0
     steps_done: int = 0
     gone: list[int] = []
-    """Of the last event: tasks, timers and questions that went with what they belonged to."""
+    """Tasks, timers and questions that the last event removed together with their owner."""
     gone_children: list[str] = []
 
     @property

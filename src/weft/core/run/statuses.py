@@ -1,7 +1,7 @@
-"""Which commands a run takes in which status, and how its status may change.
+"""The commands that a run accepts in each status, and the changes of status that are possible.
 
-The tables are data: `decide` reads them, and so do the tests. A command that is not listed does not depend on the
-status, but on what is open (a task, a timer, a question, a child).
+The tables are data, read by `decide` and by the tests. A command that is not in the table depends on what is open (a
+task, a timer, a question, a child), not on the status.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from weft.errors import Refused, RunFinished
 
 LIVE: frozenset[Status] = frozenset({"running", "paused", "cancelling", "rolling_back", "held"})
 RESTING: frozenset[str] = frozenset({"paused", "held", *OVER})
-"""In these nothing follows by itself."""
+"""The statuses in which nothing happens without a command."""
 
 
 class StatusRule(NamedTuple):
-    """In which statuses a command acts, and in which it changes nothing. In all others it is refused."""
+    """The statuses in which a command acts, and those in which it has no effect. In all others it is refused."""
 
     acts: frozenset[Status]
     ignored: frozenset[Status] = frozenset()
     wish: str = ""
-    """What the run cannot be, in the words of the refusal."""
+    """Completes the error message "... cannot be"."""
     over: str = ""
-    """What became of the command, in the words of the refusal by a run that is over."""
+    """Completes the error message of a run that is over."""
 
 
 ALLOWED: dict[type, StatusRule] = {
@@ -36,10 +36,10 @@ ALLOWED: dict[type, StatusRule] = {
     ),
     c.CancelRun: StatusRule(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
     c.HoldRun: StatusRule(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled"})),
-    c.RetryRun: StatusRule(frozenset({"failed"}), wish="tried again"),
+    c.RetryRun: StatusRule(frozenset({"failed"}), wish="retried"),
 }
-RETRY_FROM = StatusRule(frozenset({"failed", "held"}), wish="tried again from there")
-"""A retry that names the place to begin at also helps a held run."""
+RETRY_FROM = StatusRule(frozenset({"failed", "held"}), wish="retried from there")
+"""The rule for a retry from a named place, which a held run accepts too."""
 
 TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
     {
@@ -70,7 +70,7 @@ TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
 
 
 def permits(state: State, command: c.AnyCommand) -> bool:
-    """Whether a command acts in the run's status; False: it changes nothing. Raises Refused, RunFinished."""
+    """Return whether a command acts in the run's status, or has no effect. Raises Refused, RunFinished."""
     rule = ALLOWED[type(command)]
     status = state.status
     if status in rule.acts:
@@ -83,17 +83,17 @@ def permits(state: State, command: c.AnyCommand) -> bool:
 
 
 def finished(state: State, consequence: str) -> RunFinished:
-    """The refusal of a command to a run that is over."""
+    """Make the error for a command to a run that is over."""
     return RunFinished(f"{state.run_id} is {state.status}; {consequence}.", hint="", run_id=state.run_id)
 
 
 def refused(state: State, wish: str) -> Refused:
-    """The refusal of a command that the run's status does not allow."""
-    hint = f"When its code is corrected: weft resume {state.run_id}" if state.status == "held" else ""
+    """Make the error for a command that the run's status does not allow."""
+    hint = f"When the code is fixed: weft resume {state.run_id}" if state.status == "held" else ""
     return Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)
 
 
 def unknown_command(run_id: str, style: str, command: c.AnyCommand) -> Refused:
-    """The refusal of a command that runs of this style do not know."""
+    """Make the error for a command that runs of this style do not have."""
     words = "".join(f" {char.lower()}" if char.isupper() else char for char in type(command).__name__)
-    return Refused(f"{run_id} is a {style} run; it cannot be told to{words}.")
+    return Refused(f"{run_id} is a {style} run; it does not support{words}.")

@@ -1,7 +1,7 @@
-"""What a style of runs supplies. Everything else is the kernel's.
+"""The interface of a style. The kernel does everything else.
 
-A style has rows of its own for the commands and events that only it has. For what every run has, the kernel decides and
-changes the shared state, and tells the style what was opened, what has ended and what follows from it.
+A style has its own rows for the commands and events that only this style has. For all other commands and events the
+kernel decides and changes the shared state, and tells the style which entries were opened and which have ended.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ EffectRows = Mapping[type, Callable[[Any, Any], Sequence[AnyEffect]]]
 
 
 class Ended(msgspec.Struct):
-    """Something open has ended: how, and with what.
+    """The end of an open entry: how it ended, and its result.
 
-    ``late``: a wait passed its time. ``stopped``: nobody waits for it any more; it may still be under way.
+    ``late``: a wait timed out. ``stopped``: the result is no longer needed; the work may still be running.
     """
 
     number: int
@@ -45,7 +45,7 @@ class Ended(msgspec.Struct):
 
 
 class AnyRun(Protocol):
-    """What the rows of the kernel get."""
+    """A run as the kernel's rows see it."""
 
     @property
     def state(self) -> State: ...
@@ -59,75 +59,75 @@ class AnyRun(Protocol):
 
 
 class RunStyle(Protocol):
-    """One run's style, with the state that is its own."""
+    """The style of one run, with the style's own state."""
 
     name: str
     has_code: bool
-    """There is code to be told of a cancel or a deadline; a run without code ends at once."""
+    """Whether code can react to a cancel or a deadline. A run without code ends at once."""
     repeats_undone: bool
-    """A retry may go on from work that was undone."""
+    """Whether a retry can perform work again that was undone."""
     unanswered: str
-    """The message of a task whose answer did not come in time."""
+    """The error message of a task that was not answered in time."""
     decide: ClassVar[DecideRows]
-    """The kernel's rows, and those for commands that only this style knows."""
+    """The kernel's rows, and rows for commands that only this style has."""
     evolve: ClassVar[EvolveRows]
-    """For every event the kernel's row, and what the event changes in the style's own state."""
+    """For every event, the kernel's row and the style's own row."""
     effects: ClassVar[EffectRows]
-    """The kernel's rows, and those for events that only this style has."""
+    """The kernel's rows, and rows for events that only this style has."""
 
     def begin(self, command: StartRun, env: Env) -> Sequence[AnyEvent]:
-        """The first events of a run."""
+        """Return the first events of a run."""
         ...
 
     @property
     def consequences(self) -> Callable[[Sequence[AnyEvent], Env], Sequence[AnyEvent]] | None:
-        """Adds to what the kernel has decided what follows from it in the same decision. None: nothing does."""
+        """A function that extends the kernel's events with those that follow in the same decision, or None."""
         ...
 
     def opened(self, event: Any) -> None:
-        """A task, timer, wait, question or child was opened by this event, under the state's number."""
+        """Note that the event opened a task, timer, wait, question or child, with the number ``state.seq``."""
         ...
 
     def settled(self, ended: Ended) -> None:
-        """Something open has ended. A number that the style does not know is ignored."""
+        """Note that an open entry has ended. Unknown numbers are ignored."""
         ...
 
     def retry_later(self, number: int, due: int) -> None:
-        """An attempt of a task failed, and the next one is due then."""
+        """Note that an attempt of a task failed and the next one is due at ``due``."""
         ...
 
     @property
     def follow(self) -> Callable[[Env], Sequence[AnyEvent]] | None:
-        """What must happen next by itself in a run that goes on. Raises MissingInputs.
+        """A function that returns the next events that need no command, while the run continues. Raises MissingInputs.
 
-        None: its code goes on by itself, and nothing follows but the undo of what was dropped.
+        None if the code drives the run. Then only the undo of dropped work needs no command.
         """
         ...
 
     def locate(self, number: int) -> str:
-        """Where something open stands, if it is no task; empty if that is not known."""
+        """Return the location of an open entry, or an empty string if it is not known."""
         ...
 
     def question(self, name: int | str) -> int | None:
-        """The number of the question that a name means. Raises NotAllowed, AlreadyDecided."""
+        """Return the number of the question with this name. Raises NotAllowed, AlreadyDecided."""
         ...
 
     def retry(self, command: RetryRun) -> Sequence[AnyEvent]:
-        """The events of a retry that the run's status allows."""
+        """Return the events of a retry. The run's status was checked before."""
         ...
 
-    def let_go(self) -> Sequence[AnyEvent]:
-        """The events that stop what is open, before the run ends."""
+    def cancel_open(self) -> Sequence[AnyEvent]:
+        """Return the events that cancel everything open, before the run ends."""
         ...
 
     def undo(self, done: Undo, env: Env) -> Sequence[AnyEvent]:
-        """The events that begin to undo a completed task."""
+        """Return the events that begin to undo a completed task."""
         ...
 
     def join_undo(self, dropped: list[Undo]) -> None:
-        """The run ends: put what was dropped before and is not undone yet on its stack."""
+        """Put dropped work that is not undone yet on the undo stack of the run, because the run ends."""
         ...
 
     def child_start(self, event: ChildStarted) -> StartRun:
-        """The first command of a child run that the last event started."""
+        """Return the first command of the child that the last event started."""
         ...

@@ -1,8 +1,8 @@
-"""The life of a task, the same in every style: handed out, answered, tried again, lost, undone.
+"""The life of a task, the same in every style: dispatched, answered, retried, lost, undone.
 
-A report counts only if task, attempt and delivery are the live ones: that is the fence. A success may come from an
-earlier delivery of the live attempt: the work is done, whoever was taken for dead meanwhile. Leases and timeouts only
-say when to hand out again. Nothing here knows who waits for the task.
+A report counts only if its task, attempt and delivery are current. A success may also come from an earlier delivery of
+the current attempt: the work is done, even if its worker was believed dead. Leases and timeouts only decide when to
+dispatch a task again. This module does not know who waits for a task.
 
 Rules: docs/internals/engine.md#rule-7.
 """
@@ -35,7 +35,7 @@ def _live(state: State, task: int, attempt: int, delivery: int) -> OpenTask | No
 
 
 def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[TaskSucceeded]:
-    """Record the first result of the live attempt, whichever hand-out it comes from; any other is late."""
+    """Record the first result of the current attempt, from any of its deliveries. Other results are late."""
     task = state.tasks.get(report.task)
     if task is None or task.attempt != report.attempt or not 1 <= report.delivery <= task.delivery:
         return ()
@@ -44,13 +44,13 @@ def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[Task
 
 
 def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[TaskFailed]:
-    """A failed attempt is tried again later, unless it was the last, final by its nature, or nobody waits for it."""
+    """Record a failed attempt. It is retried unless it was the last, cannot be repeated, or is draining."""
     task = _live(state, report.task, report.attempt, report.delivery)
     return () if task is None else (attempt_failed(state, task, report, now),)
 
 
 def attempt_failed(state: State, task: OpenTask, report: ReportTaskFailed, now: int) -> TaskFailed:
-    """What the failure of an attempt leads to, whoever tells of it."""
+    """Return the event for a failed attempt: a retry, or the final failure."""
     final = (
         not report.retryable
         or task.attempt >= task.policy.attempts_max
@@ -65,14 +65,14 @@ def attempt_failed(state: State, task: OpenTask, report: ReportTaskFailed, now: 
 
 
 def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[TaskFailed | TaskLost]:
-    """A task without an answer is handed out again; one that may run only once has an unknown outcome instead."""
+    """Dispatch a lost task again. The outcome of a task that may run only once is unknown instead."""
     task = _live(state, report.task, report.attempt, report.delivery)
     if task is None:
         return ()
     if task.policy.effect == "irreversible" or task.draining:
         failure = Failure(
             type="OutcomeUnknown",
-            message=f"whoever performed {task.step} is gone, and it may not be performed twice",
+            message=f"the worker of {task.step} was lost, and the step must not be performed twice",
             code=UNKNOWN,
             step=task.step,
             attempts=task.attempt,
@@ -81,7 +81,7 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
     if task.lost >= LOST_MAX:
         failure = Failure(
             type="WorkerLost",
-            message=f"{task.step} took {task.lost + 1} workers down with it",
+            message=f"{task.step} was lost with {task.lost + 1} workers",
             code="step.worker_lost",
             step=task.step,
             attempts=task.attempt,
@@ -93,7 +93,7 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
 
 
 def evolve_scheduled(state: State, event: TaskScheduled, given: Raw) -> OpenTask:
-    """Open a task under the number of the record."""
+    """Open a task with the number of the record."""
     task = state.tasks[state.seq] = OpenTask(
         step=event.step,
         input=given,
@@ -107,7 +107,7 @@ def evolve_scheduled(state: State, event: TaskScheduled, given: Raw) -> OpenTask
 
 
 def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> OpenTask:
-    """The task leaves; what can be undone is remembered, newest last."""
+    """Close a successful task. If it can be undone, put it on the undo stack."""
     state = run.state
     task = state.tasks.pop(event.task)
     if task.policy.deadline_ms:
@@ -128,7 +128,7 @@ def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> OpenTask:
 
 
 def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
-    """For good: the task leaves and is returned. Otherwise it waits for its next attempt."""
+    """Close and return a task that failed for good. Otherwise prepare its next attempt and return None."""
     state = run.state
     if event.retry_at:
         task = state.tasks[event.task]
@@ -138,7 +138,7 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
         return None
     task = state.tasks.pop(event.task)
     if task.policy.deadline_ms:
-        state.gone += (event.task, -event.task)  # somebody may still be at work if its deadline has passed
+        state.gone += (event.task, -event.task)  # if the deadline has passed, a worker may still perform it
     if task.undo_of:
         state.undoing = 0
         state.not_undone.append(f"{task.step}: {event.failure.message}")
@@ -150,12 +150,12 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
 
 
 def must_end(task: OpenTask) -> bool:
-    """Whether a task that is under way is waited for even if nobody reads its answer."""
+    """Return whether the run must wait for a task to end even if its result is not used."""
     return task.undo is not None or task.policy.effect == "irreversible"
 
 
 def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place: str) -> None:
-    """What can be taken back goes onto the stack, newest last."""
+    """Put a task that can be undone on the undo stack."""
     if task.undo is not None:
         undo = Undo(
             task=number,
@@ -171,7 +171,7 @@ def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place:
 
 
 def evolve_lost(state: State, event: TaskLost) -> None:
-    """The next hand-out has a number of its own, so that the lost one can no longer answer."""
+    """Count a loss. The next delivery gets a new number, so that a failure of the lost one is ignored."""
     task = state.tasks[event.task]
     task.delivery = event.delivery
     task.lost += 1
@@ -179,7 +179,7 @@ def evolve_lost(state: State, event: TaskLost) -> None:
 
 
 def evolve_undo(state: State, event: UndoScheduled) -> None:
-    """The newest undo becomes a task of its own."""
+    """Open a task for the newest undo."""
     taken, dropped = undo.take(state, event.of)
     state.tasks[state.seq] = OpenTask(
         step=event.step,
@@ -195,7 +195,7 @@ def evolve_undo(state: State, event: UndoScheduled) -> None:
 
 
 def perform(state: State, number: int, task: OpenTask, location: str) -> PerformTask:
-    """The effect that hands a task out."""
+    """Return the effect that dispatches a task."""
     policy = task.policy
     if state.queue and policy.queue == DEFAULT_POLICY.queue:
         policy = msgspec.structs.replace(policy, queue=state.queue)

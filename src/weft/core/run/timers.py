@@ -1,4 +1,4 @@
-"""Times that come: timers, deadlines of tasks, waits, questions and children, and the run's own deadline."""
+"""Timers, the deadlines of tasks, waits, questions and children, and the run's own deadline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.errors import Failure
 
 
 def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEvent]:
-    """A time has come. Too early, or for something that has ended: nothing."""
+    """Decide a timer that fired. A timer that is early, or whose entry has ended, has no effect."""
     number = command.entry
     if number == 0:
         due_run = (
@@ -35,7 +35,7 @@ def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEven
 
 
 def task_due(task: OpenTask) -> int:
-    """When a task must have ended, whatever its attempts say (0: never)."""
+    """Return the deadline of a task for all its attempts together (0: none)."""
     return task.since + task.policy.deadline_ms if task.policy.deadline_ms and not task.draining else 0
 
 
@@ -47,11 +47,11 @@ def _task_due(state: State, number: EntryId, now: int) -> Sequence[AnyEvent]:
 
 
 def deadline_passed(number: EntryId, task: OpenTask) -> TaskFailed:
-    """The end of a task whose time is up."""
+    """Return the failure of a task whose deadline has passed."""
     unknown = task.policy.effect == "irreversible"
     failure = Failure(
         type="OutcomeUnknown" if unknown else "deadline",
-        message=f"{task.step} did not end within {task.policy.deadline_ms} ms, all its attempts together",
+        message=f"{task.step} did not end within {task.policy.deadline_ms} ms, counting all attempts",
         code="step.outcome_unknown" if unknown else "deadline",
         step=task.step,
         attempts=task.attempt,
@@ -60,7 +60,7 @@ def deadline_passed(number: EntryId, task: OpenTask) -> TaskFailed:
 
 
 def due_of(state: State, number: int) -> int:
-    """The time that something open waits for (0: none); number 0 is the run's own deadline."""
+    """Return when an open entry is due (0: never). Entry 0 is the run's own deadline."""
     if number == CANCEL:
         over = state.timed_out or state.cancelled is not None or state.ended
         return 0 if over else state.due

@@ -1,4 +1,4 @@
-"""Where a run stands in its tree. Pure."""
+"""The position of a run in its tree. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from weft.core.run.state import State
 
 
 def root_of(state: State) -> str:
-    """The uid of the run at the root."""
+    """Return the uid of the run at the root."""
     return state.root or state.uid
 
 
 def depth_of(state: State) -> int:
-    """How many runs there are from the root down to this one, both included."""
+    """Return the number of runs from the root to this one, including both."""
     return state.parent.depth if state.parent is not None else 1

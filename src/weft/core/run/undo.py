@@ -1,7 +1,7 @@
-"""Work that was dropped while its run goes on: losers of a race, branches of a graph and steps of a goal.
+"""Undo of work that was dropped while its run continues: losers of a race, graph branches and goal steps. Pure.
 
-What such work has done is undone at once, newest first, as soon as what is still under way in it has ended. Only then
-can the run complete. If the run ends otherwise, all of this becomes part of its own undo. Pure.
+Tasks of dropped work that are still running have to end first. Then its completed tasks are undone, newest first. Only
+then can the run complete. If the run fails or is cancelled, the remaining undos join the undo stack of the run.
 
 Rules: docs/internals/engine.md#rule-23.
 """
@@ -16,14 +16,15 @@ from msgspec import Raw
 from weft.core.events import UndoScheduled
 from weft.core.ids import EntryId
 from weft.core.run.state import Reversal, State, Undo
+from weft.errors import RunUndone
 
 _encode = msgspec.json.Encoder().encode
 
 
 def drop(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *, since: int) -> bool:
-    """Drop work of which these tasks are still under way; whether anything has to be undone or waited for.
+    """Drop work whose tasks in ``waits`` have not ended yet. Returns whether anything has to be undone or waited for.
 
-    ``since``: nothing of it had completed before this event.
+    ``since``: no task of this work completed before this event.
     """
     first = len(state.undo)
     while first and state.undo[first - 1].done >= since:
@@ -38,7 +39,7 @@ def drop(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *,
 
 
 def add(state: State, waits: Iterable[int], undo: Iterable[Undo]) -> None:
-    """Undo this, once these tasks have ended. What waited for one of them becomes part of it."""
+    """Undo tasks once those in ``waits`` have ended. Merges with reversals that wait for one of them."""
     waiting = set(waits)
     taken = list(undo)
     for reversal in list(state.reversals):
@@ -51,7 +52,7 @@ def add(state: State, waits: Iterable[int], undo: Iterable[Undo]) -> None:
 
 
 def ended(state: State, number: int) -> None:
-    """A task has ended; if it can be undone, that is the newest on the stack."""
+    """Note that a task has ended. If it can be undone, its undo is the newest on the stack."""
     for reversal in state.reversals:
         if number in reversal.waits:
             reversal.waits.remove(number)
@@ -63,14 +64,14 @@ def ended(state: State, number: int) -> None:
 
 
 def newest(state: State) -> Undo | None:
-    """What is to be undone next while the run goes on; one at a time."""
+    """Return the next undo of dropped work, or None while another undo is running."""
     if state.undoing or not state.reversals:
         return None
     return next((one.undo[-1] for one in state.reversals if one.undo and not one.waits), None)
 
 
 def scheduled(undo: Undo) -> UndoScheduled:
-    """The event that undoes it, with the recorded input and result."""
+    """Return the event that begins an undo, with the recorded input and result."""
     given = {"input": undo.input, "result": undo.output}
     if bytes(undo.plan.defaults):
         given["defaults"] = undo.plan.defaults
@@ -79,7 +80,7 @@ def scheduled(undo: Undo) -> UndoScheduled:
 
 
 def take(state: State, number: int) -> tuple[Undo, bool]:
-    """The undo of a task, taken from where it is; whether it was dropped while the run went on."""
+    """Remove and return the undo of a task, and whether the task was dropped while the run continued."""
     if state.undo and state.undo[-1].task == number:
         return state.undo.pop(), False
     reversal = next(one for one in state.reversals if one.undo and one.undo[-1].task == number)
@@ -90,18 +91,27 @@ def take(state: State, number: int) -> tuple[Undo, bool]:
 
 
 def pending(state: State) -> bool:
-    """Whether dropped work is still ending or being undone."""
+    """Return whether dropped work has not ended yet or is being undone."""
     return bool(state.reversals or state.undoing)
 
 
 def end_all(state: State) -> list[Undo]:
-    """The run ends and undoes everything itself: what is left, newest last."""
+    """Remove and return all undos of dropped work, newest last, because the run ends."""
     left = sorted((undo for one in state.reversals for undo in one.undo), key=lambda undo: undo.done)
     state.reversals = []
     return left
 
 
+def already_undone(state: State) -> RunUndone:
+    """Make the error for a retry of a run whose completed work was undone."""
+    return RunUndone(
+        f"The completed work of {state.run_id} was undone, so the run cannot continue from where it failed.",
+        hint=f"Start a new run under another id: weft start {state.workflow} --input FILE",
+        run_id=state.run_id,
+    )
+
+
 def join_stack(state: State, left: list[Undo]) -> None:
-    """Put what is left in its place on the stack."""
+    """Insert undos into the stack, in order of completion."""
     if left:
         state.undo = sorted([*state.undo, *left], key=lambda undo: undo.done)

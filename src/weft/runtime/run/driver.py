@@ -294,7 +294,7 @@ class CodeDriver:
         elif state.cancelled is not None:
             self.outside.issue(c.EndCancelled())
         elif state.timed_out:
-            message = f"{state.run_id} did not end in its time"
+            message = f"{state.run_id} did not end before its deadline"
             self.outside.issue(c.FailRun(Failure(type="TimedOut", message=message, code="run.timed_out")))
         elif error is None:
             self.outside.issue(c.CompleteRun(self.outside.keep(output)))
