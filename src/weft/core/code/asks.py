@@ -1,6 +1,6 @@
-"""What the code asks for at a place that is not recorded yet.
+"""Requests of the code at a place that is not recorded yet.
 
-Each ask becomes one event, or two if it is answered at once.
+Each ask becomes one event, or more if it can be answered at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Indexed(Protocol):
 
 
 class CodeRun(Protocol):
-    """A code run, as its commands see it."""
+    """A code run as the functions here see it."""
 
     @property
     def state(self) -> CodeState: ...
@@ -34,7 +34,7 @@ class CodeRun(Protocol):
 
 
 def decide(code: CodeRun, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
-    """The events of an ask. Names that the registry lacks come with its first event."""
+    """Return the events of an ask. The first event carries the names that are not in the registry yet."""
     state, index = code.state, code.style.index
     add: list[str] = []
     base = index.paths.get(ask.scope)
@@ -46,11 +46,11 @@ def decide(code: CodeRun, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
     path = [*base, number] if ask.n == 1 else [*base, number, -ask.n]
     events = ASKS[type(ask)](state, ask, path, add, env)
     leaving = _LEAVING.get(type(ask))
-    return events if leaving is None else (*_let_go(state, index, leaving(ask)), *events)
+    return events if leaving is None else (*_cancel_below(state, index, leaving(ask)), *events)
 
 
-def _let_go(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -> list[e.AnyEvent]:
-    """What is still open where everything leaves the state: nobody can wait for it. Children go on by themselves."""
+def _cancel_below(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -> list[e.AnyEvent]:
+    """Cancel the open entries in scopes that are about to be removed from the state. Children continue."""
     found = [state.entries.get(number) for prefix in prefixes for number in index.below(prefix)]
     return [
         e.EntryCancelled(entry=entry.id)
@@ -127,7 +127,7 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], en
     place = key_of(ask.scope, ask.name, ask.n)
     run_id = f"{state.run_id}.{place}"
     if ask.run_id:
-        # A child belongs to the tenant of its parent, whatever the code calls it.
+        # A child belongs to the tenant of its parent, whatever id the code chooses.
         prefix = tenant_prefix(state.run_id)
         run_id = ask.run_id if ask.run_id.startswith(prefix) else f"{prefix}{ask.run_id}"
     times = state.reborn.get(place, 0)
@@ -183,9 +183,9 @@ _LEAVING: dict[type, Callable[[Any], list[str]]] = {
 
 
 def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Sequence[e.AnyEvent]:
-    """What failed, what was given up and what was undone is performed anew.
+    """Drop the entries that failed, were cancelled or were undone, so that they are performed again.
 
-    ``start`` also drops all that began after it.
+    With ``start``, all entries from that place on are dropped too.
     """
     first = _first_at(state, index, command.start) if command.start else 0
     undone = set(state.undone)
@@ -206,7 +206,7 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
 
 
 def _first_at(state: CodeState, index: CodeIndex, place: str) -> int:
-    """The first entry at or below a place; inside a loop whose rounds have left the state, that of the loop."""
+    """Return the first entry at or below a place, or the loop entry if the place was in a round no longer kept."""
     found = index.keys.get(place)
     entries: list[int] = index.below(f"{place}/")
     if found is not None:
@@ -219,13 +219,13 @@ def _first_at(state: CodeState, index: CodeIndex, place: str) -> int:
         loop = state.entries[number] if number is not None else None
         if loop is not None and loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
             return _first_at(state, index, loop.key)
-    raise NotFound(f"{state.run_id} has recorded nothing at {place!r}.", hint="weft show lists its places.")
+    raise NotFound(f"{state.run_id} has recorded nothing at {place!r}.", hint="weft show lists the recorded places.")
 
 
 def _loops_past(state: CodeState, index: CodeIndex, places: Sequence[str]) -> list[int]:
-    """Loops that have gone on beyond one of these places.
+    """Return the loops that have moved past one of these places.
 
-    They begin anew, through what is still recorded of their rounds.
+    They start again and replay the rounds that are still recorded.
     """
     found: dict[int, None] = {}
     for place in places:

@@ -1,4 +1,4 @@
-"""How code ends: what it gives up, its messages that do not fit, and the end of the run."""
+"""Commands from the code that end something: an entry, a message of the wrong type, or the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.core.run.env import Env
 
 
 def complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEvent]:
-    """The code has returned. What was dropped is undone before the run completes."""
+    """End the run after the code has returned. Dropped work is undone before the run completes."""
     state = code.state
     if state.reversals or state.undoing:
         return (*lifecycle.cancel_open(state), e.RunEnding(output=command.output))
@@ -20,7 +20,7 @@ def complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEve
 
 
 def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
-    """The code has raised. If nothing is open and nothing must be undone, the run is over at once."""
+    """End the run after the code has raised an exception: at once, if nothing is open or has to be undone."""
     state = code.state
     left = state.tasks or state.children or state.timers or state.waits or state.asks
     if not left and not state.undo and not undo.pending(state):
@@ -29,18 +29,18 @@ def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
 
 
 def end_cancelled(code: CodeRun, _: c.EndCancelled, __: Env) -> Sequence[e.AnyEvent]:
-    """The code has ended after it was told to stop."""
+    """End the run after the code has stopped because of a cancel."""
     return lifecycle.end_of_run(code.state, None)
 
 
 def refuse_message(code: CodeRun, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
-    """A message does not fit the type awaited; its sender is told, if it waits for an answer."""
+    """Refuse a message of the wrong type, and tell the sender if it waits for an answer."""
     refused = e.MessageRefused(wait=command.wait, id=command.id, error=command.error)
     return (refused, *messages.refusal(code.state, command.id, command.error))
 
 
 def cancel_entry(code: CodeRun, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:
-    """The code no longer waits for an entry."""
+    """Cancel an open entry that the code no longer waits for."""
     state = code.state
     entry = state.entries.get(command.entry)
     if entry is None or entry.status != "open":

@@ -1,8 +1,8 @@
-"""Where an operation stands: readable for people, compact in the log.
+"""Locations of operations: readable for people, compact in the log.
 
-``pages/~3/fetch#2`` is the second ``fetch`` in round 3 of ``pages``. ``~3``: a round of a loop or an item of a map;
-``&1``: an asyncio task, numbered by creation. In the log it is a list of indexes into the run's name registry, each
-followed by minus its number if it has one.
+``pages/~3/fetch#2`` is the second ``fetch`` in round 3 of ``pages``. ``~3`` is a round of a loop or an item of a map,
+and ``&1`` is an asyncio task, numbered by creation. The log stores a location as a list of indexes into the run's name
+registry, each followed by its negated number, if any.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ ROUND = 0
 TASK = 1
 NAME_MAX = 200
 NAMES_MAX = 1_000
-"""More names than this are not registered but written out where they stand."""
+"""The size of the name registry. Further names are written out in each location."""
 _RESERVED = "~&!"
 
 
 def key_of(scope: str, name: str, n: int) -> str:
-    """The readable location of the n-th use of a name in a scope."""
+    """Return the readable location of the n-th use of a name in a scope."""
     return scope + name if n == 1 else f"{scope}{name}#{n}"
 
 
 def check_name(name: str) -> str:
-    """Refuse a name that could be taken for another place."""
+    """Refuse a name that could be mistaken for another place."""
     if not name or len(name) > NAME_MAX or name[0] in _RESERVED or "/" in name or "#" in name or not name.isprintable():
         raise BadValue(
             f"{name[:60]!r} cannot name a place in a workflow.",
@@ -37,7 +37,7 @@ def check_name(name: str) -> str:
 
 
 def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
-    """The path of a location; names not registered yet are put into ``add``, in order, while there is room for them."""
+    """Return the path of a location. New names are appended to ``add`` until the registry is full."""
     path: Path = []
     for segment in key.split("/"):
         mark = segment[0]
@@ -52,7 +52,7 @@ def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
 
 
 def registered(name: str, names: Mapping[str, int], add: list[str]) -> int | str:
-    """The number of a name, or itself, if the registry is full: made-up names must not fill the state."""
+    """Return the index of a name, or the name if the registry is full. Generated names must not fill the state."""
     index = names.get(name)
     if index is not None:
         return index
@@ -65,7 +65,7 @@ def registered(name: str, names: Mapping[str, int], add: list[str]) -> int | str
 
 
 def readable(path: Sequence[int | str], names: Sequence[str]) -> str:
-    """The location of a path."""
+    """Return the readable location of a path."""
     parts: list[str] = []
     for part in path:
         if isinstance(part, str):

@@ -29,29 +29,29 @@ class CodeMachine(Kernel):
 
     @classmethod
     def fresh(cls, uid: str) -> Self:
-        """A run with an empty log."""
+        """Create a run with an empty log."""
         return cls(CodeState(uid=uid))
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
-        """A run from a snapshot of this fold."""
+        """Restore a run from a snapshot with the same ``FOLD`` version."""
         return cls(_decoder.decode(snapshot))
 
     def snapshot(self) -> bytes:
-        """The state as JSON."""
+        """Return the state as JSON."""
         return _encode(self.state)
 
     @property
     def index(self) -> CodeIndex:
-        """Finds entries by location."""
+        """The index of entries by location."""
         return self.style.index
 
     def entry(self, ask: c.Ask) -> Entry:
         """Return the entry of an ask that was just recorded."""
         found = self.style.index.find(key_of(ask.scope, ask.name, ask.n))
-        assert found is not None, "an ask that is decided makes an entry"
+        assert found is not None, "a decided ask creates an entry"
         return found
 
     def lookup(self, key: str) -> Entry | None:
-        """Return what is recorded at a location."""
+        """Return the entry at a location, if there is one."""
         return self.style.index.find(key)

@@ -1,8 +1,8 @@
-"""The short path of a code run: a task succeeds, and the code asks for the next one.
+"""The fast path of a code run: a task succeeds, and the code schedules the next one.
 
-Nearly every step of every run takes this path, so each function here decides, folds and derives the effect at once,
-where the tables do one after the other. Whatever is not plain changes nothing here and returns None: then the tables
-decide. The tables are the definition, and ``tests/core/test_plain.py`` plays both side by side.
+Nearly every step of every run takes this path. So each function here decides, evolves and derives the effect in one
+call, where the tables do so one after the other. In any other case a function changes nothing and returns None; then
+use the tables. The tables are the reference, and ``tests/core/test_plain.py`` compares both.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Scheduled(NamedTuple):
 
 
 def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -> e.TaskSucceeded | None:
-    """Record that a task succeeded, if it is live, was handed out once, and nothing else depends on its end."""
+    """Record the success of a task, if the delivery is current and nothing else depends on the end of the task."""
     state = machine.state
     number = report.task
     task, entry = state.tasks.get(number), state.entries.get(number)
@@ -51,7 +51,7 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
 
 
 def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Scheduled | None:
-    """Record a task at a place whose names are all registered."""
+    """Schedule a task at a place whose names are all registered."""
     state, index = machine.state, machine.style.index
     base, name = index.paths.get(ask.scope), index.name_ids.get(ask.name)
     policy = ask.policy

@@ -1,4 +1,4 @@
-"""What a code run is now: its entries by location, and the order of facts, all that replay needs."""
+"""The state of a code run: its entries by location, and the order of facts. Replay needs nothing else."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ class Entry(msgspec.Struct, omit_defaults=True):
     round: int = 0
     child: str = ""
     due: int = 0
-    """When a wait for messages ends: a refused one does not lengthen it."""
+    """When a wait for messages times out. A refused message does not extend it."""
     optional: bool = False
-    """Replay may miss it: a pure step, or one recorded after something that a retry dropped."""
+    """Replay may skip this entry: a pure step, or an entry recorded after one that a retry dropped."""
 
 
 class Scope(msgspec.Struct):
-    """What lives directly below one place, so that it can be dropped without looking at anything else."""
+    """The entries and scopes directly below one place, so that they can be dropped without a search."""
 
     entries: list[int] = []
     scopes: dict[str, None] = {}
-    """In order of creation; one that was dropped is not remembered here either."""
+    """Inner scopes in order of creation. Dropped scopes are removed."""
 
 
 class CodeState(State, kw_only=True, omit_defaults=True):
-    """A code run: its entries, and its facts in the order in which the code was, and will be, told of them."""
+    """The entries of a code run, and its facts in the order in which the code gets them, live and on replay."""
 
     names: list[str] = msgspec.field(default_factory=lambda: ["~", "&"])
     entries: dict[int, Entry] = {}
     facts: list[int] = []
     reborn: dict[str, int] = {}
-    """How often a child was given up by a retry, by place: the next one there needs an id of its own."""
+    """How often a retry dropped the child at a place. The next child there needs a new id."""
     dropped: int = 0
-    """How many of the facts belong to entries that have left the state."""
+    """The number of facts whose entries were removed from the state."""
 
 
 class CodeIndex:
-    """What can be rebuilt from a ``CodeState`` and is needed to find things in it quickly.
+    """An index for fast lookups in a ``CodeState``. It can be rebuilt from the state.
 
-    Most of it is built when it is first needed: a replay that meets its entries in the order of the log never asks.
+    Most of the index is built on first use. A replay that reaches its entries in the order of the log never needs it.
     """
 
     __slots__ = ("_keys", "_scopes", "_state", "name_ids", "paths")
@@ -75,7 +75,7 @@ class CodeIndex:
 
     @property
     def scopes(self) -> dict[str, Scope]:
-        """What lives below each place that has something below it."""
+        """The scope of each place that has entries below it."""
         if self._scopes is None:
             self._scopes = {}
             for entry in self._state.entries.values():
@@ -83,20 +83,20 @@ class CodeIndex:
         return self._scopes
 
     def find(self, key: str) -> Entry | None:
-        """Return what is recorded at a location."""
+        """Return the entry at a location, if there is one."""
         keys = self._keys
         number = (self.keys if keys is None else keys).get(key)
         return None if number is None else self._state.entries[number]
 
     def add(self, entry: Entry) -> None:
-        """Make an entry findable by its location and droppable with its scope."""
+        """Add an entry to the index."""
         if self._keys is not None:
             self._keys[entry.key] = entry.id
         if self._scopes is not None:
             self._add_to_scope(self._scopes, entry)
 
     def forget(self, entry: Entry) -> None:
-        """Remove the location of an entry that has left the state."""
+        """Remove the location of an entry that was removed from the state."""
         if self._keys is not None and self._keys.get(entry.key) == entry.id:
             del self._keys[entry.key]
 
@@ -106,14 +106,14 @@ class CodeIndex:
             _scope(scopes, entry.key[:cut]).entries.append(entry.id)
 
     def below(self, prefix: str) -> list[int]:
-        """Return the entries in a scope and all below it."""
+        """Return the entries in a scope and in all scopes below it."""
         found = self.scopes.get(prefix)
         if found is None:
             return []
         return [*found.entries, *(number for inner in found.scopes for number in self.below(inner))]
 
     def drop(self, prefix: str) -> list[int]:
-        """Forget a scope and all below it; returns the entries that were there."""
+        """Remove a scope and all scopes below it. Returns their entries."""
         outer = self.scopes.get(prefix[: prefix.rfind("/", 0, -1) + 1])
         if outer is not None:
             outer.scopes.pop(prefix, None)

@@ -1,8 +1,8 @@
-"""Code runs: entries found by location, facts in the order of the log.
+"""The style of code runs: entries by location, and facts in the order of the log.
 
-An *ask* of the code is looked up by its location first; only one that is not recorded comes here as a command. What
-ends an entry (a result, a time, a message, a child's end) appends its number to ``facts``: live and on replay the code
-is told in exactly this order.
+The driver looks up an *ask* of the code by its location. Only an ask that is not recorded yet becomes a command. When
+an entry ends (by a result, a timer, a message or a child), its number is appended to ``facts``. The code gets the facts
+in exactly this order, both live and on replay.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weft.errors import Failure
 _encode = msgspec.json.Encoder().encode
 TIMED_OUT = "wait.timed_out"
 _SILENT = ("now", "random", "uuid", "version", "map", "set", "answer")
-"""What is recorded and done at once: the code is not told of it, so it is no fact."""
+"""The kinds of entries that are done as soon as they are recorded. They are not facts."""
 _KINDS: dict[type, str] = {
     e.TaskScheduled: "step",
     e.TimerSet: "sleep",
@@ -58,10 +58,10 @@ class CodeStyle:
         self.state = state
         self.index = CodeIndex(state)
 
-    # --- what the kernel asks -------------------------------------------------------------------------------------
+    # --- called by the kernel -------------------------------------------------------------------------------------
 
     def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
-        """The driver calls the code as soon as the run is started."""
+        """Start the run. The driver then calls the code."""
         return lifecycle.decide_start(self.state, command, env.now)
 
     def locate(self, number: int) -> str:
@@ -88,10 +88,10 @@ class CodeStyle:
     def child_start(self, event: e.ChildStarted) -> c.StartRun:
         return lifecycle.child_start(self.state, event)
 
-    # --- what the kernel tells ------------------------------------------------------------------------------------
+    # --- changes of entries ---------------------------------------------------------------------------------------
 
     def opened(self, event: Any) -> None:
-        """A new entry for what the code waits for."""
+        """Create the entry that the code waits for."""
         kind = _KINDS[type(event)]
         entry = self._open(event, kind)
         if kind == "step":
@@ -106,7 +106,7 @@ class CodeStyle:
                 self._fail(entry, event.refused)
 
     def settled(self, ended: Ended) -> None:
-        """The entry has its result, and the code is told of it next."""
+        """Store the result of an entry and append it to the facts for the code."""
         entry = self.state.entries.get(ended.number)
         if ended.how == "stopped":
             self._stopped(entry, ended.number)
@@ -114,11 +114,11 @@ class CodeStyle:
         if entry is None or (entry.status != "open" and not self._succeeded_late(entry, ended)):
             return
         if ended.how == "late":
-            message = f"{entry.key} did not come in time"
+            message = f"{entry.key} timed out"
             self._fail(entry, Failure(type="TimedOut", message=message, code=TIMED_OUT))
         elif ended.failure is not None:
             if ended.how == "child":
-                # How it ended: a child's own failure may look like a wait of ours that timed out.
+                # Keep the child's status: its own failure may look like a timeout of the wait in this run.
                 entry.output = Raw(_encode(ended.status))
             self._fail(entry, ended.failure)
         else:
@@ -127,11 +127,11 @@ class CodeStyle:
             self.state.facts.append(ended.number)
 
     def _succeeded_late(self, entry: Entry, ended: Ended) -> bool:
-        """Whether a task succeeded after the code had ended: a retry finds its result."""
+        """Return whether a task succeeded after the code had ended. A retry can use its result."""
         return entry.status == "cancelled" and ended.how == "task" and self.state.ended and ended.failure is None
 
     def retry_later(self, number: int, due: int) -> None:
-        """The entry waits for the next attempt."""
+        """Do nothing: the entry stays open until the next attempt ends."""
 
     def _stopped(self, entry: Entry | None, number: int) -> None:
         state = self.state
@@ -141,12 +141,12 @@ class CodeStyle:
         if task is not None and task.draining and entry is not None:
             task.place = entry.key
         if task is not None and task.draining and not (state.timed_out or state.ended) and state.cancelled is None:
-            undo.add(state, [number], ())  # the code gave it up; what it does after all is undone
+            undo.add(state, [number], ())  # the code cancelled it; if it completes anyway, it is undone
 
     # --- entries --------------------------------------------------------------------------------------------------
 
     def _open(self, event: Any, kind: str) -> Entry:
-        """A new entry at the event's place; its names join the registry."""
+        """Create an entry at the event's place and register new names."""
         state, index = self.state, self.index
         for name in event.add:
             index.name_ids[name] = len(state.names)
@@ -176,7 +176,7 @@ class CodeStyle:
             state.dropped = 0
 
     def _drop(self, number: int) -> None:
-        """An entry leaves the state. Its undo stays, and so does a child that was told to stop."""
+        """Remove an entry from the state. Its undo stays, and so does a child that was told to stop."""
         state, index = self.state, self.index
         entry = state.entries.pop(number, None)
         if entry is None:
@@ -202,7 +202,7 @@ class CodeStyle:
             if entry is not None and entry.kind == "child":
                 state.reborn[entry.key] = state.reborn.get(entry.key, 0) + 1
             self._drop(number)
-        # The new result of a dropped entry may lead the code past what was recorded after it.
+        # With a new result of a dropped entry, the code may skip entries that were recorded after it.
         first = min(event.dropped, default=state.seq)
         for number, entry in state.entries.items():
             if number > first:
@@ -242,7 +242,7 @@ class CodeStyle:
             self._drop_scope(prefix)
 
     def _undo_losers(self, prefixes: tuple[str, ...]) -> None:
-        """What the losers of a race have done is undone, once what they have under way has ended."""
+        """Undo the work of the losers of a race, once their running tasks have ended."""
         tasks = self.state.tasks
         numbers = [number for prefix in prefixes for number in self.index.below(prefix)]
         if numbers:
@@ -297,4 +297,4 @@ class CodeStyle:
 
 
 EVENTS: frozenset[type] = frozenset(CodeStyle.evolve) - {e.WorkAccepted}
-"""Every event that the log of a code run can have."""
+"""All events that the log of a code run can contain."""
