@@ -354,7 +354,7 @@ steps:
         ({"step": "a", "attributes": {}, "needs": {}}, "s.needs", "say the same thing"),
         ({"step": "a", "when": "true", "predicate": "true"}, "s.predicate", "say the same thing"),
         ({"step": "a", "retry": 3, "work_config": {}}, "s.retry", "say the same thing"),
-        ({"http": {"url": "https://a.example", "timeout": 50}, "timeout": "1s"}, "s.timeout", "beside the URL"),
+        ({"http": {"url": "https://a.example", "timeout": 50}, "timeout": "1s"}, "s.timeout", "next to the URL"),
         ({"type": "script", "http": "https://a.example"}, "s.type", "needs script"),
         ({"step": "a", "effect": "careful"}, "s.effect", "is not one of pure, idempotent, irreversible"),
         ({"step": "a", "labels": {"a": 1}}, "s.labels", "a mapping of names to texts"),

@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft.authoring.graphs import Graph
-from weft.core.graph.compile import referenced_steps, referenced_workflows
+from weft.core.graph.references import referenced_steps, referenced_workflows
 from weft.errors import BadGraph, NotFound, UsageError
 from weft.graphs.load import load_graph
 

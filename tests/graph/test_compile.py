@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from tests.graph.documents import Document, compiled, edge, nodes, refused
-from weft.core.graph.compile import referenced_steps, referenced_workflows
 from weft.core.graph.model import START, FanInNeed, Target, content_hash, decode, encode
 from weft.core.graph.names import RUN_SCOPE, scope_name
+from weft.core.graph.references import referenced_steps, referenced_workflows
 from weft.graphs.load import load_graph
 
 ROOT = Path(__file__).parents[2]

@@ -49,7 +49,7 @@ def a_frame_is_dropped_before_anybody_takes_the_failure() -> Iterator[None]:
         frames = [seg.id for seg in path if seg.kind == "f" and seg.id in self.state.frames]
         return (frames[-1] if frames else ""), failure
 
-    with swap(Follower, "_who_takes", nearest):
+    with swap(Follower, "_handling_frame", nearest):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Read typed values from a raw document. Whatever does not fit is reported, and reading goes on with a default."""
+"""Read typed values from a raw document. Values that do not fit are reported and replaced by a default."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Fields:
         return ms
 
     def choice(self, key: str, words: Mapping[str, T], default: U) -> T | U:
-        """Return what the word in the field stands for."""
+        """Return the value for the word in the field."""
         if key not in self.raw:
             return default
         value = self.raw[key]

@@ -53,7 +53,7 @@ def _quorum(ask: Fields) -> str | int:
 
 
 def _on_timeout(ask: Fields) -> tuple[Any, list[str]]:
-    """Read what happens when nobody answers, and who is asked then."""
+    """Read what happens after the timeout, and whom to ask then."""
     raw = ask.raw.get("on_timeout")
     if isinstance(raw, dict):
         escalation = Fields(raw, ask.place("on_timeout"), ask.problems, ("escalate",))

@@ -172,7 +172,7 @@ def _named(step: Fields, key: str) -> Iterator[tuple[str, Any, At]]:
 
 
 def _nested(spec: Fields, role: str) -> Fields:
-    """Return the settings of an attribute: beside its role, or in a block with the name of the role."""
+    """Return the settings of an attribute: next to its role, or in a block with the name of the role."""
     for other, known in _BLOCKS.items():
         if other not in spec:
             continue
@@ -190,7 +190,7 @@ def _nested(spec: Fields, role: str) -> Fields:
 
 
 def _type(fields: Fields, own: tuple[str, ...]) -> Type:
-    """Read a type: a word, JSON Schema under `type`, or keywords of JSON Schema beside the other fields."""
+    """Read a type: a word, JSON Schema under `type`, or keywords of JSON Schema among the other fields."""
     raw = fields.raw.get("type")
     if raw is not None and not isinstance(raw, str | dict):
         fields.wrong("type", f"a type or JSON Schema, not {describe(raw)}")
@@ -200,7 +200,7 @@ def _type(fields: Fields, own: tuple[str, ...]) -> Type:
         return raw
     if isinstance(raw, dict):
         fields.problems.add(
-            "two_spellings", fields.at, "type is a JSON Schema, but there are keywords of another beside it."
+            "two_spellings", fields.at, "type is a JSON Schema, but there are keywords of another next to it."
         )
         return raw
     return said if raw is None else {"type": raw, **said}

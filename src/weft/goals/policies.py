@@ -66,7 +66,7 @@ class Policies:
         if "delay_ms" in changes and "delay_ms_max" not in changes:
             changes["delay_ms_max"] = max(changes["delay_ms"], base.delay_ms_max)
         if "timeout" in step and timeout_ms:
-            step.problems.add("two_spellings", step.place("timeout"), "timeout is given here and beside the URL.")
+            step.problems.add("two_spellings", step.place("timeout"), "timeout is given here and next to the URL.")
         timeout = step.duration("timeout") or timeout_ms
         if timeout:
             changes["timeout_ms"] = timeout

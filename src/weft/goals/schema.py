@@ -95,7 +95,7 @@ def _step() -> JsonSchema:
 def _parts() -> JsonSchema:
     kind = {
         "anyOf": [TEXT, {"type": "object"}],
-        "description": f"{', '.join(WORDS)}, with [] behind, or JSON Schema",
+        "description": f"{', '.join(WORDS)}, with [] appended, or JSON Schema",
     }
     collect = {"enum": list(facts.COLLECT)}
     deadline = {"anyOf": [{"const": "wait"}, DURATION]}

@@ -203,7 +203,8 @@ class Catalogue:
         """Return a path from a step back to itself, through its needs and the goals of child runs.
 
         The steps registered before have no cycle, so a new cycle must pass through this step. That requires a step
-        that reads what this one gives or has it as a goal, which is rare while a catalogue is first filled.
+        that reads what this one gives or has it as a goal. There is none if steps are registered after those that they
+        depend on.
         """
         if not self._is_asked_for(step):
             return []

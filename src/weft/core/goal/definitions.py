@@ -230,6 +230,6 @@ def digest(definition: StepDef) -> str:
 
 
 def work_digest(definition: StepDef) -> str:
-    """Return a digest of what determines a result: without the id, title, labels, retries, cache and width."""
+    """Return a digest of what determines a result: without the id, title, labels, policy, cache and width."""
     bare = msgspec.structs.replace(definition, id="", title="", labels={}, policy=DEFAULT_POLICY, cache=None, width=1)
     return digest(bare)

@@ -118,7 +118,7 @@ class NeedCounts:
             need.state = need.assess()
             step.count(need, 1)
 
-    # --- what happens ---------------------------------------------------------------------------------------------
+    # --- changes --------------------------------------------------------------------------------------------------
 
     def value_set(self, name: str, value: Value) -> None:
         """Count one more value of a fact. Its consequences are worked out when the provider is over."""
@@ -252,7 +252,7 @@ class NeedCounts:
             elif step.lacks_window:
                 heappush(self.waiting, index)
 
-    # --- asking ---------------------------------------------------------------------------------------------------
+    # --- queries --------------------------------------------------------------------------------------------------
 
     def first_fallen(self) -> StepNode | None:
         return self._first(self.fallen, "is_fallen")

@@ -42,7 +42,7 @@ def warnings(plan: GoalPlan) -> list[str]:
             if need.collect == "first" and fact in plan.given:
                 continue
             how = "does not wait for" if need.deadline is None else "waits only a while for"
-            notes.append(f"{step} {how} {fact} (from {', '.join(use.providers)}): it may go on without it.")
+            notes.append(f"{step} {how} {fact} (from {', '.join(use.providers)}) and may start without it.")
     return notes
 
 

@@ -182,7 +182,7 @@ def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:
     return [Raw(results[index]) if index in results else None for index in range(run.items)]
 
 
-# --- the beginning -----------------------------------------------------------------------------------------------
+# --- given values ------------------------------------------------------------------------------------------------
 
 
 def begin(turn: Turn) -> Sequence[e.AnyEvent]:

@@ -22,7 +22,7 @@ class NeedShape:
         self.need = need
         self.name = inner_name(fact, need)
         self.gate = need.is_gate
-        self.type = _said(need.type)
+        self.type = _declared_type(need.type)
         self.trusted: frozenset[str] = frozenset()
 
 
@@ -35,7 +35,7 @@ class GiveShape:
         self.fact = fact
         self.give = give
         self.key = give_key(fact, give)
-        self.type = _said(give.type)
+        self.type = _declared_type(give.type)
 
 
 class StepShape:
@@ -68,7 +68,7 @@ def _by_name(item: tuple[str, object]) -> str:
     return item[0]
 
 
-def _said(declared: Type) -> str | dict[str, Any] | None:
+def _declared_type(declared: Type) -> str | dict[str, Any] | None:
     plain = normal(declared)
     return None if plain == "any" else plain
 
@@ -101,11 +101,11 @@ def _shapes(plan: GoalPlan) -> tuple[GoalPlan, list[StepShape], frozenset[str]]:
 
 def _trust(plan: GoalPlan, shapes: list[StepShape]) -> None:
     """Mark the providers whose values were already checked against the type of the reader."""
-    checked: dict[str, list[tuple[str, Type]]] = {name: [("", _said(plan.types[name]))] for name in plan.types}
+    checked: dict[str, list[tuple[str, Type]]] = {name: [("", _declared_type(plan.types[name]))] for name in plan.types}
     for step in shapes:
         for give in step.gives if not step.apart else ():
             checked.setdefault(give.fact, []).append((step.id, give.type))
     for step in shapes:
         for need in step.needs:
             found = checked.get(need.fact, ())
-            need.trusted = frozenset(provider for provider, said in found if said == need.type)
+            need.trusted = frozenset(provider for provider, declared in found if declared == need.type)

@@ -67,7 +67,7 @@ class GoalStyle:
         """The counts of the run. None until there is a plan."""
         return self.items.flow
 
-    # --- what the kernel asks -------------------------------------------------------------------------------------
+    # --- queries from the kernel ----------------------------------------------------------------------------------
 
     def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
         return decide_start(self.program, self.state, command, env)
@@ -146,7 +146,7 @@ class GoalStyle:
         inside = Raw(encode_plan(plan.children[place.step]))
         return c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=inside)
 
-    # --- what the kernel tells ------------------------------------------------------------------------------------
+    # --- notifications from the kernel ----------------------------------------------------------------------------
 
     def opened(self, event: Any) -> None:
         self.items.begin(event)

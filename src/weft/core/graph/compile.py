@@ -24,8 +24,6 @@ from weft.core.graph.model import (
     Node,
     ReceiveWork,
     ReplyWork,
-    StepWork,
-    WorkflowWork,
 )
 from weft.core.graph.names import find_names
 from weft.core.graph.parts import Analysis, node_part, output_part
@@ -110,24 +108,3 @@ def _assemble(done: Analysis) -> Graph:
         result=folded.result,
         output=done.output,
     )
-
-
-def referenced_steps(graph: Graph) -> dict[str, list[str]]:
-    """Return the registered steps that the graph uses for work or undo, each with the nodes that use it."""
-    found: dict[str, list[str]] = {}
-    for node in graph.nodes.values():
-        named = [node.work.step] if isinstance(node.work, StepWork) else []
-        if node.undo is not None:
-            named.append(node.undo.step)
-        for step in dict.fromkeys(named):
-            found.setdefault(step, []).append(node.id)
-    return found
-
-
-def referenced_workflows(graph: Graph) -> dict[str, list[str]]:
-    """Return the workflows that the graph starts as children, each with the nodes that start it."""
-    found: dict[str, list[str]] = {}
-    for node in graph.nodes.values():
-        if isinstance(node.work, WorkflowWork):
-            found.setdefault(node.work.workflow, []).append(node.id)
-    return found

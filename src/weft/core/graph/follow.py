@@ -182,11 +182,11 @@ class Follower:
                 node=token.node, token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True
             )
             return (caught,)
-        taker, raised = self._who_takes(token.path, found.failure, env)
+        taker, raised = self._handling_frame(token.path, found.failure, env)
         other = None if raised == found.failure else raised
         return (e.FailureRaised(node=token.node, token=token.id, failure=found.failure, taker=taker, raised=other),)
 
-    def _who_takes(self, path: Path, failure: Failure, env: Env) -> tuple[str, Failure]:
+    def _handling_frame(self, path: Path, failure: Failure, env: Env) -> tuple[str, Failure]:
         """Return the innermost frame on a path that handles a failure, and the failure as it arrives there.
 
         Nothing has changed yet: if no frame handles it ("") the run keeps its whole state.

@@ -44,7 +44,7 @@ class Expr(_Part, frozen=True, omit_defaults=True):
     nodes: list[str] = []
 
 
-# --- what a node does --------------------------------------------------------------------------------------------
+# --- the work of a node ------------------------------------------------------------------------------------------
 
 
 class StepWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="step"):

@@ -59,7 +59,7 @@ class GraphStyle:
         self.follower = Follower(program, state)
         self.follow = self.follower.follow
 
-    # --- what the kernel asks -------------------------------------------------------------------------------------
+    # --- queries from the kernel ----------------------------------------------------------------------------------
 
     def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
         if not command.timeout_ms and self.graph.limits.time_ms:
@@ -104,7 +104,7 @@ class GraphStyle:
     def child_start(self, event: e.ChildStarted) -> c.StartRun:
         return lifecycle.child_start(self.state, event, facts=True)
 
-    # --- what the kernel tells ------------------------------------------------------------------------------------
+    # --- notifications from the kernel ----------------------------------------------------------------------------
 
     def opened(self, event: Any) -> None:
         """Let a token work. Its task, child or wait has the number of this event."""
@@ -398,7 +398,7 @@ class GraphStyle:
         if command.token not in repeated:
             raise Refused(
                 f"The branch of {state.letters[command.token].node} is gone: its join continued without it.",
-                hint="weft dlq discard it, or start the run anew.",
+                hint="Discard it with weft dlq discard, or start a new run.",
             )
         lifecycle.refuse_retry(state)
         if state.undone:

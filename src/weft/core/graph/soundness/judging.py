@@ -121,5 +121,5 @@ def _closed_loops(graph: Graph, facts: PlayFacts, stuck: list[Position]) -> Iter
 def _listed(names: list[str]) -> str:
     names = [name or "start" for name in dict.fromkeys(names)]
     if len(names) < 2:
-        return "".join(names) or "nobody"
+        return "".join(names) or "nothing"
     return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -103,7 +103,7 @@ class Play:
         self._note(position, game)
         return position
 
-    # --- what may happen ------------------------------------------------------------------------------------------
+    # --- possible moves -------------------------------------------------------------------------------------------
 
     def moves(self, position: Position) -> list[Move]:
         """Return what may happen next: every outcome of the token whose turn it is, or of several that compete."""
@@ -197,7 +197,7 @@ class Play:
                 return token.edge == frame.branches[seg.n].edge
         return False
 
-    # --- what it leads to -----------------------------------------------------------------------------------------
+    # --- making a move --------------------------------------------------------------------------------------------
 
     def make(self, position: Position, move: Move) -> int:
         """Make a move in the position. Returns the number of edges along which a skip was passed on."""
