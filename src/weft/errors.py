@@ -16,17 +16,18 @@
     ├── TimedOut                  a wait ran out of time; also a TimeoutError
     ├── BranchesFailed            several branches failed; also an ExceptionGroup, by name in .errors
     ├── RunFailed  RunCancelled   what handle.result() raises
-    ├── Diverged                  replay asks for what the log does not hold
+    ├── Diverged                  the code and the log disagree on replay
     ├── StoreError                the store refused, or did not answer
-    │   ├── Conflict  Fenced      somebody else has written
-    │   ├── Unavailable  Full     the outcome is unknown; nothing can be written
-    │   └── Corrupt (RunUnreadable)  NewerSchema  what is stored cannot be read
+    │   ├── Conflict  Fenced      another process has written
+    │   ├── Unavailable           no answer; the outcome is unknown
+    │   ├── Full                  no space is left
+    │   └── Corrupt (RunUnreadable)  NewerSchema  stored data cannot be read
     ├── HttpFailed                an HTTP call returned an error; .status
     │   ├── HttpUnavailable       no answer, or a temporary error
     │   └── NotAnAnswer           an answer that cannot be read as outputs
     ├── ScriptFailed              a script in Lua or Ale raised; .line .reason
-    ├── EvaluationFailed          an expression met values that it cannot work with
-    └── LimitExceeded             size, depth, count, time
+    ├── EvaluationFailed          an expression got values that it cannot use
+    └── LimitExceeded             a limit on size, depth, count or time
 
     Critical  Rollback            raised by users: no retry; fail the run now
     Evicted                       control flow, a BaseException: passes `except Exception`
@@ -43,11 +44,11 @@ import msgspec
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A failure as the log keeps it, as JSON.
+    """A failure as recorded in the log.
 
-    `data` and `attributes` hold the exception's `args` and fields as JSON gives them back, `where` is "app.py:22".
-    `cause` has the root cause in one line, if it is another failure. `traceback` is the text that Python
-    would print: at most 16 KiB, without Weft's own frames and without secrets.
+    `data` and `attributes` hold the `args` and fields of the exception after conversion to JSON. `where` is a file and
+    line: "app.py:22". `cause` is the root cause in one line, if it is another failure. `traceback` is the text that
+    Python would print: at most 16 KiB, without Weft's own frames and without secrets.
     """
 
     type: str
@@ -66,7 +67,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return the failure in one line, with the step that failed and where."""
         message = self.message.partition("\n")[0].rstrip(". ")
         if self.code.startswith("step.") and message:
-            return message  # it names the step, its attempts and the place itself
+            return message  # the message already names the step, its attempts and the place
         step = f"{self.step}: " if self.step else ""
         where = f" at {self.where}" if self.where else ""
         return f"{step}{self.type}{f': {message}' if message else ''}{where}"
@@ -80,7 +81,7 @@ class RecordedTraceback(Exception):
 
 
 class WeftError(Exception):
-    """The root of the tree. `str()` says what happened, where, and what to do."""
+    """The base class of all errors. `str()` says what happened, where, and what to do."""
 
     code: str = "weft.error"
 
@@ -104,7 +105,7 @@ class WeftError(Exception):
 
 
 def _ended_once(text: str) -> str:
-    """Remove a second full stop, as where a message ends with another message."""
+    """Remove a doubled full stop, for example after a message that ends with another message."""
     return text[:-1] if text.endswith("..") and not text.endswith("...") else text
 
 
@@ -122,7 +123,7 @@ class UsageError(WeftError):
 
 
 class NotRunning(UsageError):
-    """No engine runs here, so the run would never move."""
+    """No engine runs in this process, so the run would never make progress."""
 
     code = "usage.not_running"
 
@@ -140,7 +141,7 @@ class NotAsync(UsageError):
 
 
 class NoContext(UsageError):
-    """`weft.context()` or `weft.task()` was called where there is none."""
+    """`weft.context()` was called outside a workflow, or `weft.task()` outside a step."""
 
     code = "usage.no_context"
 
@@ -152,7 +153,7 @@ class RunAtImport(UsageError):
 
 
 class MissingExtra(UsageError):
-    """A part of Weft needs packages that are not installed; the hint has the command."""
+    """A part of Weft needs packages that are not installed. The hint has the install command."""
 
     code = "usage.missing_extra"
 
@@ -164,25 +165,25 @@ class NameTaken(UsageError):
 
 
 class UnknownWorkflow(UsageError):
-    """No workflow of that name is registered."""
+    """No workflow with that name is registered."""
 
     code = "usage.unknown_workflow"
 
 
 class UnknownStep(UsageError):
-    """No step of that name is registered."""
+    """No step with that name is registered."""
 
     code = "usage.unknown_step"
 
 
 class BadDuration(UsageError):
-    """Not a length of time."""
+    """A value is not a duration."""
 
     code = "value.bad_duration"
 
 
 class BadValue(UsageError):
-    """A value that JSON cannot hold (`value.not_json`), or that is not of its declared type (`value.wrong_type`)."""
+    """A value cannot be stored as JSON (`value.not_json`) or does not have its declared type (`value.wrong_type`)."""
 
     code = "value.not_json"
 
@@ -199,7 +200,7 @@ class BadGraph(UsageError):
 
 
 class BadPlan(UsageError):
-    """A goal that the catalogue cannot reach."""
+    """The steps in the catalogue cannot reach a goal."""
 
     code = "goal.missing"
 
@@ -211,19 +212,19 @@ class ForeignAwait(UsageError):
 
 
 class Refused(WeftError):
-    """Well formed, but not possible in the present state; nothing was changed."""
+    """The request is well formed, but not possible in the current state. Nothing was changed."""
 
     code = "run.refused"
 
 
 class IdTaken(Refused):
-    """A run with this id exists with another workflow or input."""
+    """A run with this id exists, with another workflow or input."""
 
     code = "run.id_taken"
 
 
 class KeyReused(Refused):
-    """An idempotency key came back with another body."""
+    """An idempotency key was used again with another body."""
 
     code = "run.key_reused"
 
@@ -235,19 +236,19 @@ class RunFinished(Refused):
 
 
 class RunUndone(Refused):
-    """The completed work of the run was undone, so it cannot go on."""
+    """The completed work of the run was undone, so the run cannot continue."""
 
     code = "run.undone"
 
 
 class AlreadyDecided(Refused):
-    """The question has been answered."""
+    """The question has already been answered."""
 
     code = "run.already_decided"
 
 
 class NotAllowed(Refused):
-    """The caller lacks the permission."""
+    """The caller does not have permission."""
 
     code = "access.not_allowed"
 
@@ -259,7 +260,7 @@ class NotFound(Refused):
 
 
 class StepFailed(WeftError):
-    """A step failed for good; the run that awaited it may catch this and go on."""
+    """A step failed for good. The workflow can catch this error and continue."""
 
     code = "step.failed"
 
@@ -271,7 +272,7 @@ class StepFailed(WeftError):
 
 
 class OutcomeUnknown(StepFailed):
-    """An irreversible step was lost or timed out: it may have happened, and is not tried again."""
+    """An irreversible step was lost or timed out. It may have been performed, so it is not retried."""
 
     code = "step.outcome_unknown"
 
@@ -283,7 +284,7 @@ class WorkerLost(StepFailed):
 
 
 class TimedOut(WeftError, TimeoutError):
-    """A wait ran out of time. `failure` is what the log keeps of it, if anything."""
+    """A wait ran out of time. `failure` is the recorded failure, if there is one."""
 
     code = "wait.timed_out"
 
@@ -308,9 +309,9 @@ class StepTimedOut(StepFailed, TimedOut):
 
 
 class BranchesFailed(WeftError, ExceptionGroup[Exception]):
-    """Branches of a join or map failed: an ExceptionGroup, and `errors` by branch name.
+    """Several branches of a join or map failed. This is an ExceptionGroup; `errors` has the errors by branch name.
 
-    Made from `{name: exception}`; a bare sequence is named by position.
+    Takes `{name: exception}`, or a sequence, whose items are named by position.
     """
 
     code = "run.branches_failed"
@@ -334,11 +335,11 @@ class BranchesFailed(WeftError, ExceptionGroup[Exception]):
         self.errors = _named(exceptions)
         self.args = (message, list(self.errors.values()))
 
-    def derive(self, excs: Sequence[Any], /) -> BranchesFailed:  # type: ignore[override]  # only Exceptions come in
+    def derive(self, excs: Sequence[Any], /) -> BranchesFailed:  # type: ignore[override]  # contains only Exceptions
         """Keep the names when `split` and `except*` take the group apart."""
         names = {id(error): name for name, error in self.errors.items()}
         part = {names.get(id(error), str(index)): error for index, error in enumerate(excs)}
-        # A nested group is split into a new object, which has no name here; no error may be dropped for that.
+        # Splitting a nested group creates a new object without a name here. Do not lose its errors.
         kept: Mapping[str, Exception] | Sequence[Exception] = part if len(part) == len(excs) else excs
         return BranchesFailed(self.message, kept, hint=self.hint, code=self.code, **self.context)
 
@@ -378,7 +379,7 @@ class RunCancelled(WeftError):
 
 
 class Diverged(WeftError):
-    """The log has `recorded` at `location`, but the code asks for `asked`. The run is held until someone acts."""
+    """The log has `recorded` at `location`, but the code requests `asked`. The run is held until a person acts."""
 
     code = "code.diverged"
 
@@ -400,7 +401,7 @@ class Diverged(WeftError):
 
 
 class StoreError(WeftError):
-    """The store could not do what was asked."""
+    """The store could not perform an operation."""
 
     code = "store.failed"
 
@@ -418,26 +419,26 @@ class Fenced(StoreError):
 
 
 class Unavailable(StoreError):
-    """The store did not answer, or cannot be written: what was asked may or may not have happened."""
+    """The store did not answer or is not writable. The operation may or may not have happened."""
 
     code = "store.unavailable"
 
 
 class Corrupt(StoreError):
-    """What is stored cannot be read back."""
+    """Stored data cannot be read."""
 
     code = "store.corrupt"
 
 
 class RunUnreadable(Corrupt):
-    """Something stored of a run cannot be read, so the run stands still and takes no commands."""
+    """Stored data of a run cannot be read, so the run is held and accepts no commands."""
 
     code = "run.unreadable"
 
 
 def unreadable(what: str, error: Exception) -> Corrupt:
     """Make the error for stored data of a kind that this version does not know."""
-    hint = "It is damaged, or was written by a newer Weft. Its run stands still; others are not concerned."
+    hint = "It is damaged, or was written by a newer Weft. Its run is held; other runs are not affected."
     return Corrupt(f"{what} cannot be read ({error}).", hint=hint)
 
 
@@ -448,7 +449,7 @@ class NewerSchema(StoreError):
 
 
 class Full(StoreError):
-    """No room is left."""
+    """The store has no space left."""
 
     code = "store.full"
 
@@ -468,4 +469,4 @@ class Rollback(Exception):
 
 
 class Evicted(BaseException):
-    """The engine removes the run from memory. Nothing is logged; how the code reacts is ignored."""
+    """The engine removes the run from memory. Nothing is recorded, and the reaction of the code is ignored."""
